@@ -1,0 +1,274 @@
+//! The command line: clap types and help text, nothing else.
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::ui::ColorChoice;
+
+/// Run competing attempts at one change, each in its own git worktree; let the project's own build,
+/// lint and test commands decide which of them work; land the smallest one that does on a fresh branch.
+#[derive(Debug, Parser)]
+#[command(name = "git-frites", bin_name = "git frites", version, max_term_width = 100)]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Cli {
+    /// Whether the verb was asked for its bare answer only.
+    pub fn quiet(&self) -> bool {
+        match &self.command {
+            Command::Spawn(a) => a.quiet,
+            Command::Judge(a) => a.quiet,
+            Command::Apply(a) => a.quiet,
+            Command::Clean(a) => a.quiet,
+            Command::Diff(_) | Command::Status(_) | Command::Log(_) | Command::Path(_) => false,
+        }
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make candidates: a worktree and a branch each, and run a command in them if one is given
+    Spawn(Spawn),
+    /// Show what candidates changed
+    Diff(Diff),
+    /// Run the project's own commands on each candidate and recommend one
+    Judge(Judge),
+    /// Land a candidate that passed on a fresh branch
+    Apply(Apply),
+    /// Remove worktrees and branches of runs; captures are kept
+    Clean(Clean),
+    /// List runs and candidates
+    Status(Status),
+    /// Show what happened
+    Log(Log),
+    /// Print the path of a candidate's worktree
+    Path(Path),
+}
+
+/// `git frites spawn`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. A command after -- runs in each worktree as it \
+stands, never through a shell; {run} {candidate} {index} {worktree} in its arguments are replaced.\n\n\
+Exit status: 0 if at least one candidate is open or usable, 4 if none is."
+)]
+pub struct Spawn {
+    /// How many candidates to make, named c1, c2, …  [default: 2]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Name the candidates instead
+    #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1.., allow_hyphen_values = true)]
+    pub candidates: Vec<String>,
+    /// Name the run instead of numbering it
+    #[arg(long, value_name = "RUN", allow_hyphen_values = true)]
+    pub run: Option<String>,
+    /// The commit that every candidate starts from
+    #[arg(long, value_name = "REV", default_value = "HEAD", allow_hyphen_values = true)]
+    pub base: String,
+    /// How many commands run at once  [default: the number of processors]
+    #[arg(short, long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Keep the worktree of a candidate whose command changed nothing
+    #[arg(long)]
+    pub keep: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the run's id alone
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command to run in each worktree
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `git frites diff`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "RUN/CAND prints the patch, RUN one line for each candidate; with a format option, that format for \
+each, after a line `# RUN/CAND`. Two candidates are compared with each other. Candidates are captured first.\n\n\
+Exit status: 0; with --exit-code, 1 if there are differences."
+)]
+pub struct Diff {
+    /// What to show: RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run
+    #[arg(value_name = "RUN[/CAND[@N]]")]
+    pub address: Option<String>,
+    /// Another candidate, to compare with the first
+    #[arg(value_name = "CAND2")]
+    pub other: Option<String>,
+    /// Show a histogram of changed lines
+    #[arg(long, group = "format")]
+    pub stat: bool,
+    /// Show counts for programs
+    #[arg(long, group = "format")]
+    pub numstat: bool,
+    /// Show a letter and the path
+    #[arg(long, group = "format")]
+    pub name_status: bool,
+    /// Show the paths alone
+    #[arg(long, group = "format")]
+    pub name_only: bool,
+    /// Show the patch
+    #[arg(short, long, group = "format")]
+    pub patch: bool,
+    /// End records with NUL, and do not quote paths
+    #[arg(short = 'z')]
+    pub nul: bool,
+    /// Show the last capture, whatever the worktree holds now
+    #[arg(long)]
+    pub no_capture: bool,
+    /// Exit with 1 if there are differences
+    #[arg(long)]
+    pub exit_code: bool,
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// `git frites judge`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each distinct tree is checked out alone, outside your checkout, and setup, build, lint and test run \
+there, stopping at the first that does not exit 0. Commands come from these options, else from configuration, else from \
+what the base's files show.\n\n\
+Exit status: 0 a verified winner, 1 none passed, 3 nothing to run, 4 no usable candidate."
+)]
+pub struct Judge {
+    /// The run to judge  [default: the newest]
+    #[arg(value_name = "RUN")]
+    pub address: Option<String>,
+    /// The build command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub build: Option<String>,
+    /// The lint command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub lint: Option<String>,
+    /// The test command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub test: Option<String>,
+    /// How many candidates are judged at once
+    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: u32,
+    /// Say which commands are run, and why those
+    #[arg(long)]
+    pub explain: bool,
+    /// Decide again from the stored outcomes, without running anything
+    #[arg(long, conflicts_with_all = ["build", "lint", "test"])]
+    pub replay: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the winner's address alone, and nothing if there is none
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `git frites apply`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Lands on a fresh branch frites/apply/RUN and goes there, the change staged; prints the branch. \
+Nothing is touched before the landed tree is known and every check has passed.\n\n\
+Exit status: 0; 1 if nothing verified is there to land, or landing would lose something; 128 if it cannot be done."
+)]
+pub struct Apply {
+    /// What to land: a run's winner, or one candidate or iteration of it  [default: the newest run]
+    #[arg(value_name = "RUN[/CAND[@N]]")]
+    pub address: Option<String>,
+    /// The branch to make  [default: frites/apply/RUN]
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+    /// Commit with a message made from the verdict
+    #[arg(long, conflicts_with = "message")]
+    pub commit: bool,
+    /// Commit with this message; repeat it for more paragraphs
+    #[arg(short, long, value_name = "MSG")]
+    pub message: Vec<String>,
+    /// Make the commit on the branch without touching the checkout
+    #[arg(long)]
+    pub no_switch: bool,
+    /// Skip the pre-commit and commit-msg hooks
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Land what was judged, although the worktree has changed since
+    #[arg(long)]
+    pub judged: bool,
+    /// Land what did not pass
+    #[arg(long)]
+    pub allow_unverified: bool,
+    /// Do not judge again a tree that was merged with a base that moved
+    #[arg(long)]
+    pub no_rejudge: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the branch alone
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `git frites clean`
+#[derive(Debug, Args)]
+#[command(after_help = "Unsaved work is captured first; what cannot be captured is never removed without --discard. \
+Captures stay under refs/frites/ until --forget.\n\n\
+Exit status: 0; 1 if something was left because it would have been lost.")]
+pub struct Clean {
+    /// The runs or candidates to remove  [default: the newest run]
+    #[arg(value_name = "RUN[/CAND]")]
+    pub addresses: Vec<String>,
+    /// Remove all runs
+    #[arg(long, conflicts_with = "addresses")]
+    pub all: bool,
+    /// Remove worktrees with the work in them that is not captured
+    #[arg(long)]
+    pub discard: bool,
+    /// Remove captures and records, too: the run is gone for good
+    #[arg(long)]
+    pub forget: bool,
+    /// Show what would be removed
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but problems
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `git frites status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// One run or candidate  [default: all runs]
+    #[arg(value_name = "RUN[/CAND]")]
+    pub address: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `git frites log`
+#[derive(Debug, Args)]
+pub struct Log {
+    /// One run's events  [default: all]
+    #[arg(value_name = "RUN")]
+    pub address: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `git frites path`
+#[derive(Debug, Args)]
+#[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$1\")\"; }")]
+pub struct Path {
+    /// The candidate; a run with one candidate is enough
+    #[arg(value_name = "RUN/CAND")]
+    pub address: Option<String>,
+}

@@ -1,0 +1,155 @@
+//! `git frites diff`: what candidates changed, against the base or each other.
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::{Value, json};
+
+use super::parse_address;
+use super::session::{Captured, Session};
+use crate::cli;
+use crate::error::{Error, Result, exit};
+use crate::git::diff::{self, Change, Format};
+use crate::model::address::Address;
+use crate::model::blast::Blast;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::process;
+use crate::store::select::{Matching, Selection, check_candidate};
+use crate::ui::json;
+
+/// One side's answer.
+struct View {
+    address: String,
+    from: Oid,
+    to: Oid,
+    iteration: Option<u32>,
+    changes: Vec<Change>,
+    blast: Blast,
+    state: String,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
+    let address = parse_address(args.address.as_deref())?;
+    let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
+    let run = &selection.run;
+    let views: Vec<View> = match (&selection.candidate, &args.other) {
+        (None, Some(_)) => {
+            return Err(Error::usage(format!("'{}' is a run: two candidates can be compared", run.run))
+                .hint(format!("write {}/CANDIDATE first", run.run)));
+        }
+        (None, None) => {
+            run.candidates.iter().map(|name| view(session, run, name, None, args)).collect::<Result<_>>()?
+        }
+        (Some(name), None) => vec![view(session, run, name, selection.iteration, args)?],
+        (Some(name), Some(other)) => {
+            let first = view(session, run, name, selection.iteration, args)?;
+            let (other_run, other_name, iteration) = second(session, run, other)?;
+            let second = view(session, &other_run, &other_name, iteration, args)?;
+            let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
+            let blast = diff::blast(&session.repo, &changes);
+            let address = format!("{}..{}", first.address, second.address);
+            vec![View { address, from: first.to, to: second.to, iteration: None, changes, blast, state: String::new() }]
+        }
+    };
+    let differs = views.iter().any(|v| !v.changes.is_empty());
+    if args.json {
+        let all: Vec<Value> = views.iter().map(|v| as_json(v)).collect();
+        session.ui.answer(json::document(json!({ "run": run.run, "base": run.base, "diffs": all })))?;
+    } else {
+        show(session, run, args, &views, selection.candidate.is_some())?;
+    }
+    Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
+}
+
+fn view(session: &Session, run: &Run, name: &Name, iteration: Option<u32>, args: &cli::Diff) -> Result<View> {
+    let captured: Captured =
+        if args.no_capture || iteration.is_some() { session.stored(run, name)? } else { session.capture(run, name)? };
+    session.tell_notes(&captured);
+    let address = captured.candidate.address();
+    let state = captured.candidate.state_in_words();
+    if let Some(wanted) = iteration {
+        let capture = session.store.iteration(&session.repo, run, name, wanted)?;
+        let changes = diff::changes(&session.repo, &run.base, &run.base, &capture.tree)?;
+        let blast = diff::blast(&session.repo, &changes);
+        let address = format!("{address}@{wanted}");
+        return Ok(View { address, from: run.base.clone(), to: capture.tree, iteration, changes, blast, state });
+    }
+    Ok(View {
+        address,
+        from: run.base.clone(),
+        to: captured.tree(&run.base).clone(),
+        iteration: captured.capture.as_ref().map(|c| c.iteration),
+        changes: captured.changes,
+        blast: captured.blast,
+        state,
+    })
+}
+
+/// The second of two candidates: of the first one's run, unless it says otherwise.
+fn second(session: &Session, run: &Run, text: &str) -> Result<(Run, Name, Option<u32>)> {
+    match parse_address(Some(text))? {
+        Some(Address::Word { word, iteration }) => {
+            check_candidate(run, &word)?;
+            Ok((run.clone(), word, iteration))
+        }
+        pair => {
+            let Selection { run, candidate, iteration } =
+                session.store.select(&session.repo, pair.as_ref(), Matching::Prefix)?;
+            let candidate = candidate.ok_or_else(|| Error::usage(format!("'{text}' names no candidate")))?;
+            Ok((run, candidate, iteration))
+        }
+    }
+}
+
+fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: bool) -> Result<()> {
+    let asked = [
+        (args.stat, Format::Stat),
+        (args.numstat, Format::Numstat),
+        (args.name_status, Format::NameStatus),
+        (args.name_only, Format::NameOnly),
+        (args.patch, Format::Patch),
+    ];
+    let format = asked.into_iter().find_map(|(on, format)| on.then_some(format)).or(one.then_some(Format::Patch));
+    let mut text: Vec<u8> = Vec::new();
+    for view in views {
+        let Some(format) = format else {
+            text.extend(format!("{}\t{}\t{}\n", view.address, view.blast, view.state).bytes());
+            continue;
+        };
+        if !one {
+            let end = if args.nul { '\0' } else { '\n' };
+            text.extend(format!("# {}{end}", view.address).bytes());
+        }
+        let color = session.ui.out.colored && !args.nul;
+        text.extend(diff::render(&session.repo, &run.base, &view.from, &view.to, format, args.nul, color)?);
+    }
+    if session.ui.on_terminal() && !text.is_empty() {
+        let pager = session.repo.checkout().as_user().call("var").arg("GIT_PAGER").line()?;
+        if !pager.is_empty() && pager.as_bytes() != b"cat" {
+            return process::page(&pager.to_string_lossy(), &text)
+                .map_err(|e| Error::fatal(format!("could not start the pager: {}", crate::error::describe(&e))));
+        }
+    }
+    session.ui.answer(text)
+}
+
+fn as_json(view: &View) -> Value {
+    let files: Vec<Value> = view
+        .changes
+        .iter()
+        .map(|change| {
+            let mut object = json!({
+                "status": char::from(change.status).to_string(),
+                "added": change.lines.map(|l| l.0), "deleted": change.lines.map(|l| l.1),
+                "old": change.old, "new": change.new,
+            });
+            json::put_path(&mut object, "path", &change.path);
+            object
+        })
+        .collect();
+    json!({
+        "address": view.address, "iteration": view.iteration, "from": view.from, "to": view.to,
+        "lines": view.blast.lines, "files_touched": view.blast.files, "files": files,
+    })
+}

@@ -1,0 +1,64 @@
+//! `git frites log`: what happened, oldest first.
+use serde_json::{Map, Value};
+
+use super::parse_address;
+use super::session::Session;
+use crate::cli;
+use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
+use crate::store::events;
+
+/// Runs the command.
+pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
+    let wanted = match parse_address(args.address.as_deref())? {
+        None => None,
+        Some(Address::Word { word, iteration: None }) => Some(word),
+        Some(other) => return Err(Error::usage(format!("'{other}' is not a run")).hint("name a run, or none for all")),
+    };
+    let all = events::read(&session.store.events())?;
+    // A run that was forgotten still has its events: they are asked, not the refs.
+    let of_run = |event: &&Map<String, Value>| {
+        wanted.as_ref().is_none_or(|run| event.get("run").and_then(Value::as_str) == Some(run.as_str()))
+    };
+    let events: Vec<&Map<String, Value>> = all.iter().filter(of_run).collect();
+    if let (true, Some(run)) = (events.is_empty(), &wanted) {
+        return Err(
+            Error::fatal(format!("there is no run '{run}'")).hint("`git frites log` shows the events of all runs")
+        );
+    }
+    let mut text = String::new();
+    for event in events {
+        if args.json {
+            text.push_str(&format!("{}\n", Value::Object(event.clone())));
+        } else {
+            text.push_str(&line(event));
+        }
+    }
+    session.ui.answer(text)?;
+    Ok(exit::OK)
+}
+
+/// `2026-11-20 14:30:00  judged     3  decision=tests …`
+fn line(event: &Map<String, Value>) -> String {
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    let time: Option<jiff::Timestamp> = text("time").parse().ok();
+    let time = time.map(|t| t.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string());
+    let place = match event.get("candidate").and_then(Value::as_str) {
+        Some(candidate) => format!("{}/{candidate}", text("run")),
+        None => text("run").to_owned(),
+    };
+    let details: Vec<String> = event
+        .iter()
+        .filter(|(key, value)| {
+            !matches!(key.as_str(), "version" | "time" | "event" | "run" | "candidate") && !value.is_null()
+        })
+        .map(|(key, value)| match value {
+            Value::String(s) => format!("{key}={s}"),
+            other => format!("{key}={other}"),
+        })
+        .collect();
+    format!("{}  {:<9}  {place:<8}  {}\n", time.unwrap_or_default(), text("event"), details.join(" "))
+        .trim_end()
+        .to_owned()
+        + "\n"
+}

@@ -1,0 +1,181 @@
+//! What every command stands on: the repository, its state, the configuration, the screen.
+use crate::config::{self, Config};
+use crate::error::{Error, IoContext, Result};
+use crate::git::capture::{self, Excludes, Notes, Snapshot, Subject};
+use crate::git::diff::{self, Change};
+use crate::git::refs;
+use crate::git::repo::Repo;
+use crate::model::blast::Blast;
+use crate::model::candidate::{Candidate, Capture};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::oracle::checkout;
+use crate::store::{Store, atomic};
+use crate::ui::Ui;
+
+/// An opened repository, healed, with its configuration read.
+pub struct Session {
+    /// The repository.
+    pub repo: Repo,
+    /// Its state.
+    pub store: Store,
+    /// Its configuration.
+    pub config: Config,
+    /// The screen.
+    pub ui: Ui,
+    excludes: Excludes,
+}
+
+/// A candidate as it is now.
+pub struct Captured {
+    /// Its record.
+    pub candidate: Candidate,
+    /// Its newest capture; none if it never changed anything.
+    pub capture: Option<Capture>,
+    /// What it changes against the base.
+    pub changes: Vec<Change>,
+    /// How much that is.
+    pub blast: Blast,
+    /// What was left out; empty when there is no worktree to look at.
+    pub notes: Notes,
+}
+
+impl Captured {
+    /// The tree that counts: the newest capture's, or the base's.
+    pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
+        self.capture.as_ref().map_or(base, |c| &c.tree)
+    }
+
+    /// Whether it may be judged.
+    pub fn usable(&self) -> bool {
+        self.candidate.state.usable(self.blast.files)
+    }
+}
+
+impl Session {
+    /// Opens the repository of the current folder and heals what killed commands left.
+    pub fn open(ui: Ui) -> Result<Session> {
+        let here = std::env::current_dir().context(|| "the current folder cannot be read".into())?;
+        let repo = Repo::discover(&here)?;
+        let store = Store::of(&repo);
+        for line in store.heal(&repo)? {
+            ui.warn(line);
+        }
+        checkout::sweep(&repo, &store)?;
+        let root = config::checkout_root(&repo, &store.worktrees(None));
+        let config = Config::load(&repo, root.as_deref())?;
+        let excludes = Excludes::new(&config.list("diff.exclude", &["node_modules", "dist", ".frites"]))?;
+        Ok(Session { repo, store, config, ui, excludes })
+    }
+
+    /// Captures what a candidate's worktree holds, if that differs from its last capture.
+    ///
+    /// Retries when a `git gc --prune=now` beside us took objects away in the middle.
+    pub fn capture(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let _lock = self.store.lock_candidate(&run.run, name)?;
+        let at = |e: Error| e.context(format!("{}/{name} could not be captured", run.run));
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.capture_once(run, name).map_err(at) {
+                Err(_) if tries < 3 => {
+                    // A private index that vouches for lost objects would fail again: start afresh.
+                    let _ = std::fs::remove_file(self.store.index(&run.run, name));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let mut candidate = self.store.candidate(&self.repo, run, name)?;
+        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        let worktree = self.store.worktree(run, name);
+        let (branch, index) = (refs::branch(&run.run, name), self.store.index(&run.run, name));
+        let subject = Subject {
+            worktree: &worktree,
+            branch: &branch,
+            base: &run.base,
+            index: &index,
+            previous: previous.as_ref(),
+            excludes: &self.excludes,
+        };
+        let there =
+            crate::git::worktree::is_real_folder(&self.store.worktrees(run.worktree_root.as_deref()), &worktree);
+        let snapshot = if there {
+            Some(capture::snapshot(&self.repo, &subject)?)
+        } else {
+            capture::branch_snapshot(&self.repo, &subject)?
+        };
+        let Some(Snapshot { tree, heads, notes }) = snapshot else {
+            return self.captured(run, candidate, previous, Notes::default());
+        };
+        let base_tree = self.repo.commit(&run.base)?.tree;
+        let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
+        let changed = tree != *last || !heads.is_empty();
+        let patch = diff::compare(&self.repo, &run.base, &base_tree, &tree)?;
+        let state = candidate.state.with_files(patch.changes.len() as u64);
+        if state != candidate.state {
+            candidate.state = state;
+            self.store.save_candidate(&candidate)?;
+        }
+        if !changed {
+            return self.captured(run, candidate, previous, notes);
+        }
+        let iteration = previous.as_ref().map_or(1, |p| p.iteration + 1);
+        let message = message(run, &candidate, iteration);
+        let snapshot = Snapshot { tree, heads, notes };
+        let refname = refs::capture(&run.run, name);
+        let commit = capture::store(&self.repo, &subject, &snapshot, &refname, &message)?;
+        let Snapshot { tree, notes, .. } = snapshot;
+        let folder = self.store.candidate_dir(&run.run, name);
+        atomic::write(&folder.join("candidate.diff"), &patch.bytes)?;
+        let capture = Capture { commit, tree, iteration };
+        let blast = diff::blast(&self.repo, &patch.changes);
+        let details = serde_json::json!({
+            "candidate": name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
+            "lines": blast.lines, "files": blast.files,
+        });
+        self.store.record_event("captured", &run.run, details)?;
+        Ok(Captured { candidate, capture: Some(capture), changes: patch.changes, blast, notes })
+    }
+
+    /// A candidate as last captured, without looking at its worktree.
+    pub fn stored(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let candidate = self.store.candidate(&self.repo, run, name)?;
+        let capture = self.store.latest(&self.repo, &run.run, name)?;
+        self.captured(run, candidate, capture, Notes::default())
+    }
+
+    fn captured(&self, run: &Run, candidate: Candidate, capture: Option<Capture>, notes: Notes) -> Result<Captured> {
+        let changes = match &capture {
+            Some(capture) => diff::changes(&self.repo, &run.base, &run.base, &capture.tree)?,
+            None => Vec::new(),
+        };
+        let blast = diff::blast(&self.repo, &changes);
+        Ok(Captured { candidate, capture, changes, blast, notes })
+    }
+
+    /// Tells what a capture left out.
+    pub fn tell_notes(&self, captured: &Captured) {
+        for line in captured.notes.lines() {
+            let line = format!("{}: {line}", captured.candidate.address());
+            if captured.notes.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
+        }
+    }
+}
+
+/// The message of a capture: its trailers are enough to rebuild the records from.
+fn message(run: &Run, candidate: &Candidate, iteration: u32) -> String {
+    format!(
+        "frites: capture {}@{iteration}\n\nFrites-Run: {}\nFrites-Candidate: {}\nFrites-Index: {}\nFrites-Iteration: {iteration}\n\
+         Frites-Base: {}\nFrites-State: {}\n",
+        candidate.address(),
+        run.run,
+        candidate.candidate,
+        candidate.index,
+        run.base,
+        candidate.state
+    )
+}

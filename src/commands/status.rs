@@ -1,0 +1,133 @@
+//! `git frites status`: runs, candidates, their states, and the disk they take.
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::parse_address;
+use super::session::{Captured, Session};
+use crate::cli;
+use crate::error::{Result, exit};
+use crate::git::refs;
+use crate::git::worktree::disk_usage;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::model::verdict::Verdict;
+use crate::store::select::Matching;
+use crate::ui::json;
+use crate::ui::table::{self, Grid, Tone};
+
+/// Runs the command. Nothing is captured: it shows what is stored.
+pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
+    let address = parse_address(args.address.as_deref())?;
+    let runs: Vec<(Run, Option<Name>)> = match &address {
+        None => session.store.runs(&session.repo)?.into_iter().map(|run| (run, None)).collect(),
+        Some(_) => {
+            let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
+            vec![(selection.run, selection.candidate)]
+        }
+    };
+    if args.json {
+        let all: Vec<Value> =
+            runs.iter().map(|(run, only)| as_json(session, run, only.as_ref())).collect::<Result<_>>()?;
+        session.ui.answer(json::document(json!({ "runs": all })))?;
+        return Ok(exit::OK);
+    }
+    if runs.is_empty() {
+        session.ui.note("there is no run yet");
+        session.ui.hint("start one with `git frites spawn`");
+    }
+    let mut text = String::new();
+    for (at, (run, only)) in runs.iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        text.push_str(&show(session, run, only.as_ref())?);
+    }
+    session.ui.answer(text)?;
+    Ok(exit::OK)
+}
+
+fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Captured>> {
+    let wanted = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
+    wanted.map(|name| session.stored(run, name)).collect()
+}
+
+fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
+    let verdict = session.store.verdict(&session.repo, &run.run)?;
+    let ui = &session.ui;
+    let mut text =
+        format!("{}, {} ago, from {}", ui.out.strong.paint(&format!("run {}", run.run)), age(run), run.base.short());
+    text.push_str(&match &verdict {
+        None => "; not judged\n".into(),
+        Some(Verdict { decision, .. }) => match &decision.recommended {
+            Some(name) => format!("; {}: {name}\n", decision.decision),
+            None => format!("; {}\n", decision.decision),
+        },
+    });
+    let mut grid =
+        Grid::new(&["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"], &[3, 4, 5, 7], ui.out);
+    for member in members(session, run, only)? {
+        let candidate = &member.candidate;
+        let recommended =
+            verdict.as_ref().is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
+        let tone = match candidate.state {
+            State::Failed | State::TimedOut => Tone::Bad,
+            State::Cancelled => Tone::Caution,
+            State::Empty => Tone::Dim,
+            State::Open | State::Running | State::Succeeded => Tone::Plain,
+        };
+        grid.row(vec![
+            (if recommended { "*" } else { "" }.into(), Tone::Good),
+            (candidate.address(), Tone::Plain),
+            (candidate.state_in_words(), tone),
+            (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
+            (member.blast.lines.to_string(), Tone::Plain),
+            (member.blast.files.to_string(), Tone::Plain),
+            (candidate.landing.to_string(), Tone::Plain),
+            (if candidate.cleaned { "-".into() } else { table::size(disk(session, run, candidate)) }, Tone::Dim),
+        ]);
+    }
+    text.push_str(&grid.render());
+    Ok(text)
+}
+
+fn disk(session: &Session, run: &Run, candidate: &crate::model::candidate::Candidate) -> u64 {
+    disk_usage(&session.store.worktree(run, &candidate.candidate))
+}
+
+fn age(run: &Run) -> String {
+    let elapsed = Duration::try_from(jiff::Timestamp::now().duration_since(run.created)).unwrap_or_default().as_secs();
+    match elapsed {
+        0..60 => format!("{elapsed} s"),
+        60..3600 => format!("{} min", elapsed / 60),
+        3600..86400 => format!("{} h", elapsed / 3600),
+        _ => format!("{} days", elapsed / 86400),
+    }
+}
+
+fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
+    let mut candidates = Vec::new();
+    for member in members(session, run, only)? {
+        let candidate = &member.candidate;
+        let mut object = serde_json::to_value(candidate).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("version");
+            fields.remove("run");
+        }
+        object["branch"] = json!(refs::short(&refs::branch(&run.run, &candidate.candidate)));
+        object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
+        object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
+        object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
+        object["lines"] = json!(member.blast.lines);
+        object["files_touched"] = json!(member.blast.files);
+        object["bytes"] = json!(disk(session, run, candidate));
+        json::put_file(&mut object, "worktree", &session.store.worktree(run, &candidate.candidate));
+        candidates.push(object);
+    }
+    let verdict = session.store.verdict(&session.repo, &run.run)?;
+    Ok(json!({
+        "run": run.run, "base": run.base, "created": run.created, "command": run.command, "candidates": candidates,
+        "verdict": verdict.as_ref().map(super::judge::as_json),
+    }))
+}

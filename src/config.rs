@@ -1,0 +1,299 @@
+//! Configuration: flags, then `FRITES_*`, then `git config frites.*`, then `.frites.toml`, then defaults.
+//!
+//! One table of keys feeds every layer; a key that is not in it is an error that names the file, the
+//! line and the nearest key. Flags are applied by the commands themselves, on top.
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::repo::Repo;
+use crate::model::oracle::CommandLine;
+
+/// The file at the root of the user's own checkout.
+pub const FILE: &str = ".frites.toml";
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Command,
+    Text,
+    Switch,
+    Count,
+    List,
+}
+
+impl Kind {
+    fn in_words(self) -> &'static str {
+        match self {
+            Kind::Command => "a string (run by sh -c) or an array of strings (run as argv)",
+            Kind::Text => "a string",
+            Kind::Switch => "true or false",
+            Kind::Count => "a whole number from 1",
+            Kind::List => "an array of strings",
+        }
+    }
+}
+
+/// Every key there is.
+const KEYS: [(&str, Kind); 10] = [
+    ("oracle.build", Kind::Command),
+    ("oracle.lint", Kind::Command),
+    ("oracle.test", Kind::Command),
+    ("oracle.detect", Kind::Switch),
+    ("spawn.jobs", Kind::Count),
+    ("spawn.setup", Kind::Command),
+    ("spawn.worktree-root", Kind::Text),
+    ("diff.exclude", Kind::List),
+    ("limits.candidates", Kind::Count),
+    ("limits.worktrees", Kind::Count),
+];
+
+/// What a key is set to.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Command(CommandLine),
+    Text(String),
+    Switch(bool),
+    Count(usize),
+    List(Vec<String>),
+}
+
+/// The effective configuration.
+#[derive(Debug, Default)]
+pub struct Config {
+    values: BTreeMap<&'static str, (Value, String)>,
+}
+
+impl Config {
+    /// Reads every layer. `root` is the user's own checkout, if there is one.
+    pub fn load(repo: &Repo, root: Option<&Path>) -> Result<Config> {
+        let mut config = Config::default();
+        if let Some(root) = root {
+            config.read_file(&root.join(FILE))?;
+        }
+        config.read_git(repo)?;
+        config.read_environment()?;
+        Ok(config)
+    }
+
+    /// A command, and where it was set.
+    pub fn command(&self, key: &str) -> Option<(&CommandLine, &str)> {
+        match self.values.get(key)? {
+            (Value::Command(command), source) => Some((command, source)),
+            _ => None,
+        }
+    }
+
+    /// A whole number, or its default.
+    pub fn count(&self, key: &str, default: usize) -> usize {
+        match self.values.get(key) {
+            Some((Value::Count(n), _)) => *n,
+            _ => default,
+        }
+    }
+
+    /// A switch, or its default.
+    pub fn switch(&self, key: &str, default: bool) -> bool {
+        match self.values.get(key) {
+            Some((Value::Switch(on), _)) => *on,
+            _ => default,
+        }
+    }
+
+    /// A string.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.values.get(key)? {
+            (Value::Text(text), _) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A list, or its default.
+    pub fn list(&self, key: &str, default: &[&str]) -> Vec<String> {
+        match self.values.get(key) {
+            Some((Value::List(list), _)) => list.clone(),
+            _ => default.iter().map(|s| (*s).to_owned()).collect(),
+        }
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<()> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
+        };
+        self.read_toml(&text, path)
+    }
+
+    fn read_toml(&mut self, text: &str, path: &Path) -> Result<()> {
+        let place = |at: usize| {
+            let before = text.get(..at).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+            format!("{}:{line}:{column}", path.display())
+        };
+        let table = DeTable::parse(text).map_err(|e| {
+            let at = e.span().map_or(0, |s| s.start);
+            Error::fatal(format!("{}: {}", place(at), e.message())).hint(format!("mend {FILE}; it is TOML"))
+        })?;
+        self.read_table("", table.get_ref(), &place)
+    }
+
+    fn read_table(&mut self, prefix: &str, table: &DeTable<'_>, place: &dyn Fn(usize) -> String) -> Result<()> {
+        for (name, value) in table {
+            let key =
+                if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+            let section = format!("{key}.");
+            match value.get_ref() {
+                DeValue::Table(inner) if KEYS.iter().any(|(k, _)| k.starts_with(&section)) => {
+                    self.read_table(&key, inner, place)?;
+                }
+                _ => {
+                    let (known, kind) = known(&key, &|| place(name.span().start))?;
+                    let value =
+                        from_toml(kind, value).ok_or_else(|| wrong_type(&place(value.span().start), known, kind))?;
+                    self.values.insert(known, (value, FILE.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_git(&mut self, repo: &Repo) -> Result<()> {
+        let call = repo.checkout().as_user().call("config").args(["-z", "--get-regexp", r"^frites\."]);
+        let output = call.output()?;
+        // 1 is "nothing found".
+        if output.code > 1 {
+            return Err(output.error("config"));
+        }
+        let mut lists: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for record in String::from_utf8_lossy(&output.stdout).split('\0').filter(|r| !r.is_empty()) {
+            // A key without `=` has no newline: git's short form of `true`.
+            let (name, text) = record.split_once('\n').unwrap_or((record, "true"));
+            let key = name.strip_prefix("frites.").unwrap_or(name);
+            let (known, kind) = known(key, &|| "git config".to_owned())?;
+            if kind == Kind::List {
+                lists.entry(known).or_default().push(text.to_owned());
+            } else {
+                self.set_text(known, kind, text, &format!("git config frites.{known}"))?;
+            }
+        }
+        for (key, list) in lists {
+            self.values.insert(key, (Value::List(list), format!("git config frites.{key}")));
+        }
+        Ok(())
+    }
+
+    fn read_environment(&mut self) -> Result<()> {
+        for (key, kind) in KEYS {
+            let variable = format!("FRITES_{}", key.replace(['.', '-'], "_").to_uppercase());
+            let Some(text) = std::env::var_os(&variable) else { continue };
+            let text = text.into_string().map_err(|_| Error::fatal(format!("{variable} is not UTF-8")))?;
+            if kind == Kind::List {
+                let list = text.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect();
+                self.values.insert(key, (Value::List(list), variable));
+            } else {
+                self.set_text(key, kind, &text, &variable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a key from a layer that only knows strings.
+    fn set_text(&mut self, key: &'static str, kind: Kind, text: &str, source: &str) -> Result<()> {
+        let value = match kind {
+            Kind::Command => Some(Value::Command(CommandLine::Shell(text.to_owned()))),
+            Kind::Text => Some(Value::Text(text.to_owned())),
+            Kind::Switch => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" | "1" => Some(Value::Switch(true)),
+                "false" | "no" | "off" | "0" | "" => Some(Value::Switch(false)),
+                _ => None,
+            },
+            Kind::Count => text.parse().ok().filter(|n| *n > 0).map(Value::Count),
+            Kind::List => None,
+        };
+        let value = value.ok_or_else(|| wrong_type(source, key, kind))?;
+        self.values.insert(key, (value, source.to_owned()));
+        Ok(())
+    }
+}
+
+/// The user's own checkout, never a candidate's: that one may have been edited by an attempt.
+pub fn checkout_root(repo: &Repo, candidates: &Path) -> Option<PathBuf> {
+    match repo.work_tree() {
+        Some(dir) if !dir.starts_with(candidates) => Some(dir.to_owned()),
+        Some(_) if repo.common_dir().ends_with(".git") => repo.common_dir().parent().map(Path::to_owned),
+        _ => None,
+    }
+}
+
+fn known(key: &str, place: &dyn Fn() -> String) -> Result<(&'static str, Kind)> {
+    if let Some((known, kind)) = KEYS.iter().find(|(k, _)| *k == key) {
+        return Ok((known, *kind));
+    }
+    let error = Error::fatal(format!("{}: unknown key '{key}'", place()));
+    let nearest = KEYS.iter().map(|(k, _)| (strsim::damerau_levenshtein(k, key), *k)).min();
+    Err(match nearest {
+        Some((distance, near)) if distance <= 3 => error.hint(format!("did you mean '{near}'?")),
+        _ => error.hint(format!("the keys are {}", KEYS.map(|(k, _)| k).join(", "))),
+    })
+}
+
+fn wrong_type(place: &str, key: &str, kind: Kind) -> Error {
+    Error::fatal(format!("{place}: '{key}' takes {}", kind.in_words()))
+        .hint(format!("correct '{key}', or remove it to get the default"))
+}
+
+fn from_toml(kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+    let strings = |value: &DeValue<'_>| -> Option<Vec<String>> {
+        value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+    };
+    let value = value.get_ref();
+    match kind {
+        Kind::Command => match value.as_str() {
+            Some(text) => Some(Value::Command(CommandLine::Shell(text.to_owned()))),
+            None => strings(value).filter(|words| !words.is_empty()).map(|w| Value::Command(CommandLine::Argv(w))),
+        },
+        Kind::Text => value.as_str().map(|s| Value::Text(s.to_owned())),
+        Kind::Switch => value.as_bool().map(Value::Switch),
+        Kind::Count => value.as_integer()?.as_str().parse().ok().filter(|n| *n > 0).map(Value::Count),
+        Kind::List => strings(value).map(Value::List),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config> {
+        let mut config = Config::default();
+        config.read_toml(text, Path::new(FILE)).map(|()| config)
+    }
+
+    #[test]
+    fn both_forms_of_a_command_are_read() {
+        let config = read("[oracle]\nbuild = \"make all\"\ntest = [\"cargo\", \"test\"]\n").expect("valid");
+        assert_eq!(config.command("oracle.build").map(|c| c.0.argv().len()), Some(3), "sh -c");
+        assert_eq!(config.command("oracle.test").map(|c| c.0.to_string()).as_deref(), Some("cargo test"));
+    }
+
+    #[test]
+    fn a_wrong_key_names_its_line_and_the_nearest() {
+        let error = read("[oracle]\ntest = \"x\"\nbiuld = \"y\"\n").expect_err("unknown key");
+        assert_eq!(error.message, ".frites.toml:3:1: unknown key 'oracle.biuld'");
+        assert_eq!(error.hints, ["did you mean 'oracle.build'?"]);
+    }
+
+    #[test]
+    fn a_wrong_type_and_broken_toml_name_their_place() {
+        let error = read("spawn.jobs = 0\n").expect_err("not a count");
+        assert_eq!(error.message, ".frites.toml:1:14: 'spawn.jobs' takes a whole number from 1");
+        let error = read("[oracle\n").expect_err("not TOML");
+        assert!(error.message.starts_with(".frites.toml:1:"), "{}", error.message);
+    }
+}

@@ -1,0 +1,134 @@
+//! What can go wrong and how the program says so: a kind, a message, hints, and the exit-code table.
+use std::fmt;
+
+/// The exit codes of DESIGN.md §2, by name. Scripts rely on them.
+pub mod exit {
+    /// Done; for `judge`, a verified winner.
+    pub const OK: u8 = 0;
+    /// An honest no: nothing passed, nothing verified to land, work would be lost, conflicts.
+    pub const NO: u8 = 1;
+    /// Usage: an invalid flag or name.
+    pub const USAGE: u8 = 2;
+    /// There was nothing to judge with: the pick is unverified.
+    pub const UNVERIFIED: u8 = 3;
+    /// No usable candidate at all.
+    pub const UNUSABLE: u8 = 4;
+    /// Fatal, as git has it.
+    pub const FATAL: u8 = 128;
+    /// The reader of our output went away: 128 + SIGPIPE, what a shell shows for git itself.
+    pub const PIPE: u8 = 128 + 13;
+}
+
+/// The kind decides the first word and the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The answer is no; nothing is wrong with the question.
+    No,
+    /// The question itself is malformed.
+    Usage,
+    /// The work cannot be done at all.
+    Fatal,
+    /// Standard output was closed by its reader: not worth a message.
+    Pipe,
+}
+
+impl Kind {
+    /// The exit code of this kind.
+    pub fn code(self) -> u8 {
+        match self {
+            Kind::No => exit::NO,
+            Kind::Usage => exit::USAGE,
+            Kind::Fatal => exit::FATAL,
+            Kind::Pipe => exit::PIPE,
+        }
+    }
+
+    /// The word before the message, as git writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::No => "error",
+            _ => "fatal",
+        }
+    }
+}
+
+/// An error as the user reads it: one line of message, then hints that say what to type.
+///
+/// Messages are lowercase fragments without a full stop.
+#[derive(Debug)]
+pub struct Error {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// One line (more only where a list of names follows).
+    pub message: String,
+    /// Each becomes a `hint:` line.
+    pub hints: Vec<String>,
+}
+
+/// The result of everything that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `kind` with a `message` and no hint yet.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Fatal (128): the work cannot be done.
+    pub fn fatal(message: impl Into<String>) -> Self {
+        Error::new(Kind::Fatal, message)
+    }
+
+    /// Usage (2): a flag or a name is invalid.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Error::new(Kind::Usage, message)
+    }
+
+    /// An honest no (1).
+    pub fn no(message: impl Into<String>) -> Self {
+        Error::new(Kind::No, message)
+    }
+
+    /// Adds a `hint:` line.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Puts `what: ` before the message, to say what was being done.
+    #[must_use]
+    pub fn context(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Lets an I/O result say which path or step it was about.
+pub trait IoContext<T> {
+    /// Turns an I/O error into a fatal one that begins with `what`.
+    fn context(self, what: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> IoContext<T> for std::io::Result<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|e| Error::fatal(format!("{}: {}", what(), describe(&e))))
+    }
+}
+
+/// An I/O error in the words of `strerror`, without Rust's `(os error 2)`, as git prints it.
+pub fn describe(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    match text.find(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

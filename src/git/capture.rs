@@ -1,0 +1,459 @@
+//! Capture: a worktree's files as a tree, whatever the attempt did with git, and that tree as a
+//! commit from which everything the attempt committed is reachable.
+//!
+//! The index used is a private one, copied when the worktree was made. The attempt's own index may
+//! carry assume-unchanged bits or half-staged content, and its `.git` file may be gone, so every call
+//! gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE absolutely: `git add` in such a worktree would
+//! climb up and stage into the user's index.
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::ByteSlice;
+use gix::index::entry::{Flags, Mode};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::cli::{Git, nul_separated};
+use super::repo::{Repo, from_oid};
+use super::worktree;
+use crate::error::{Error, IoContext, Result};
+use crate::model::candidate::Capture;
+use crate::model::oid::Oid;
+
+/// Where to capture from.
+pub struct Subject<'a> {
+    /// The worktree's folder.
+    pub worktree: &'a Path,
+    /// The candidate's branch, by its full name.
+    pub branch: &'a str,
+    /// The commit that it started from.
+    pub base: &'a Oid,
+    /// The private index.
+    pub index: &'a Path,
+    /// The capture before, if any.
+    pub previous: Option<&'a Capture>,
+    /// `diff.exclude`.
+    pub excludes: &'a Excludes,
+}
+
+/// What a worktree holds now.
+pub struct Snapshot {
+    /// Its files.
+    pub tree: Oid,
+    /// Commits of the attempt that neither the base nor the previous capture reaches: none of them
+    /// is an ancestor of another.
+    pub heads: Vec<Oid>,
+    /// What the tree does not hold, and why.
+    pub notes: Notes,
+}
+
+/// What a capture left out. Never silent: it is shown, and `clean` refuses where work would go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// How many untracked paths `diff.exclude` hid.
+    pub excluded: usize,
+    /// Paths that git cannot hold: nested repositories, dirty submodules, FIFOs, sockets.
+    pub unholdable: BTreeMap<Vec<u8>, &'static str>,
+    /// Paths ignored by rules that the attempt itself added.
+    pub newly_ignored: BTreeSet<Vec<u8>>,
+}
+
+impl Notes {
+    /// Whether removing the worktree would lose something that was worked on.
+    pub fn loses_work(&self) -> bool {
+        !self.unholdable.is_empty() || !self.newly_ignored.is_empty()
+    }
+
+    /// One line for each thing that a person should know.
+    pub fn lines(&self) -> Vec<String> {
+        let show = |path: &[u8]| path.to_str_lossy().escape_debug().to_string();
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let mut lines = Vec::new();
+        if self.excluded > 0 {
+            lines.push(format!("{} untracked path{} left out by diff.exclude", self.excluded, plural(self.excluded)));
+        }
+        lines.extend(self.unholdable.iter().map(|(path, why)| format!("not captured: '{}' ({why})", show(path))));
+        if let Some(first) = self.newly_ignored.first() {
+            let n = self.newly_ignored.len();
+            lines.push(format!(
+                "not captured: {n} path{} that its own .gitignore change hides, such as '{}'",
+                plural(n),
+                show(first)
+            ));
+        }
+        lines
+    }
+}
+
+/// `diff.exclude`, in the syntax of `.gitignore`: which untracked paths a capture leaves out.
+pub struct Excludes(Gitignore);
+
+impl Excludes {
+    /// Compiles the patterns; fails on one that is no glob.
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        let invalid = |e: ignore::Error| Error::usage(format!("diff.exclude: {e}"));
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in patterns {
+            builder.add_line(None, pattern).map_err(invalid)?;
+        }
+        Ok(Excludes(builder.build().map_err(invalid)?))
+    }
+
+    fn hides(&self, path: &[u8]) -> bool {
+        let is_dir = path.ends_with(b"/");
+        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
+        self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
+    }
+}
+
+/// Reads the worktree into a tree. Writes objects and the private index, no ref.
+pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
+    // The caller holds the candidate's lock, so a lock file here was left by a killed capture.
+    let _ = fs::remove_file(subject.index.with_extension("lock"));
+    if !trustworthy(repo, subject.index) {
+        repo.git().index(subject.index).call("read-tree").arg(subject.base.as_str()).run()?;
+    }
+    let git = repo.git().work_tree(subject.worktree).index(subject.index);
+    let admin = worktree::admin_of(repo, subject.worktree)?;
+    let head = admin.as_deref().and_then(|a| head_of(repo, a));
+    let own = attempts_paths(repo, subject.base, admin.as_deref(), head.as_ref())?;
+
+    let mut notes = Notes::default();
+    let mut staged: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut dropped: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let listing = sparse_aware(&git).args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"]).bytes()?;
+    for record in nul_separated(&listing) {
+        let (tag, path) = (record.first().copied(), record.get(2..).unwrap_or_default());
+        if tag != Some(b'?') {
+            match special(subject.worktree, path) {
+                Some(why) => {
+                    notes.unholdable.insert(path.to_vec(), why);
+                    dropped.insert(path.to_vec());
+                }
+                None => {
+                    staged.insert(path.to_vec());
+                }
+            }
+        } else if let Some(folder) = path.strip_suffix(b"/") {
+            if own.gitlinks.contains(folder) {
+                staged.insert(folder.to_vec());
+                notes.unholdable.insert(folder.to_vec(), "a nested repository: only its commit id is captured");
+            } else if subject.excludes.hides(path) {
+                notes.excluded += 1;
+            } else {
+                notes.unholdable.insert(folder.to_vec(), "a nested repository");
+            }
+        } else if subject.excludes.hides(path) && !own.files.contains(path) {
+            notes.excluded += 1;
+        } else {
+            staged.insert(path.to_vec());
+        }
+    }
+    // What the attempt tracks itself although it is ignored (`git add -f`).
+    staged.extend(own.files.into_iter().filter(|path| holds_file(subject.worktree, path)));
+
+    if !dropped.is_empty() {
+        let lines: Vec<u8> = dropped
+            .iter()
+            .flat_map(|p| [format!("0 {}\t", subject.base.null()).as_bytes(), p, b"\0"].concat())
+            .collect();
+        sparse_aware(&git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()?;
+    }
+    if !staged.is_empty() {
+        let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+        let call = sparse_aware(&git).args(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]);
+        call.stdin(list).run()?;
+    }
+    let tree = git.call("write-tree").oid()?;
+
+    note_submodules(repo, subject, &mut notes)?;
+    note_special_files(subject.worktree, &mut notes);
+    if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
+        notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
+    }
+    if tree != repo.commit(subject.base)?.tree {
+        notes.newly_ignored = newly_ignored(repo, &git, subject, &tree)?;
+    }
+    let heads = new_heads(repo, subject, admin.as_deref(), head)?;
+    Ok(Snapshot { tree, heads, notes })
+}
+
+/// What the candidate's branch holds beyond its captures, for a worktree that is gone; none if that
+/// is nothing.
+pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snapshot>> {
+    let Some(tip) = repo.read_ref(subject.branch)? else { return Ok(None) };
+    let heads = new_heads(repo, subject, None, None)?;
+    if heads.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Snapshot { tree: repo.commit(&tip)?.tree, heads, notes: Notes::default() }))
+}
+
+/// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the capture
+/// before (or the base) and whose other parents are the attempt's own commits.
+///
+/// Moves `refname` only from the previous capture, and proves afterwards that all objects are there:
+/// a `git gc --prune=now` beside us may have taken some while nothing referred to them.
+pub fn store(repo: &Repo, subject: &Subject<'_>, snapshot: &Snapshot, refname: &str, message: &str) -> Result<Oid> {
+    let parent = subject.previous.map_or(subject.base, |p| &p.commit);
+    let mut call = repo.git().call("commit-tree").arg(snapshot.tree.as_str()).args(["-p", parent.as_str()]);
+    for head in snapshot.heads.iter().filter(|h| *h != parent) {
+        call = call.args(["-p", head.as_str()]);
+    }
+    let commit = call.args(["-F", "-"]).stdin(message).oid()?;
+    let previous = subject.previous.map(|p| &p.commit);
+    repo.update_ref(refname, Some(&commit), previous, "capture")?;
+    let connected = repo
+        .git()
+        .call("rev-list")
+        .args(["--objects", "--quiet", commit.as_str(), "--not", parent.as_str()])
+        .output()?;
+    if connected.code != 0 {
+        repo.update_ref(refname, previous, Some(&commit), "capture undone: objects were pruned")?;
+        // The private index may vouch for blobs that are gone: the next try starts afresh.
+        let _ = fs::remove_file(subject.index);
+        return Err(connected.error("rev-list").context("objects vanished while they were captured"));
+    }
+    Ok(commit)
+}
+
+/// Whether an index can be used as it is: readable, and with no bit that hides an edit. A candidate
+/// can write to every file of ours.
+fn trustworthy(repo: &Repo, index: &Path) -> bool {
+    open_index(repo, index).is_some_and(|file| !file.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID)))
+}
+
+fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
+    gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
+}
+
+/// A call that looks at files outside a sparse checkout's cone, too: an entry marked skip-worktree
+/// whose file is there is an edit.
+fn sparse_aware(git: &Git) -> super::cli::Call {
+    git.call("-c").arg("core.sparseCheckout=true")
+}
+
+/// The paths that the attempt itself tracks, by its index and its HEAD, and the base does not.
+#[derive(Default)]
+struct OwnPaths {
+    files: BTreeSet<Vec<u8>>,
+    gitlinks: BTreeSet<Vec<u8>>,
+}
+
+fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&Oid>) -> Result<OwnPaths> {
+    let mut own = OwnPaths::default();
+    let known = base_paths(repo, base)?;
+    let mut add = |path: &[u8], is_gitlink: bool| {
+        if !known.contains(path) {
+            let set = if is_gitlink { &mut own.gitlinks } else { &mut own.files };
+            set.insert(path.to_vec());
+        }
+    };
+    if let Some(index) = admin.and_then(|a| open_index(repo, &a.join("index"))) {
+        for entry in index.entries() {
+            add(entry.path(&index), entry.mode == Mode::COMMIT);
+        }
+    }
+    if let Some(head) = head.filter(|h| *h != base) {
+        let added = repo
+            .git()
+            .call("diff-tree")
+            .args(["-r", "-z", "--no-renames", "--raw", "--diff-filter=A", base.as_str(), head.as_str()])
+            .bytes()?;
+        let mut records = nul_separated(&added);
+        while let (Some(meta), Some(path)) = (records.next(), records.next()) {
+            add(path, meta.split(|b| *b == b' ').nth(1) == Some(b"160000"));
+        }
+    }
+    Ok(own)
+}
+
+/// All paths of a commit's tree.
+fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
+    let gix = repo.gix();
+    let state = gix
+        .find_commit(from_oid(commit)?)
+        .ok()
+        .and_then(|c| c.tree_id().ok())
+        .and_then(|tree| gix.index_from_tree(&tree).ok())
+        .ok_or_else(|| Error::fatal(format!("the tree of {commit} cannot be read")))?;
+    Ok(state.entries().iter().map(|e| e.path(&state).to_vec()).collect())
+}
+
+/// Why git cannot hold what lies at a path, if it cannot.
+fn special(worktree: &Path, path: &[u8]) -> Option<&'static str> {
+    let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?.file_type();
+    special_kind(kind)
+}
+
+fn special_kind(kind: fs::FileType) -> Option<&'static str> {
+    if kind.is_fifo() {
+        Some("a FIFO")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("a device")
+    } else {
+        None
+    }
+}
+
+/// Whether a file or a link lies at a path, with no link on the way to it.
+fn holds_file(worktree: &Path, path: &[u8]) -> bool {
+    let full = worktree.join(OsStr::from_bytes(path));
+    let folder_is_real = full.parent().is_some_and(|p| worktree::is_real_folder(worktree, p));
+    folder_is_real && fs::symlink_metadata(&full).is_ok_and(|m| m.is_file() || m.is_symlink())
+}
+
+/// Submodules with edits of their own: git records a commit id for them and nothing else.
+fn note_submodules(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
+    let Some(index) = open_index(repo, subject.index) else { return Ok(()) };
+    for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
+        let path: &[u8] = entry.path(&index);
+        let folder = subject.worktree.join(OsStr::from_bytes(path));
+        let dot_git = folder.join(".git");
+        if !dot_git.exists() || !worktree::is_real_folder(subject.worktree, &folder) {
+            continue;
+        }
+        let status = Git::at(&dot_git).work_tree(&folder).call("status").args(["--porcelain", "-z"]).output()?;
+        if status.code != 0 || !status.stdout.is_empty() {
+            notes.unholdable.entry(path.to_vec()).or_insert("a submodule with uncommitted changes");
+        }
+    }
+    Ok(())
+}
+
+/// FIFOs, sockets and devices: git lists them nowhere. Ignored folders are not entered.
+fn note_special_files(worktree: &Path, notes: &mut Notes) {
+    let walk = ignore::WalkBuilder::new(worktree)
+        .standard_filters(false)
+        .git_ignore(true)
+        .require_git(false)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .build();
+    for entry in walk.flatten() {
+        let Some(why) = entry.file_type().and_then(special_kind) else { continue };
+        if let Ok(path) = entry.path().strip_prefix(worktree) {
+            notes.unholdable.insert(worktree::path_bytes(path).to_vec(), why);
+        }
+    }
+}
+
+/// Ignored paths that the base's own rules would not ignore, when the attempt changed a `.gitignore`.
+fn newly_ignored(repo: &Repo, git: &Git, subject: &Subject<'_>, tree: &Oid) -> Result<BTreeSet<Vec<u8>>> {
+    let touched = repo
+        .git()
+        .call("diff-tree")
+        .args(["-r", "-z", "--name-only", subject.base.as_str(), tree.as_str(), "--", ":(glob)**/.gitignore"])
+        .bytes()?;
+    if touched.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ignored = git.call("ls-files").args(["-z", "-o", "-i", "--directory", "--exclude-standard"]).bytes()?;
+    let mut hidden: BTreeSet<Vec<u8>> =
+        nul_separated(&ignored).filter(|p| !subject.excludes.hides(p)).map(<[u8]>::to_vec).collect();
+    if hidden.is_empty() {
+        return Ok(hidden);
+    }
+    // The base's rules, alone in a folder of their own, asked about the same paths.
+    let rules = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+    for path in
+        base_paths(repo, subject.base)?.iter().filter(|p| p.rsplit(|b| *b == b'/').next() == Some(b".gitignore"))
+    {
+        let Some(text) =
+            path.to_str().ok().map(|p| repo.file(&repo.commit(subject.base)?.tree, p)).transpose()?.flatten()
+        else {
+            continue;
+        };
+        let file = rules.path().join(OsStr::from_bytes(path));
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).context(|| format!("could not make '{}'", folder.display()))?;
+        }
+        fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))?;
+    }
+    let list: Vec<u8> = hidden.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+    let ask = repo.git().work_tree(rules.path()).call("check-ignore").args(["-z", "--stdin", "--no-index"]);
+    let answer = ask.stdin(list).output()?;
+    if answer.code > 1 {
+        return Err(answer.error("check-ignore"));
+    }
+    for path in nul_separated(&answer.stdout) {
+        hidden.remove(path);
+    }
+    Ok(hidden)
+}
+
+/// The commit at the HEAD of a worktree, read from its administrative entry.
+fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
+    let text = fs::read_to_string(admin.join("HEAD")).ok()?;
+    match text.trim().strip_prefix("ref: ") {
+        Some(full) => repo.read_ref(full).ok().flatten(),
+        None => Oid::parse(text.trim()),
+    }
+}
+
+/// The attempt's commits that are not safe yet: HEAD, its branch, and all that their reflogs saw
+/// (amended, reset or detached work), reduced to those that no other one reaches.
+fn new_heads(repo: &Repo, subject: &Subject<'_>, admin: Option<&Path>, head: Option<Oid>) -> Result<Vec<Oid>> {
+    let mut seen: BTreeSet<Oid> = head.into_iter().collect();
+    seen.extend(repo.read_ref(subject.branch)?);
+    let logs = [admin.map(|a| a.join("logs/HEAD")), Some(repo.common_dir().join("logs").join(subject.branch))];
+    for log in logs.into_iter().flatten() {
+        seen.extend(reflog(&log));
+    }
+    seen.remove(subject.base);
+    let gix = repo.gix();
+    seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));
+    if seen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let safe = subject.previous.map_or(subject.base, |p| &p.commit);
+    let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
+    let mut list: Vec<u8> = seen.iter().flat_map(|o| format!("{o}\n").into_bytes()).collect();
+    list.extend(format!("^{safe}\n^{}\n", subject.base).into_bytes());
+    let answer = call.stdin(list).bytes()?;
+    let mut commits = BTreeSet::new();
+    let mut parents = BTreeSet::new();
+    for line in String::from_utf8_lossy(&answer).lines() {
+        let mut ids = line.split(' ').filter_map(Oid::parse);
+        commits.extend(ids.next());
+        parents.extend(ids);
+    }
+    Ok(commits.difference(&parents).cloned().collect())
+}
+
+/// Every id that a reflog file names; nothing if it cannot be read.
+fn reflog(file: &Path) -> BTreeSet<Oid> {
+    let bytes = fs::read(file).unwrap_or_default();
+    bytes
+        .lines()
+        .flat_map(|line| line.split(|b| *b == b' ').take(2).map(<[u8]>::to_vec).collect::<Vec<_>>())
+        .filter_map(|id| Oid::parse(std::str::from_utf8(&id).ok()?))
+        .filter(|oid| oid.as_str() != oid.null())
+        .collect()
+}
+
+/// Copies the index of a freshly checked out worktree to be the private one.
+pub fn keep_index(admin: &Path, private: &Path) -> Result<()> {
+    let from: PathBuf = admin.join("index");
+    fs::copy(&from, private).map(drop).context(|| format!("could not copy '{}'", from.display()))
+}
+
+/// The trees of a chain of captures, newest first, as far as `base`.
+pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, super::repo::Commit)>> {
+    let mut found = Vec::new();
+    let mut at = tip.clone();
+    while at != *base {
+        let commit = repo.commit(&at)?;
+        let first = commit.parents.first().cloned();
+        found.push((at, commit));
+        match first {
+            Some(parent) => at = parent,
+            None => break,
+        }
+    }
+    Ok(found)
+}

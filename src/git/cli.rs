@@ -1,0 +1,294 @@
+//! The gateway to the git program: a scrubbed environment, pinned settings, results as bytes.
+//!
+//! What is pinned, and why, is measured in GIT-FACTS.md ("Capture and diff", "Own git calls").
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::model::oid::Oid;
+
+/// Variables of git's that may reach our own calls: where git itself and the user's files are.
+/// Everything else that begins with `GIT_` is removed.
+const KEPT: [&str; 6] = [
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_ATTR_NOSYSTEM",
+    "GIT_TEST_ASSUME_DIFFERENT_OWNER",
+];
+
+/// Settings of every call but the user's own commit: no program that a configuration names runs by
+/// itself, and git's words are the same everywhere.
+const QUIET: [&str; 9] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.quotePath=true",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "diff.suppressBlankEmpty=false",
+    "advice.detachedHead=false",
+    "submodule.recurse=false",
+];
+
+/// Settings for what is ours, so that a user's configuration changes neither trees nor patches and a
+/// power cut loses no object.
+///
+/// `core.autocrlf` and `core.eol` belong to the user's checkout: in a candidate's worktree what is
+/// written must be what is captured. `.gitattributes` of the tree still count.
+const EXACT: [&str; 9] = [
+    "core.splitIndex=false",
+    "core.autocrlf=false",
+    "core.eol=native",
+    "core.safecrlf=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.logAllRefUpdates=true",
+    "core.fsync=all",
+    "core.fsyncMethod=batch",
+];
+
+/// Who writes captures and records: never the user, whose identity may not even be set.
+const IDENTITY: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "git-frites"),
+    ("GIT_AUTHOR_EMAIL", "git-frites@localhost"),
+    ("GIT_COMMITTER_NAME", "git-frites"),
+    ("GIT_COMMITTER_EMAIL", "git-frites@localhost"),
+];
+
+/// A place to run git in: a git directory, perhaps a work tree and an index, all absolute.
+#[derive(Clone, Debug)]
+pub struct Git {
+    git_dir: PathBuf,
+    work_tree: Option<PathBuf>,
+    index: Option<PathBuf>,
+    voice: Voice,
+}
+
+/// In whose name a call is made: how much of the user's surroundings it sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voice {
+    /// Ours: pinned settings, our identity.
+    Own,
+    /// The user's checkout: its settings for files, but nothing runs.
+    Checkout,
+    /// The user's: hooks, identity, editor, everything.
+    User,
+}
+
+/// One call being put together.
+#[derive(Debug)]
+pub struct Call {
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    stdin: Option<Vec<u8>>,
+    git: Git,
+}
+
+/// What a call gave.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code; 128 + n for a signal.
+    pub code: i32,
+    /// Its standard output, as it was.
+    pub stdout: Vec<u8>,
+    /// Its standard error, for messages.
+    pub stderr: String,
+}
+
+impl Git {
+    /// git on `git_dir`, without a work tree.
+    pub fn at(git_dir: &Path) -> Self {
+        Git { git_dir: git_dir.to_owned(), work_tree: None, index: None, voice: Voice::Own }
+    }
+
+    /// The same with a work tree, where the call also runs.
+    #[must_use]
+    pub fn work_tree(mut self, dir: &Path) -> Self {
+        self.work_tree = Some(dir.to_owned());
+        self
+    }
+
+    /// The same with another index than the git directory's own.
+    #[must_use]
+    pub fn index(mut self, file: &Path) -> Self {
+        self.index = Some(file.to_owned());
+        self
+    }
+
+    /// The same with the settings that the user's checkout has for its files (`core.autocrlf`, …).
+    #[must_use]
+    pub fn in_checkout(mut self) -> Self {
+        self.voice = Voice::Checkout;
+        self
+    }
+
+    /// The same with the user's identity, hooks and configuration: for what the user would
+    /// otherwise type.
+    #[must_use]
+    pub fn as_user(mut self) -> Self {
+        self.voice = Voice::User;
+        self
+    }
+
+    /// Begins a call with a subcommand or a leading option.
+    pub fn call(&self, first: impl AsRef<OsStr>) -> Call {
+        Call { args: vec![first.as_ref().to_owned()], env: Vec::new(), stdin: None, git: self.clone() }
+    }
+}
+
+impl Call {
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable for this call.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// What the call reads; without it, nothing.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Runs it; any exit code is an answer.
+    pub fn output(self) -> Result<Output> {
+        let expression = self.expression();
+        let expression = match self.stdin {
+            Some(bytes) => expression.stdin_bytes(bytes),
+            None => expression.stdin_null(),
+        };
+        let output = expression.stdout_capture().stderr_capture().run().map_err(not_started)?;
+        Ok(Output {
+            code: code_of(output.status),
+            stdout: output.stdout,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    /// Runs it with the terminal attached (an editor, a passphrase), its standard output sent to
+    /// standard error; gives the exit code.
+    pub fn interactive(self) -> Result<i32> {
+        let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
+        Ok(code_of(output.status))
+    }
+
+    /// Runs it and takes any exit code but 0 as an error; gives the standard output.
+    pub fn bytes(self) -> Result<Vec<u8>> {
+        let what = self.args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+        let output = self.output()?;
+        if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
+    }
+
+    /// Like [`Call::bytes`], for calls that answer with nothing.
+    pub fn run(self) -> Result<()> {
+        self.bytes().map(drop)
+    }
+
+    /// Like [`Call::bytes`], for calls that answer with one object id.
+    pub fn oid(self) -> Result<Oid> {
+        let bytes = self.bytes()?;
+        let text = String::from_utf8_lossy(&bytes);
+        Oid::parse(text.trim()).ok_or_else(|| Error::fatal(format!("git answered '{}', not an object id", text.trim())))
+    }
+
+    /// Like [`Call::bytes`], for calls that answer with one line or path.
+    pub fn line(self) -> Result<OsString> {
+        let mut bytes = self.bytes()?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        Ok(OsString::from_vec(bytes))
+    }
+
+    fn expression(&self) -> duct::Expression {
+        let pinned = match self.git.voice {
+            Voice::Own => [&QUIET[..], &EXACT[..]],
+            Voice::Checkout => [&QUIET[..], &[]],
+            Voice::User => [&[][..], &[]],
+        };
+        let settings = pinned.into_iter().flatten().flat_map(|s| [OsStr::new("-c"), OsStr::new(*s)]);
+        let args: Vec<&OsStr> = settings.chain(self.args.iter().map(OsString::as_os_str)).collect();
+        let mut expression = duct::cmd("git", args).unchecked();
+        for (name, _) in std::env::vars_os() {
+            if self.removes(&name) {
+                expression = expression.env_remove(name);
+            }
+        }
+        expression = expression.env("GIT_DIR", &self.git.git_dir);
+        if let Some(dir) = &self.git.work_tree {
+            expression = expression.env("GIT_WORK_TREE", dir).dir(dir);
+        }
+        if let Some(file) = &self.git.index {
+            expression = expression.env("GIT_INDEX_FILE", file);
+        }
+        if self.git.voice != Voice::User {
+            for (name, value) in IDENTITY {
+                expression = expression.env(name, value);
+            }
+            let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+            for (name, value) in fixed.into_iter().chain([("GIT_NO_REPLACE_OBJECTS", "1")]) {
+                expression = expression.env(name, value);
+            }
+        }
+        for (name, value) in &self.env {
+            expression = expression.env(name, value);
+        }
+        expression
+    }
+
+    fn removes(&self, name: &OsStr) -> bool {
+        let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
+        if self.git.voice == Voice::User {
+            // The user's `git -c …` settings, editor and identity stay.
+            return crate::process::LOCAL_ENV_VARS.iter().any(|v| name == *v) && !rest.starts_with(b"CONFIG");
+        }
+        !KEPT.iter().any(|kept| name == *kept)
+    }
+}
+
+impl Output {
+    /// This answer as an error that says which git command it was.
+    pub fn error(&self, what: &str) -> Error {
+        let stderr = self.stderr.trim();
+        let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
+        let first = lines.next().unwrap_or("no message");
+        let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
+        let error = Error::fatal(format!("git {what} failed: {first}"));
+        // 129 is git's usage error: an option that this git does not know.
+        if self.code == 129 { error.hint("git-frites needs git 2.41 or newer; see `git --version`") } else { error }
+    }
+}
+
+fn not_started(e: io::Error) -> Error {
+    let error = Error::fatal(format!("could not start git: {}", crate::error::describe(&e)));
+    if e.kind() == io::ErrorKind::NotFound { error.hint("git must be on PATH") } else { error }
+}
+
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+/// The paths of a list that git wrote with `-z`.
+pub fn nul_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|b| *b == 0).filter(|part| !part.is_empty())
+}

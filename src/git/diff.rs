@@ -1,0 +1,154 @@
+//! What changed between two trees: git's own patch as bytes, and counts that nobody can talk down.
+use super::cli::Git;
+use super::repo::Repo;
+use crate::error::{Error, Result};
+use crate::model::blast::{Blast, Extent};
+use crate::model::oid::Oid;
+
+/// How two trees are compared, always: these options are the ones that no configuration and no
+/// attribute of an attempt can bend (GIT-FACTS, "Capture and diff").
+const COMPARE: [&str; 13] = [
+    "diff-tree",
+    "-r",
+    "--no-renames",
+    "--diff-algorithm=myers",
+    "--indent-heuristic",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--full-index",
+    "--binary",
+    "--unified=3",
+    "--inter-hunk-context=0",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+/// One path that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The path's bytes, as in the tree.
+    pub path: Vec<u8>,
+    /// git's letter: `A`, `D`, `M` or `T`.
+    pub status: u8,
+    /// The blob before; null if none.
+    pub old: Oid,
+    /// The blob after; null if none.
+    pub new: Oid,
+    /// Lines added and deleted; none if git counts the file as binary.
+    pub lines: Option<(u64, u64)>,
+}
+
+/// A whole comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Patch {
+    /// The paths, sorted.
+    pub changes: Vec<Change>,
+    /// The patch in git's format, never decoded or trimmed.
+    pub bytes: Vec<u8>,
+}
+
+/// What to show of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The patch.
+    Patch,
+    /// A histogram for people.
+    Stat,
+    /// Counts for programs.
+    Numstat,
+    /// A letter and the path.
+    NameStatus,
+    /// The path.
+    NameOnly,
+}
+
+/// Compares two trees (or commits) in one call: patch, paths and counts.
+///
+/// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
+/// its own files binary to look small.
+pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
+    let call = attributed(&repo.git(), attributes).args(COMPARE);
+    let call = call.args(["--raw", "--numstat", "-p", "-z", "--no-color", from.as_str(), to.as_str()]);
+    parse(&call.bytes()?).ok_or_else(|| Error::fatal("git diff-tree gave an answer of an unknown form"))
+}
+
+/// The paths that differ, with counts but without a patch.
+pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
+    let call = attributed(&repo.git(), attributes).args(COMPARE);
+    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
+    let patch = parse(&call.bytes()?).ok_or_else(|| Error::fatal("git diff-tree gave an answer of an unknown form"))?;
+    Ok(patch.changes)
+}
+
+/// git's own rendering of a comparison, as bytes for the screen.
+pub fn render(
+    repo: &Repo,
+    attributes: &Oid,
+    from: &Oid,
+    to: &Oid,
+    format: Format,
+    nul: bool,
+    color: bool,
+) -> Result<Vec<u8>> {
+    let format = match format {
+        Format::Patch => "--patch",
+        Format::Stat => "--stat",
+        Format::Numstat => "--numstat",
+        Format::NameStatus => "--name-status",
+        Format::NameOnly => "--name-only",
+    };
+    let mut call = attributed(&repo.git(), attributes).args(COMPARE).arg(format);
+    if nul {
+        call = call.arg("-z");
+    }
+    call.arg(if color { "--color=always" } else { "--no-color" }).args([from.as_str(), to.as_str()]).bytes()
+}
+
+/// How much a comparison changes.
+pub fn blast(repo: &Repo, changes: &[Change]) -> Blast {
+    changes
+        .iter()
+        .map(|change| match change.lines {
+            Some((added, deleted)) => Extent::Text { added, deleted },
+            None => Extent::Binary { old: repo.size(&change.old), new: repo.size(&change.new) },
+        })
+        .collect()
+}
+
+fn attributed(git: &Git, attributes: &Oid) -> super::cli::Call {
+    git.call(format!("--attr-source={attributes}"))
+}
+
+/// Reads `--raw --numstat -p -z`: raw records, then counts, then an empty record, then the patch.
+fn parse(answer: &[u8]) -> Option<Patch> {
+    let mut rest = answer;
+    let mut changes = Vec::new();
+    while rest.first() == Some(&b':') {
+        let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
+        let mut fields = head[1..].split(' ');
+        let (_old_mode, _new_mode) = (fields.next()?, fields.next()?);
+        let (old, new) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
+        let status = *fields.next()?.as_bytes().first()?;
+        let path = take_record(&mut rest)?.to_vec();
+        changes.push(Change { path, status, old, new, lines: Some((0, 0)) });
+    }
+    // The counts come in the same order, though not for every path.
+    let mut at = 0;
+    while !rest.is_empty() && rest[0] != 0 {
+        let record = take_record(&mut rest)?;
+        let mut fields = record.splitn(3, |b| *b == b'\t');
+        let (added, deleted, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u64>().ok();
+        at += changes.get(at..)?.iter().position(|c| c.path == path)?;
+        changes[at].lines = number(added).zip(number(deleted));
+    }
+    let bytes = rest.strip_prefix(b"\0").unwrap_or(rest).to_vec();
+    Some(Patch { changes, bytes })
+}
+
+fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|b| *b == 0)?;
+    let record = &rest[..end];
+    *rest = &rest[end + 1..];
+    Some(record)
+}

@@ -1,0 +1,9 @@
+//! The only place that touches git: gix for reading in process, the git program for what gix does
+//! not do as git does.
+pub mod capture;
+pub mod cli;
+pub mod diff;
+pub mod land;
+pub mod refs;
+pub mod repo;
+pub mod worktree;

@@ -1,0 +1,225 @@
+//! The user's repository: found as git finds it, read in process by gix.
+use std::path::{Path, PathBuf};
+
+use gix::bstr::ByteSlice;
+
+use super::cli::Git;
+use crate::error::{Error, IoContext, Kind, Result};
+use crate::model::oid::Oid;
+
+/// An opened repository, as seen from the folder that the command runs in. Threads share it.
+pub struct Repo {
+    shared: gix::ThreadSafeRepository,
+    common_dir: PathBuf,
+    git_dir: PathBuf,
+    work_tree: Option<PathBuf>,
+}
+
+/// A commit, as far as anyone here needs it.
+pub struct Commit {
+    /// Its tree.
+    pub tree: Oid,
+    /// Its parents, in order.
+    pub parents: Vec<Oid>,
+    /// Its whole message.
+    pub message: String,
+    /// Its committer's time, seconds since 1970.
+    pub time: i64,
+}
+
+impl Repo {
+    /// Finds the repository from `dir` upwards, honouring GIT_DIR and GIT_WORK_TREE as git does (so
+    /// that it works in hooks), and refuses what `safe.directory` refuses.
+    pub fn discover(dir: &Path) -> Result<Repo> {
+        let strict = gix::open::Options::default().bail_if_untrusted(true);
+        let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
+        let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(dir, Default::default(), trust);
+        let shared = found.map_err(|e| refusal(dir, &e))?;
+        let gix = shared.to_thread_local();
+        let canonical = |path: &Path| path.canonicalize().context(|| format!("could not read '{}'", path.display()));
+        Ok(Repo {
+            common_dir: canonical(gix.common_dir())?,
+            git_dir: canonical(gix.git_dir())?,
+            work_tree: gix.workdir().map(canonical).transpose()?,
+            shared,
+        })
+    }
+
+    /// The git directory that all worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// The git directory of the checkout that the command runs in.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The root of the checkout that the command runs in; none in a bare repository.
+    pub fn work_tree(&self) -> Option<&Path> {
+        self.work_tree.as_deref()
+    }
+
+    /// The root of the checkout, or a refusal: for commands that change it.
+    pub fn need_work_tree(&self) -> Result<&Path> {
+        self.work_tree().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
+    }
+
+    /// git on the shared directory, with no work tree: refs and objects.
+    pub fn git(&self) -> Git {
+        Git::at(&self.common_dir)
+    }
+
+    /// git in the user's own checkout.
+    pub fn checkout(&self) -> Git {
+        let git = Git::at(&self.git_dir).in_checkout();
+        match &self.work_tree {
+            Some(dir) => git.work_tree(dir),
+            None => git,
+        }
+    }
+
+    /// Resolves what a user typed to a commit, once.
+    pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
+        let output = self
+            .checkout()
+            .call("rev-parse")
+            .args(["--verify", "--quiet", "--end-of-options"])
+            .arg(format!("{revision}^{{commit}}"))
+            .output()?;
+        if let Some(oid) = Oid::parse(String::from_utf8_lossy(&output.stdout).trim()) {
+            return Ok(oid);
+        }
+        if revision == "HEAD" {
+            return Err(Error::fatal("HEAD has no commit yet")
+                .hint("commit something first: `git commit --allow-empty -m start`"));
+        }
+        Err(Error::fatal(format!("'{revision}' does not name a commit"))
+            .hint("name a commit, a branch or a tag; `git log --oneline` lists commits"))
+    }
+
+    /// The commit HEAD is at; none while it is unborn.
+    pub fn head(&self) -> Option<Oid> {
+        self.gix().head_id().ok().map(|id| to_oid(id.detach()))
+    }
+
+    /// The full name of the branch HEAD is on; none when detached.
+    pub fn head_branch(&self) -> Option<String> {
+        let name = self.gix().head_name().ok()??;
+        Some(name.as_bstr().to_str_lossy().into_owned())
+    }
+
+    /// Reads a commit.
+    pub fn commit(&self, oid: &Oid) -> Result<Commit> {
+        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("commit {oid} cannot be read: {e}"));
+        let gix = self.gix();
+        let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
+        let decoded = commit.decode().map_err(|e| lost(&e))?;
+        Ok(Commit {
+            tree: to_oid(decoded.tree()),
+            parents: decoded.parents().map(to_oid).collect(),
+            message: decoded.message.to_str_lossy().into_owned(),
+            time: commit.time().map_or(0, |t| t.seconds),
+        })
+    }
+
+    /// The bytes of a file in a tree or a commit's tree; none if there is no such file.
+    pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
+        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("'{path}' of {tree} cannot be read: {e}"));
+        let gix = self.gix();
+        let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+        let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else { return Ok(None) };
+        if !entry.mode().is_blob() {
+            return Ok(None);
+        }
+        Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
+    }
+
+    /// The names in a tree's root, with whether each is a folder.
+    pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
+        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("tree {tree} cannot be read: {e}"));
+        let gix = self.gix();
+        let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+        tree.iter()
+            .map(|entry| {
+                let entry = entry.map_err(|e| lost(&e))?;
+                Ok((entry.filename().to_str_lossy().into_owned(), entry.mode().is_tree()))
+            })
+            .collect()
+    }
+
+    /// The size of an object in bytes; 0 for the null id and for a submodule's commit.
+    pub fn size(&self, oid: &Oid) -> u64 {
+        let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
+        header.map_or(0, |h| h.size())
+    }
+
+    /// Whether `ancestor` is reachable from `of` (a commit is from itself).
+    pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
+        if ancestor == of {
+            return Ok(true);
+        }
+        let call = self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
+        let output = call.output()?;
+        match output.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(output.error("merge-base")),
+        }
+    }
+
+    /// A short name for this repository, from where it lies: tells caches of several apart.
+    pub fn key(&self) -> String {
+        let path = super::worktree::path_bytes(&self.common_dir);
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, path);
+        id.map(|id| id.to_hex_with_len(16).to_string()).unwrap_or_default()
+    }
+
+    /// gix's own handle, for the other rooms of `git/`.
+    pub(super) fn gix(&self) -> gix::Repository {
+        self.shared.to_thread_local()
+    }
+}
+
+/// Our word for gix's id.
+pub(super) fn to_oid(id: gix::ObjectId) -> Oid {
+    Oid::parse(&id.to_string()).expect("gix prints full lowercase ids")
+}
+
+/// gix's word for our id.
+pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
+    gix::ObjectId::from_hex(oid.as_str().as_bytes())
+        .map_err(|_| Error::fatal(format!("{oid} is not an object id that this build can read")))
+}
+
+/// Why a folder is no repository to us, in git's words where git has some.
+fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
+    let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir").stdout_null().stderr_capture().unchecked().run();
+    let Ok(output) = probe else {
+        return Error::fatal("could not start git").hint("git must be on PATH");
+    };
+    if output.status.success() {
+        // git takes it and gix does not: sha256, a newer format, damage.
+        let mut source = e.source();
+        let mut text = e.to_string();
+        while let Some(cause) = source {
+            text = cause.to_string();
+            source = cause.source();
+        }
+        return Error::fatal(format!(
+            "this repository cannot be read by git-frites: {}",
+            text.lines().next().unwrap_or_default()
+        ));
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let first = stderr.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
+    if first.contains("not a git repository") {
+        return Error::new(Kind::Fatal, first)
+            .hint("make one here with `git init`, or go to one with `git -C DIR frites …`");
+    }
+    let mut error = Error::fatal(first);
+    if let Some(line) = stderr.lines().find(|l| l.trim_start().starts_with("git config")) {
+        error = error.hint(format!("trust it with `{}`", line.trim()));
+    }
+    error
+}

@@ -1,0 +1,214 @@
+//! Worktrees: making, finding and removing them without trusting git's cleaning up after itself.
+//!
+//! Making has two halves, for they want different treatment (GIT-FACTS, "Worktrees"): the
+//! administrative entry is written by one process at a time, under the repository lock; the
+//! checkout, 95–99 % of the cost, runs in parallel after it. [`populate`] is where a faster
+//! checkout writer goes.
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::cli::Git;
+use super::repo::Repo;
+use crate::error::{Error, IoContext, Result};
+use crate::model::oid::Oid;
+
+/// What a new worktree's HEAD is.
+#[derive(Clone, Copy)]
+pub enum Head<'a> {
+    /// A new branch, by its full name.
+    Branch(&'a str),
+    /// Detached.
+    Detached,
+}
+
+/// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no files
+/// checked out. The caller holds the repository lock.
+///
+/// Works with an object id and `--no-track` only, so that it never wants `config.lock`.
+pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
+    let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
+    let call = match head {
+        Head::Branch(full) => call.args(["--no-track", "-b", super::refs::short(full)]),
+        Head::Detached => call.arg("--detach"),
+    };
+    call.arg("--").arg(path).arg(at.as_str()).run()?;
+    admin_of(repo, path)?
+        .ok_or_else(|| Error::fatal(format!("git made no administrative entry for '{}'", path.display())))
+}
+
+/// git inside a worktree, by its administrative entry.
+pub fn git(admin: &Path, path: &Path) -> Git {
+    Git::at(admin).work_tree(path)
+}
+
+/// Checks the files of HEAD out into a registered worktree. Hooks do not run: a `post-checkout`
+/// hook may have been planted by another attempt, and `spawn.setup` is there for preparations.
+pub fn populate(admin: &Path, path: &Path) -> Result<()> {
+    git(admin, path).call("reset").args(["--hard", "--quiet", "--no-recurse-submodules"]).run()
+}
+
+/// The administrative entry whose `gitdir` file points at `path`.
+///
+/// Never derived from the name: of many candidates called `c1` git names the entries `c1`, `c11`, ….
+pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
+    let wanted = path.join(".git");
+    Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
+}
+
+/// All administrative entries, whole or damaged, sorted.
+pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let folder = repo.common_dir().join("worktrees");
+    let listing = match fs::read_dir(&folder) {
+        Ok(listing) => listing,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).context(|| format!("could not list '{}'", folder.display())),
+    };
+    let mut found: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// The `.git` file that an administrative entry belongs to; none if the entry is damaged.
+pub fn points_to(admin: &Path) -> Option<PathBuf> {
+    let mut bytes = fs::read(admin.join("gitdir")).ok()?;
+    while bytes.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+        bytes.pop();
+    }
+    if bytes.is_empty() {
+        return None;
+    }
+    // Relative since git 2.48 with worktree.useRelativePaths.
+    let path = admin.join(PathBuf::from(std::ffi::OsString::from_vec(bytes)));
+    let folder = path.parent()?;
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    Some(folder.join(path.file_name()?))
+}
+
+/// The roots of every checkout of the repository, the main one included.
+pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let mut roots: Vec<PathBuf> =
+        entries(repo)?.iter().filter_map(|admin| Some(points_to(admin)?.parent()?.to_owned())).collect();
+    roots.extend(repo.work_tree().map(Path::to_owned));
+    if repo.common_dir().file_name().is_some_and(|n| n == ".git") {
+        roots.extend(repo.common_dir().parent().map(Path::to_owned));
+    }
+    Ok(roots)
+}
+
+/// Where a branch is checked out, if anywhere but in the entry `except`.
+pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Option<PathBuf>> {
+    let on = |git_dir: &Path| {
+        fs::read(git_dir.join("HEAD"))
+            .is_ok_and(|head| head.strip_prefix(b"ref: ").is_some_and(|r| r.trim_ascii() == branch.as_bytes()))
+    };
+    for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
+        if on(&admin) {
+            return Ok(Some(points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin)));
+        }
+    }
+    Ok(on(repo.common_dir()).then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
+}
+
+/// Drops one administrative entry, after its worktree was moved away. Never `git worktree prune`:
+/// that forgets worktrees on drives that are not mounted.
+pub fn unregister(admin: &Path) -> Result<()> {
+    let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
+    if !in_worktrees {
+        return Err(Error::fatal(format!("'{}' is not an administrative entry", admin.display())));
+    }
+    delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
+}
+
+/// Whether every component of `path` below `root` is a real folder, not a link that leads elsewhere.
+///
+/// `git worktree remove --force` empties a link's target; a rename of a checked folder cannot.
+pub fn is_real_folder(root: &Path, path: &Path) -> bool {
+    let Ok(below) = path.strip_prefix(root) else { return false };
+    let mut at = root.to_owned();
+    below.components().all(|component| {
+        at.push(component);
+        fs::symlink_metadata(&at).is_ok_and(|m| m.is_dir())
+    })
+}
+
+/// Deletes a folder and all in it, never through a link, also where folders are read-only (Go's
+/// module cache). A folder that is not there is fine.
+pub fn delete_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(path)?;
+            fs::remove_dir_all(path)
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn make_writable(dir: &Path) -> io::Result<()> {
+    let mode = fs::symlink_metadata(dir)?.permissions().mode();
+    fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o700))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_writable(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that a folder occupies on disk; a file with several names counts once.
+pub fn disk_usage(path: &Path) -> u64 {
+    fn walk(path: &Path, seen: &mut std::collections::HashSet<(u64, u64)>) -> u64 {
+        let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
+        if meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino())) {
+            return 0;
+        }
+        let below: u64 = if meta.is_dir() {
+            fs::read_dir(path).into_iter().flatten().flatten().map(|e| walk(&e.path(), seen)).sum()
+        } else {
+            0
+        };
+        // st_blocks counts units of 512 bytes on every Unix.
+        meta.blocks() * 512 + below
+    }
+    walk(path, &mut std::collections::HashSet::new())
+}
+
+/// The bytes of a path, for git's lists.
+pub fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+/// Removes a worktree: renames it into a trash folder beside it, drops its administrative entry,
+/// then deletes. Gives the bytes freed. What is not there is fine.
+///
+/// `root` is our folder of worktrees; a path that is not a chain of real folders below it is
+/// refused, and so is one whose `.git` is a repository of somebody else's.
+pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
+    let mut freed = 0;
+    if fs::symlink_metadata(path).is_ok() {
+        if !is_real_folder(root, path) {
+            return Err(Error::no(format!(
+                "'{}' is not a folder of ours any more: a link or a file is in its place",
+                path.display()
+            ))
+            .hint("look at it, and move it away by hand"));
+        }
+        let trash = root.join(".trash");
+        fs::create_dir_all(&trash).context(|| format!("could not make '{}'", trash.display()))?;
+        let bin = tempfile::tempdir_in(&trash).context(|| format!("could not use '{}'", trash.display()))?.keep();
+        freed = disk_usage(path);
+        fs::rename(path, bin.join("worktree")).context(|| format!("could not move '{}'", path.display()))?;
+        if let Some(admin) = admin {
+            unregister(admin)?;
+        }
+        delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
+        let _ = fs::remove_dir(&trash);
+    } else if let Some(admin) = admin {
+        unregister(admin)?;
+    }
+    Ok(freed)
+}

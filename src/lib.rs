@@ -1,0 +1,86 @@
+//! git-frites: competing attempts at one change, each in its own git worktree, judged by the project's
+//! own commands. The contract is in `docs/`; this crate is the program's inside, not an interface.
+#[cfg(not(unix))]
+compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supported yet.");
+
+mod cli;
+mod commands;
+mod config;
+mod error;
+mod git;
+mod model;
+mod oracle;
+mod process;
+mod store;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use cli::{Cli, Command};
+use commands::session::Session;
+use error::{Error, Result, exit};
+use ui::{ColorChoice, Ui};
+
+/// The program: reads the command line, runs the command, says what went wrong; gives the exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return ExitCode::from(refuse(&e)),
+    };
+    let (quiet, color) = (cli.quiet(), cli.color);
+    let code = dispatch(cli, Ui::new(color, quiet)).unwrap_or_else(|error| {
+        Ui::new(color, quiet).error(&error);
+        error.kind.code()
+    });
+    ExitCode::from(code)
+}
+
+fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {
+    let session = Session::open(ui)?;
+    match cli.command {
+        Command::Spawn(args) => commands::spawn::run(&session, &args),
+        Command::Diff(args) => commands::diff::run(&session, &args),
+        Command::Judge(args) => commands::judge::run(&session, &args),
+        Command::Apply(args) => commands::apply::run(&session, &args),
+        Command::Clean(args) => commands::clean::run(&session, &args),
+        Command::Status(args) => commands::status::run(&session, &args),
+        Command::Log(args) => commands::log::run(&session, &args),
+        Command::Path(args) => commands::path::run(&session, &args),
+    }
+}
+
+/// Help goes to stdout; a usage error becomes one `fatal:` line and hints, as everywhere else.
+fn refuse(e: &clap::Error) -> u8 {
+    let ui = Ui::new(ColorChoice::Auto, false);
+    if !e.use_stderr() {
+        return ui.answer(e.render().to_string()).map_or_else(|e| e.kind.code(), |()| exit::OK);
+    }
+    let text = e.render().to_string();
+    if e.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let help = Cli::command().render_help().to_string();
+        ui.note(help.trim_end());
+        return exit::USAGE;
+    }
+    let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    let mut message = first.to_owned();
+    let mut hints = Vec::new();
+    let mut usage = String::new();
+    for line in lines {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            hints.push(tip.to_owned());
+        } else if let Some(form) = line.strip_prefix("Usage: ") {
+            usage = form.to_owned();
+        } else if !line.starts_with("For more information") && usage.is_empty() {
+            message = format!("{message} {line}");
+        }
+    }
+    let verb =
+        usage.split_whitespace().nth(2).filter(|w| w.chars().all(|c| c.is_ascii_lowercase())).unwrap_or_default();
+    hints.push(format!("see `git frites {verb} -h`").replace("  ", " "));
+    let error = hints.into_iter().fold(Error::usage(message), Error::hint);
+    ui.error(&error);
+    error.kind.code()
+}

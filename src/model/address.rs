@@ -1,0 +1,90 @@
+//! How a user points at things: `RUN`, `RUN/CAND`, `RUN/CAND@ITERATION`, or a candidate of the newest run.
+use std::fmt;
+use std::str::FromStr;
+
+use super::name::{InvalidName, Name};
+
+/// What the user typed, taken apart but not yet looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A word without a slash: a run, or else a candidate of the newest run.
+    Word {
+        /// The word, perhaps the beginning of a named run.
+        word: Name,
+        /// The iteration asked for.
+        iteration: Option<u32>,
+    },
+    /// `RUN/CAND`.
+    Pair {
+        /// The run, perhaps the beginning of a named one.
+        run: Name,
+        /// The candidate, in full.
+        candidate: Name,
+        /// The iteration asked for.
+        iteration: Option<u32>,
+    },
+}
+
+impl FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let (place, iteration) = match text.split_once('@') {
+            Some((place, n)) => {
+                let n = n.parse().ok().filter(|n| *n > 0);
+                (place, Some(n.ok_or_else(|| InvalidAddress::Iteration(text.escape_debug().to_string()))?))
+            }
+            None => (text, None),
+        };
+        match place.split_once('/') {
+            Some((run, candidate)) => Ok(Address::Pair { run: run.parse()?, candidate: candidate.parse()?, iteration }),
+            None => Ok(Address::Word { word: place.parse()?, iteration }),
+        }
+    }
+}
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAddress {
+    /// A part of it is no name.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// What follows the `@` is no iteration.
+    #[error("'{0}' does not end in an iteration: a number from 1 after the `@`")]
+    Iteration(String),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let iteration = match self {
+            Address::Word { word, iteration } => {
+                write!(f, "{word}")?;
+                iteration
+            }
+            Address::Pair { run, candidate, iteration } => {
+                write!(f, "{run}/{candidate}")?;
+                iteration
+            }
+        };
+        iteration.map_or(Ok(()), |n| write!(f, "@{n}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_reads_back_as_written() {
+        for text in ["1", "1/c1", "fix/claude-1@3", "c1@2"] {
+            assert_eq!(text.parse::<Address>().expect("valid").to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "/", "1/", "/c1", "1/c1/x", "1/c1@0", "1/c1@", "1/c1@x", "-x", "..", "1/../2"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+}

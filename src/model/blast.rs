@@ -1,0 +1,77 @@
+//! Blast radius: how much an attempt changes.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Changed lines, then files touched: smaller is better, in that order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Blast {
+    /// Lines added plus lines deleted, counted by [`lines_of`].
+    pub lines: u64,
+    /// Paths touched. A rename touches two.
+    pub files: u64,
+}
+
+/// How one path changed, as far as counting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Lines added and deleted.
+    Text {
+        /// Lines added.
+        added: u64,
+        /// Lines deleted.
+        deleted: u64,
+    },
+    /// Bytes before and after; git found no lines in it.
+    Binary {
+        /// Size before, in bytes; 0 if there was none.
+        old: u64,
+        /// Size after, in bytes; 0 if there is none.
+        new: u64,
+    },
+}
+
+/// The lines one changed path counts (DESIGN.md §3): a binary file one for each 64 bytes, old and
+/// new, rounded up; a mode change or an empty file one.
+pub fn lines_of(extent: Extent) -> u64 {
+    let lines = match extent {
+        Extent::Text { added, deleted } => added + deleted,
+        Extent::Binary { old, new } => old.div_ceil(64) + new.div_ceil(64),
+    };
+    lines.max(1)
+}
+
+impl FromIterator<Extent> for Blast {
+    fn from_iter<I: IntoIterator<Item = Extent>>(extents: I) -> Self {
+        extents
+            .into_iter()
+            .fold(Blast::default(), |sum, extent| Blast { lines: sum.lines + lines_of(extent), files: sum.files + 1 })
+    }
+}
+
+impl fmt::Display for Blast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |n: u64| if n == 1 { "" } else { "s" };
+        write!(f, "{} line{} in {} file{}", self.lines, plural(self.lines), self.files, plural(self.files))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_follows_the_contract() {
+        assert_eq!(lines_of(Extent::Text { added: 3, deleted: 2 }), 5);
+        assert_eq!(lines_of(Extent::Text { added: 0, deleted: 0 }), 1, "a mode change or an empty file");
+        assert_eq!(lines_of(Extent::Binary { old: 0, new: 1 }), 1);
+        assert_eq!(lines_of(Extent::Binary { old: 64, new: 65 }), 3);
+        assert_eq!(lines_of(Extent::Binary { old: 0, new: 0 }), 1);
+    }
+
+    #[test]
+    fn lines_come_before_files() {
+        assert!(Blast { lines: 3, files: 9 } < Blast { lines: 4, files: 1 });
+        assert!(Blast { lines: 3, files: 1 } < Blast { lines: 3, files: 2 });
+    }
+}

@@ -1,0 +1,13 @@
+//! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
+pub mod address;
+pub mod blast;
+pub mod candidate;
+pub mod name;
+pub mod oid;
+pub mod oracle;
+pub mod outcome;
+pub mod run;
+pub mod verdict;
+
+/// The version of every record that this program writes. A newer one is readable and not writable.
+pub const FORMAT: u32 = 1;

@@ -1,0 +1,103 @@
+//! Names of runs and candidates: what is allowed, and the words that say so.
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The rule, as shown to a user who broke it.
+pub const RULE: &str = "a name is 1 to 64 of A-Z a-z 0-9 . _ -, does not begin with `-` or `.`, \
+holds no `..`, does not end in `.` or `.lock`, and is not `run` or `apply`";
+
+/// A run's or candidate's name: safe as one path component and as one component of a ref.
+///
+/// `run` and `apply` are reserved because `frites/apply/1` would name two refs at once
+/// (GIT-FACTS, "Landing").
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// Why a text is not a name; the rule belongs into a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is not a valid name")]
+pub struct InvalidName(String);
+
+impl Name {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The run number, if the name is one (`7`, not `007`).
+    pub fn number(&self) -> Option<u64> {
+        let n: u64 = self.0.parse().ok()?;
+        (n.to_string() == self.0).then_some(n)
+    }
+
+    /// Whether two names would collide on a file system that folds case.
+    pub fn collides(&self, other: &Name) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl FromStr for Name {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let lower = text.to_ascii_lowercase();
+        let ok = (1..=64).contains(&text.len())
+            && text.bytes().all(allowed)
+            && !text.starts_with(['-', '.'])
+            && !text.contains("..")
+            && !text.ends_with('.')
+            && !lower.ends_with(".lock")
+            && !matches!(lower.as_str(), "run" | "apply");
+        if ok { Ok(Name(text.to_owned())) } else { Err(InvalidName(text.escape_debug().to_string())) }
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        text.parse()
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_holds_at_its_edges() {
+        let longest = "a".repeat(64);
+        for good in ["1", "c1", "claude-2", "A_b.c", longest.as_str(), "runs", "x.lockd"] {
+            assert!(good.parse::<Name>().is_ok(), "{good}");
+        }
+        let long = "a".repeat(65);
+        for bad in ["", "-a", ".a", "a..b", "a.", "a.lock", "a.LOCK", "a/b", "a b", "é", "a\n", "run", "Apply", &long]
+        {
+            assert!(bad.parse::<Name>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_plain_decimals_are_numbers() {
+        let number = |s: &str| s.parse::<Name>().expect("valid").number();
+        assert_eq!(number("7"), Some(7));
+        assert_eq!(number("007"), None);
+        assert_eq!(number("7a"), None);
+    }
+}

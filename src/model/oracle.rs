@@ -1,0 +1,47 @@
+//! The oracle: the project's own commands that decide which candidates work.
+use std::ffi::OsString;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Stage;
+
+/// A command as a user writes it: a string runs through `sh -c`, an array as argv.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// For `sh -c`.
+    Shell(String),
+    /// Program and arguments.
+    Argv(Vec<String>),
+}
+
+impl CommandLine {
+    /// What is started; never empty.
+    pub fn argv(&self) -> Vec<OsString> {
+        match self {
+            CommandLine::Shell(text) => vec!["sh".into(), "-c".into(), text.into()],
+            CommandLine::Argv(words) => words.iter().map(OsString::from).collect(),
+        }
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandLine::Shell(text) => f.write_str(text),
+            CommandLine::Argv(words) => f.write_str(&words.join(" ")),
+        }
+    }
+}
+
+/// One command of the oracle, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OracleCommand {
+    /// When it runs.
+    pub stage: Stage,
+    /// What runs.
+    pub command: CommandLine,
+    /// Who said so: `--test`, `.frites.toml`, `package.json`, ….
+    pub source: String,
+}

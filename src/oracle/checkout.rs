@@ -1,0 +1,159 @@
+//! Pristine checkouts: the tracked files of exactly one tree, outside every checkout of the repository.
+//!
+//! Outside, for build tools look upwards: `node_modules`, `.cargo/config.toml`, `go.work` and
+//! `conftest.py` of the user's checkout must not leak into what a tree is judged by.
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::repo::Repo;
+use crate::git::worktree::{self, Head};
+use crate::git::{cli, land};
+use crate::model::oid::Oid;
+use crate::store::Store;
+use crate::store::lock::{self, Lock};
+
+/// What our administrative entries are called, so that a killed judge's can be told from the user's.
+const PREFIX: &str = "frites-judge-";
+
+/// A folder in the user's cache that holds one process's checkouts, and goes with it.
+pub struct Room<'a> {
+    store: &'a Store,
+    dir: PathBuf,
+    _lock: Lock,
+}
+
+/// One checkout, detached at a commit of its tree.
+pub struct Checkout {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its administrative entry.
+    pub admin: PathBuf,
+}
+
+impl<'a> Room<'a> {
+    /// Makes a room outside every checkout of the repository.
+    pub fn open(repo: &Repo, store: &'a Store) -> Result<Room<'a>> {
+        let home = rooms(repo)?;
+        fs::create_dir_all(&home).context(|| format!("could not make '{}'", home.display()))?;
+        // A room appears locked: nobody sweeps between the two steps.
+        let _repository = store.lock_repository()?;
+        let dir = tempfile::Builder::new()
+            .prefix("room-")
+            .tempdir_in(&home)
+            .context(|| format!("could not use '{}'", home.display()))?;
+        let lock = lock::wait(&dir.path().join("lock"))?;
+        Ok(Room { store, dir: dir.keep(), _lock: lock })
+    }
+
+    /// Registers a worktree at `commit` without files; `label` tells this room's checkouts apart.
+    pub fn register(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
+        let path = self.dir.join(format!("{PREFIX}{label}"));
+        let _repository = self.store.lock_repository()?;
+        let admin = worktree::register(repo, &path, Head::Detached, commit)?;
+        Ok(Checkout { path, admin })
+    }
+
+    /// Checks `commit` out: its tracked files, and the submodules that the user's checkout has.
+    /// Every file gets the current time, which build tools go by.
+    pub fn checkout(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
+        let checkout = self.register(repo, label, commit)?;
+        worktree::populate(&checkout.admin, &checkout.path)?;
+        export_submodules(repo, commit, &checkout.path)?;
+        Ok(checkout)
+    }
+
+    /// Removes a checkout with all that commands left in it.
+    pub fn discard(&self, checkout: &Checkout) -> Result<()> {
+        worktree::discard(&self.dir, &checkout.path, Some(&checkout.admin)).map(drop)
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        // What cannot go now (an entry still registered after an error) is swept by the next command.
+        let _ = fs::remove_file(self.dir.join("lock"));
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// Removes the rooms of killed processes, with their administrative entries.
+pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
+    let Ok(home) = rooms(repo) else { return Ok(()) };
+    let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
+    let dirs: Vec<PathBuf> = listing.flatten().map(|e| e.path()).collect();
+    if dirs.is_empty() {
+        return Ok(());
+    }
+    let _repository = store.lock_repository()?;
+    for dir in dirs {
+        let Some(_lock) = lock::attempt(&dir.join("lock"))? else { continue };
+        for admin in worktree::entries(repo)? {
+            let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(&dir));
+            let damaged = worktree::points_to(&admin).is_none()
+                && admin.file_name().is_some_and(|n| n.as_bytes().starts_with(PREFIX.as_bytes()));
+            if inside || damaged {
+                worktree::unregister(&admin)?;
+            }
+        }
+        worktree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;
+    }
+    Ok(())
+}
+
+/// Where this repository's rooms are: the user's cache folder, or the temporary one when that lies in
+/// a checkout of the repository (a home folder under version control).
+fn rooms(repo: &Repo) -> Result<PathBuf> {
+    let checkouts = worktree::checkouts(repo)?;
+    let mut places: Vec<PathBuf> = Vec::new();
+    if let Some(dir) = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()) {
+        places.push(dir);
+    } else if let Some(home) = std::env::var_os("HOME").map(PathBuf::from).filter(|p| p.is_absolute()) {
+        places.push(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }));
+    }
+    places.push(std::env::temp_dir());
+    let outside = |place: &PathBuf| {
+        let real = nearest_real(place);
+        !checkouts.iter().any(|root| real.starts_with(root))
+    };
+    let place = places.into_iter().find(outside).ok_or_else(|| {
+        Error::fatal("the cache folder and the temporary folder both lie inside this repository's checkout")
+            .hint("set XDG_CACHE_HOME to a folder outside it")
+    })?;
+    Ok(nearest_real(&place).join("git-frites").join(repo.key()))
+}
+
+/// A path with its existing part resolved.
+fn nearest_real(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => nearest_real(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Fills the folders of the submodules that the user's checkout has initialised, at the commits that
+/// the judged tree names.
+fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
+    let Some(root) = repo.work_tree() else { return Ok(()) };
+    if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
+        return Ok(());
+    }
+    let listing = repo.git().call("ls-tree").args(["-r", "-z", commit.as_str()]).bytes()?;
+    for record in cli::nul_separated(&listing) {
+        let Some(rest) = record.strip_prefix(b"160000 commit ") else { continue };
+        let Some(tab) = rest.iter().position(|b| *b == b'\t') else { continue };
+        let wanted = std::str::from_utf8(&rest[..tab]).ok().and_then(Oid::parse);
+        let path = Path::new(OsStr::from_bytes(&rest[tab + 1..]));
+        let dot_git = root.join(path).join(".git");
+        if let Some(wanted) = wanted.filter(|_| dot_git.exists()) {
+            land::export(&dot_git, &wanted, &into.join(path)).map_err(|e| {
+                e.context(format!("submodule '{}'", path.display()))
+                    .hint(format!("fetch its commit: `git submodule update {}`", path.display()))
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Healing: what a killed git-frites left half made is taken back or marked by the next command.
+//!
+//! While a run is being made, or its commands run, a file `active` lies in its folder and its lock is
+//! held. A file without a holder is what a killed process left.
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use super::records::{read_toml, write_toml};
+use crate::error::{IoContext, Result};
+use crate::git::land::{self, Interrupted, Position};
+use crate::git::repo::Repo;
+use crate::git::{refs, worktree};
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+
+/// What the holder of a run's lock is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Worktrees are being made: until that is done the run does not exist.
+    Making,
+    /// Commands run in them.
+    Running,
+}
+
+/// `runs/RUN/active`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Active {
+    /// How far it is.
+    pub phase: Phase,
+    /// git's administrative entries before we made ours: a damaged one that is not among them, and
+    /// is called as git would call ours, is ours.
+    pub entries: Vec<String>,
+}
+
+impl Store {
+    /// Says what is about to be done to a run.
+    pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
+        write_toml(&self.active_file(run), active)
+    }
+
+    /// Says that it is done.
+    pub fn clear_active(&self, run: &Name) -> Result<()> {
+        let file = self.active_file(run);
+        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+    }
+
+    fn active_file(&self, run: &Name) -> std::path::PathBuf {
+        self.run_dir(run).join("active")
+    }
+
+    /// Puts right what killed processes left; gives a line for each thing done. Costs one look at the
+    /// folder of runs when there is nothing to do.
+    pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
+        let mut said: Vec<String> = self.heal_landing(repo)?.into_iter().collect();
+        for run in self.run_folders()? {
+            if !self.active_file(&run).exists() {
+                continue;
+            }
+            let Some(_lock) = self.try_lock_run(&run)? else { continue };
+            // Read under the lock: the holder may have ended in between.
+            let Some(active) = read_toml::<Active>(&self.active_file(&run)) else {
+                if self.active_file(&run).exists() && self.run(repo, &run)?.is_some() {
+                    self.clear_active(&run)?;
+                }
+                continue;
+            };
+            match active.phase {
+                Phase::Making => {
+                    if let Some(record) = read_toml::<Run>(&self.run_dir(&run).join("run.toml")) {
+                        self.unmake(repo, &record, &active.entries)?;
+                        said.push(format!("run {run} was interrupted while it was made, and is taken back"));
+                    } else {
+                        // The intent itself was never whole, so nothing else was made.
+                        worktree::delete_tree(&self.run_dir(&run)).context(|| format!("could not remove run {run}"))?;
+                    }
+                }
+                Phase::Running => {
+                    if let Some(record) = self.run(repo, &run)? {
+                        self.cancel_running(repo, &record)?;
+                        said.push(format!("run {run} was interrupted while its commands ran; what they did is kept"));
+                    }
+                    self.clear_active(&run)?;
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    fn cancel_running(&self, repo: &Repo, run: &Run) -> Result<()> {
+        for name in &run.candidates {
+            let _lock = self.lock_candidate(&run.run, name)?;
+            let mut candidate = self.candidate(repo, run, name)?;
+            if candidate.state == State::Running {
+                candidate.state = State::Cancelled;
+                candidate.reason = Some("git-frites was interrupted".into());
+                self.save_candidate(&candidate)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back a run that was never handed out: its worktrees, entries, branches and folder. The
+    /// caller holds the run's lock.
+    ///
+    /// A branch goes only if it still is where the run starts.
+    pub fn unmake(&self, repo: &Repo, run: &Run, entries_before: &[String]) -> Result<()> {
+        let _lock = self.lock_repository()?;
+        let root = self.worktrees(run.worktree_root.as_deref());
+        for name in &run.candidates {
+            let path = self.worktree(run, name);
+            let admin = match worktree::admin_of(repo, &path)? {
+                Some(admin) => Some(admin),
+                None => damaged_entry(repo, name, entries_before)?,
+            };
+            worktree::discard(&root, &path, admin.as_deref())?;
+            let branch = refs::branch(&run.run, name);
+            if repo.read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
+                repo.update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
+            }
+        }
+        if let Some(record) = repo.read_ref(&refs::record(&run.run))? {
+            repo.update_ref(&refs::record(&run.run), None, Some(&record), "spawn taken back")?;
+        }
+        let _ = fs::remove_dir(root.join(run.run.as_str()));
+        worktree::delete_tree(&self.run_dir(&run.run)).context(|| format!("could not remove run {}", run.run))
+    }
+}
+
+/// The entry that a killed `git worktree add` for `name` left without a readable `gitdir`.
+fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<std::path::PathBuf>> {
+    Ok(worktree::entries(repo)?.into_iter().find(|admin| {
+        let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
+        let ours = file.strip_prefix(name.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        ours && !before.iter().any(|b| b == file) && worktree::points_to(admin).is_none()
+    }))
+}
+
+/// The names of git's administrative entries now, for [`Active::entries`].
+pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    Ok(worktree::entries(repo)?.iter().filter_map(|path| name(path)).collect())
+}
+
+/// `landing.toml`: a landing in a checkout, from before its first effect until it is done or withdrawn.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LandingIntent {
+    checkout: String,
+    branch: String,
+    from: Position,
+    tree: Oid,
+}
+
+impl LandingIntent {
+    /// What is about to happen in the checkout that `repo` was opened in.
+    pub fn new(repo: &Repo, branch: &str, from: &Position, tree: &Oid) -> Self {
+        LandingIntent { checkout: checkout_id(repo), branch: branch.to_owned(), from: from.clone(), tree: tree.clone() }
+    }
+}
+
+/// The checkout's git directory, in hex: it may not be UTF-8.
+fn checkout_id(repo: &Repo) -> String {
+    worktree::path_bytes(repo.git_dir()).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+impl Store {
+    /// Writes the intent of a landing. The caller holds the landing lock.
+    pub fn begin_landing(&self, intent: &LandingIntent) -> Result<()> {
+        write_toml(&self.landing_intent(), intent)
+    }
+
+    /// The landing is done, or withdrawn.
+    pub fn end_landing(&self) -> Result<()> {
+        let file = self.landing_intent();
+        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+    }
+
+    /// Finishes or takes back a landing whose process was killed; gives what to tell.
+    fn heal_landing(&self, repo: &Repo) -> Result<Option<String>> {
+        if !self.landing_intent().exists() {
+            return Ok(None);
+        }
+        let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
+        let Some(intent) = read_toml::<LandingIntent>(&self.landing_intent()) else { return Ok(None) };
+        if intent.checkout != checkout_id(repo) {
+            return Ok(None);
+        }
+        let branch = refs::short(&intent.branch).to_owned();
+        let said = match land::interrupted(repo, &intent.from, &intent.branch, &intent.tree)? {
+            Interrupted::NotBegun => None,
+            Interrupted::Done => Some(format!("the interrupted landing on '{branch}' was complete")),
+            Interrupted::Withdrawn => {
+                Some(format!("the interrupted landing on '{branch}' is taken back; your checkout is as it was"))
+            }
+            Interrupted::Edited(path) => {
+                return Ok(Some(format!(
+                    "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside and run `git switch -f` to your branch",
+                    land::quoted(&path)
+                )));
+            }
+        };
+        self.end_landing()?;
+        Ok(said)
+    }
+}

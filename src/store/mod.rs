@@ -1,0 +1,146 @@
+//! What is kept between commands: records in refs and files, locks, events (DESIGN.md §4).
+//!
+//! Refs and commits are the truth. The files under `.frites/` are there for people and for speed, and
+//! can be rebuilt; an attempt can write there, so no decision rests on them alone.
+pub mod atomic;
+pub mod events;
+pub mod heal;
+pub mod lock;
+pub mod records;
+pub mod select;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use self::lock::Lock;
+use crate::error::{Error, IoContext, Result};
+use crate::git::repo::Repo;
+use crate::model::name::Name;
+use crate::model::run::Run;
+
+/// The state root and its layout.
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
+    /// `COMMON_DIR/.frites`. Nothing is made yet.
+    pub fn of(repo: &Repo) -> Store {
+        let common = repo.common_dir();
+        let home = match common.parent() {
+            Some(parent) if common.file_name().is_some_and(|n| n == ".git") => parent,
+            _ => common,
+        };
+        Store { root: home.join(".frites") }
+    }
+
+    /// Makes the state root, which git is told to ignore.
+    pub fn prepare(&self) -> Result<()> {
+        let ignore = self.root.join(".gitignore");
+        if !ignore.exists() {
+            atomic::write(&ignore, b"*\n")?;
+        }
+        Ok(())
+    }
+
+    /// `runs/`.
+    pub fn runs_dir(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
+    /// `runs/RUN/`.
+    pub fn run_dir(&self, run: &Name) -> PathBuf {
+        self.runs_dir().join(run.as_str())
+    }
+
+    /// `runs/RUN/CAND/`.
+    pub fn candidate_dir(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.run_dir(run).join(candidate.as_str())
+    }
+
+    /// The private index of a candidate.
+    pub fn index(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.candidate_dir(run, candidate).join("index")
+    }
+
+    /// A candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
+    pub fn log(&self, run: &Name, candidate: &Name, command: &str) -> PathBuf {
+        self.candidate_dir(run, candidate).join(format!("{command}.log"))
+    }
+
+    /// The folder that holds the worktrees of all runs, unless a run's record names another.
+    pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
+        let home = self.root.parent().unwrap_or(&self.root);
+        home.join(configured.unwrap_or(".frites/worktrees"))
+    }
+
+    /// A candidate's worktree.
+    pub fn worktree(&self, run: &Run, candidate: &Name) -> PathBuf {
+        self.worktrees(run.worktree_root.as_deref()).join(run.run.as_str()).join(candidate.as_str())
+    }
+
+    /// The event log.
+    pub fn events(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// Appends an event. Called after the thing has happened, never before.
+    pub fn record_event(&self, event: &str, run: &Name, details: Value) -> Result<()> {
+        events::append(&self.events(), event, run, details)
+    }
+
+    /// Waits for the repository lock: numbering runs, making and dropping administrative entries.
+    pub fn lock_repository(&self) -> Result<Lock> {
+        lock::wait(&self.lock_file("repository"))
+    }
+
+    /// Waits for the landing lock.
+    pub fn lock_landing(&self) -> Result<Lock> {
+        lock::wait(&self.lock_file("landing"))
+    }
+
+    /// Takes the landing lock if nobody lands.
+    pub fn try_lock_landing(&self) -> Result<Option<Lock>> {
+        lock::attempt(&self.lock_file("landing"))
+    }
+
+    /// Takes a run's lock, which whoever makes, runs, judges or cleans it holds throughout.
+    pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
+        lock::attempt(&self.lock_file(&format!("run/{run}")))
+    }
+
+    /// Takes a run's lock or says that it is busy.
+    pub fn lock_run(&self, run: &Name) -> Result<Lock> {
+        self.try_lock_run(run)?.ok_or_else(|| {
+            Error::fatal(format!("run {run} is still at work in another process"))
+                .hint(format!("wait for it to end; `git frites status {run}` shows how far it is"))
+        })
+    }
+
+    /// Waits for a candidate's lock: capturing, and changing its record.
+    pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
+        lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}")))
+    }
+
+    fn lock_file(&self, name: &str) -> PathBuf {
+        self.root.join("locks").join(name)
+    }
+
+    /// What a landing is about to do, until it is done.
+    pub fn landing_intent(&self) -> PathBuf {
+        self.root.join("landing.toml")
+    }
+
+    /// The runs that have a folder, whether or not their records are whole.
+    pub fn run_folders(&self) -> Result<Vec<Name>> {
+        let dir = self.runs_dir();
+        let listing = match std::fs::read_dir(&dir) {
+            Ok(listing) => listing,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e).context(|| format!("could not list '{}'", dir.display())),
+        };
+        Ok(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
+    }
+}

@@ -1,0 +1,167 @@
+//! Records: runs and verdicts as commits under `refs/frites/RUN/@record`, candidates as files that
+//! their captures can replace.
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Store, atomic};
+use crate::error::{Error, IoContext, Result};
+use crate::git::repo::Repo;
+use crate::git::{capture, refs};
+use crate::model::FORMAT;
+use crate::model::candidate::{Candidate, Capture, State};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::model::verdict::Verdict;
+
+/// Why a record was not saved, in one place.
+fn newer(what: &str) -> Error {
+    Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
+        .hint("update git-frites")
+}
+
+impl Store {
+    /// All runs, oldest first.
+    pub fn runs(&self, repo: &Repo) -> Result<Vec<Run>> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (name, _) in repo.refs_under("refs/frites/")? {
+            let run = name.strip_prefix("refs/frites/").and_then(|n| n.strip_suffix("/@record"));
+            if let Some(run) = run.and_then(|n| n.parse().ok()) {
+                runs.extend(self.run(repo, &run)?);
+            }
+        }
+        runs.sort_by(|a, b| (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run)));
+        Ok(runs)
+    }
+
+    /// A run's record, from its ref; none if there is no such run.
+    pub fn run(&self, repo: &Repo, run: &Name) -> Result<Option<Run>> {
+        self.recorded(repo, run, "run.toml")
+    }
+
+    /// A run's verdict, from its ref; none if it was never judged.
+    pub fn verdict(&self, repo: &Repo, run: &Name) -> Result<Option<Verdict>> {
+        self.recorded(repo, run, "verdict.toml")
+    }
+
+    fn recorded<T: DeserializeOwned>(&self, repo: &Repo, run: &Name, file: &str) -> Result<Option<T>> {
+        let Some(commit) = repo.read_ref(&refs::record(run))? else { return Ok(None) };
+        let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes);
+        toml::from_str(&text).map(Some).map_err(|e| {
+            Error::fatal(format!("{file} in {} is damaged: {}", refs::record(run), e.message()))
+                .hint(format!("`git frites clean --forget {run}` removes the run with all it holds"))
+        })
+    }
+
+    /// Writes a run's records to its ref, and beside it as files. `judged` are commits of the trees that
+    /// the verdict speaks of: the record keeps them alive.
+    pub fn save_record(&self, repo: &Repo, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
+        if run.version > FORMAT || self.verdict(repo, &run.run)?.is_some_and(|v| v.version > FORMAT) {
+            return Err(newer(&format!("run {}", run.run)));
+        }
+        let mut files = vec![("run.toml", to_toml(run)?)];
+        if let Some(verdict) = verdict {
+            files.push(("verdict.toml", to_toml(verdict)?));
+        }
+        let mut tree = String::new();
+        for (name, text) in &files {
+            let blob = repo.git().call("hash-object").args(["-w", "--stdin"]).stdin(text.as_bytes()).oid()?;
+            tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
+        }
+        let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
+        let mut call = repo.git().call("commit-tree").arg(tree.as_str()).args(["-p", run.base.as_str()]);
+        for commit in judged {
+            call = call.args(["-p", commit.as_str()]);
+        }
+        let commit = call.args(["-m", &format!("frites: record of run {}\n\nFrites-Run: {0}", run.run)]).oid()?;
+        let name = refs::record(&run.run);
+        let old = repo.read_ref(&name)?;
+        repo.update_ref(&name, Some(&commit), old.as_ref(), "record")?;
+        for (name, text) in files {
+            atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a run's record as a file alone, before anything of it is made.
+    pub fn save_intent(&self, run: &Run) -> Result<()> {
+        atomic::write(&self.run_dir(&run.run).join("run.toml"), to_toml(run)?.as_bytes())
+    }
+
+    /// A candidate's record: its file, or what its captures tell when that is lost.
+    pub fn candidate(&self, repo: &Repo, run: &Run, name: &Name) -> Result<Candidate> {
+        let file = self.candidate_dir(&run.run, name).join("candidate.toml");
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => Some(text),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => None,
+            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
+        };
+        let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
+        if let Some(candidate) = read.filter(|c| c.run == run.run && c.candidate == *name) {
+            return Ok(candidate);
+        }
+        let state = match repo.read_ref(&refs::capture(&run.run, name))? {
+            Some(tip) => trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse),
+            None => None,
+        };
+        let state = state.unwrap_or(if run.command.is_empty() { State::Open } else { State::Cancelled });
+        let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
+        candidate.cleaned = !self.worktree(run, name).exists();
+        Ok(candidate)
+    }
+
+    /// Writes a candidate's record. The caller holds its lock.
+    pub fn save_candidate(&self, candidate: &Candidate) -> Result<()> {
+        if candidate.version > FORMAT {
+            return Err(newer(&candidate.address()));
+        }
+        let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
+        atomic::write(&dir.join("candidate.toml"), to_toml(candidate)?.as_bytes())
+    }
+
+    /// The newest capture; none if nothing was ever captured.
+    pub fn latest(&self, repo: &Repo, run: &Name, candidate: &Name) -> Result<Option<Capture>> {
+        let Some(commit) = repo.read_ref(&refs::capture(run, candidate))? else { return Ok(None) };
+        let read = repo.commit(&commit)?;
+        let iteration = trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
+        Ok(Some(Capture { commit, tree: read.tree, iteration }))
+    }
+
+    /// One iteration of a candidate.
+    pub fn iteration(&self, repo: &Repo, run: &Run, candidate: &Name, wanted: u32) -> Result<Capture> {
+        let tip = repo.read_ref(&refs::capture(&run.run, candidate))?;
+        let chain = tip.map(|tip| capture::chain(repo, &tip, &run.base)).transpose()?.unwrap_or_default();
+        let newest = chain.len();
+        for (commit, read) in chain {
+            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()) == Some(wanted) {
+                return Ok(Capture { commit, tree: read.tree, iteration: wanted });
+            }
+        }
+        Err(Error::fatal(format!("{}/{candidate} has no iteration {wanted}: it was captured {newest} times", run.run))
+            .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
+    }
+}
+
+/// The value of a trailer in a commit message of ours.
+fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
+    message.lines().rev().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::trim)
+}
+
+fn to_toml<T: Serialize>(record: &T) -> Result<String> {
+    toml::to_string(record).map_err(|e| Error::fatal(format!("a record cannot be written as TOML: {e}")))
+}
+
+/// Writes a record of ours that is no part of a ref.
+pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
+    atomic::write(path, to_toml(record)?.as_bytes())
+}
+
+/// Reads such a record; none if it is missing or damaged.
+pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    toml::from_str(&fs::read_to_string(path).ok()?).ok()
+}

@@ -1,0 +1,29 @@
+//! JSON documents: one a command, with `"version": 1`; the schema only grows.
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+/// A document: `fields` with the version in front.
+pub fn document(fields: Value) -> String {
+    let mut document = Map::new();
+    document.insert("version".into(), json!(crate::model::FORMAT));
+    if let Value::Object(fields) = fields {
+        document.extend(fields);
+    }
+    format!("{:#}\n", Value::Object(document))
+}
+
+/// Adds a path as `key`, and as `key_hex` when it is not UTF-8 (`key` is then an approximation).
+pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
+    object[key] = json!(String::from_utf8_lossy(path));
+    if std::str::from_utf8(path).is_err() {
+        let hex: String = path.iter().map(|b| format!("{b:02x}")).collect();
+        object[format!("{key}_hex")] = json!(hex);
+    }
+}
+
+/// The same for a file system path.
+pub fn put_file(object: &mut Value, key: &str, path: &Path) {
+    put_path(object, key, path.as_os_str().as_bytes());
+}
