@@ -1,0 +1,276 @@
+//! A repository of its own for each test, with its own HOME, cache and git configuration.
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A home folder, and a repository in it at `repo`.
+pub struct World {
+    root: TempDir,
+    /// The user's checkout.
+    pub repo: PathBuf,
+    env: Vec<(String, std::ffi::OsString)>,
+}
+
+/// What a program answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its exit code; 128 + n when signal n ended it, as a shell shows it.
+    pub code: i32,
+    /// Its standard output, as it was.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Answer {
+    /// Standard output as text.
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Asserts the exit code, showing everything when it is another.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Answer {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out(), self.stderr);
+        self
+    }
+
+    /// Asserts a failure in git's form: one `fatal:` or `error:` line with these words, and a hint.
+    #[track_caller]
+    pub fn refuses(self, code: i32, words: &str) -> Answer {
+        let answer = self.expect(code);
+        let word = if code == 1 { "error: " } else { "fatal: " };
+        let lines: Vec<&str> =
+            answer.stderr.lines().filter(|l| l.starts_with("fatal: ") || l.starts_with("error: ")).collect();
+        assert_eq!(lines.len(), 1, "one line says what is wrong:\n{}", answer.stderr);
+        assert!(
+            lines[0].starts_with(word) && lines[0].contains(words),
+            "expected '{word}…{words}…':\n{}",
+            answer.stderr
+        );
+        assert!(answer.stderr.lines().any(|l| l.starts_with("hint: ")), "no hint:\n{}", answer.stderr);
+        assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
+        answer
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}):\n{}", self.out()))
+    }
+}
+
+impl World {
+    /// A repository with one commit: `README` and `src/lib.txt`.
+    pub fn new() -> World {
+        let world = World::unborn();
+        world.write("README", "hello\n");
+        world.write("src/lib.txt", "one\ntwo\nthree\n");
+        world.commit("base");
+        world
+    }
+
+    /// A repository without a commit.
+    pub fn unborn() -> World {
+        let world = World::empty("repo");
+        world.git(["init", "-q", "-b", "main"]);
+        world
+    }
+
+    /// A home folder and an empty folder called `name` in it, which is no repository.
+    pub fn empty(name: impl AsRef<OsStr>) -> World {
+        let root = tempfile::Builder::new().prefix("frites-test-").tempdir().unwrap();
+        let home = root.path().canonicalize().unwrap();
+        let repo = home.join(name.as_ref());
+        fs::create_dir_all(&repo).unwrap();
+        fs::create_dir_all(home.join("cache")).unwrap();
+        fs::write(home.join(".gitconfig"), "[user]\n\tname = Test User\n\temail = test@example.com\n").unwrap();
+        let bin = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().to_owned();
+        let old = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).unwrap();
+        let mut env: Vec<(String, std::ffi::OsString)> = vec![
+            ("PATH".into(), path),
+            ("HOME".into(), home.clone().into()),
+            ("XDG_CACHE_HOME".into(), home.join("cache").into()),
+            ("TMPDIR".into(), std::env::temp_dir().into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+            ("GIT_CONFIG_GLOBAL".into(), home.join(".gitconfig").into()),
+            ("GIT_AUTHOR_DATE".into(), "2026-01-02T03:04:05Z".into()),
+            ("GIT_COMMITTER_DATE".into(), "2026-01-02T03:04:05Z".into()),
+            ("LC_ALL".into(), "C".into()),
+            ("TZ".into(), "UTC".into()),
+            ("TERM".into(), "dumb".into()),
+        ];
+        // Toolchains live outside of HOME; a test that builds a crate needs the user's, offline.
+        let real_home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            env.push((name.into(), std::env::var_os(name).unwrap_or_else(|| real_home.join(folder).into())));
+        }
+        World { root, repo, env }
+    }
+
+    /// The home folder.
+    pub fn home(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    /// Sets a variable for every program from now on.
+    pub fn set_env(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        self.env.push((name.to_owned(), value.as_ref().to_owned()));
+    }
+
+    /// A program in `dir`, with this world's environment and nothing else; not started.
+    pub fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Command {
+        let path = &self.env[0].1;
+        let mut command = Command::new(find(program, path));
+        command.args(args).current_dir(dir).env_clear().stdin(Stdio::null());
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// Runs a program in `dir` to its end.
+    pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Answer {
+        let output = self.command(dir, program, args).output().unwrap();
+        answer(&output)
+    }
+
+    /// `git …` in the user's checkout; asserts success and gives its output without the last newline.
+    #[track_caller]
+    pub fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> String {
+        self.git_in(&self.repo.clone(), args)
+    }
+
+    /// The same in another folder.
+    #[track_caller]
+    pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> String {
+        let answer = self.run(dir, "git", args).expect(0);
+        answer.out().strip_suffix('\n').map(str::to_owned).unwrap_or_else(|| answer.out())
+    }
+
+    /// `git frites …` in the user's checkout, through git as a user types it.
+    pub fn frites<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Answer {
+        self.frites_in(&self.repo.clone(), args)
+    }
+
+    /// The same in another folder.
+    pub fn frites_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> Answer {
+        let mut words = vec![std::ffi::OsString::from("frites")];
+        words.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self.run(dir, "git", words)
+    }
+
+    /// A shell script in `dir`, with `set -eu`.
+    pub fn sh(&self, dir: &Path, script: &str) -> Answer {
+        self.run(dir, "sh", ["-euc", script])
+    }
+
+    /// Writes a file of the user's checkout, with its folders.
+    pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+        write(&self.repo.join(path), bytes);
+    }
+
+    /// Commits everything in the user's checkout; gives the commit.
+    pub fn commit(&self, message: &str) -> String {
+        self.git(["add", "-A"]);
+        self.git(["commit", "-q", "--allow-empty", "-m", message]);
+        self.git(["rev-parse", "HEAD"])
+    }
+
+    /// `spawn -q` with these arguments; gives the run.
+    #[track_caller]
+    pub fn spawn<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> String {
+        let mut words = vec![std::ffi::OsString::from("spawn"), "-q".into()];
+        words.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self.frites(words).expect(0).out().trim().to_owned()
+    }
+
+    /// A candidate's worktree.
+    pub fn worktree(&self, address: &str) -> PathBuf {
+        self.repo.join(".frites/worktrees").join(address)
+    }
+
+    /// The tree of a ref or commit.
+    #[track_caller]
+    pub fn tree(&self, revision: &str) -> String {
+        self.git(["rev-parse", "--verify", &format!("{revision}^{{tree}}")])
+    }
+
+    /// Everything of the user's that a command may not change: HEAD, refs that are not ours, index,
+    /// status, configuration, hooks, stash.
+    pub fn belongings(&self) -> String {
+        let git_dir = PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
+        let refs = self.git(["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let refs: Vec<&str> = refs.lines().filter(|l| !l.contains("/frites/")).collect();
+        let index = self.run(&self.repo, "git", ["ls-files", "--stage", "-v", "-z"]);
+        let status = self.run(&self.repo, "git", ["status", "--porcelain=v1", "-z", "--ignored"]);
+        let hooks: Vec<_> = fs::read_dir(git_dir.join("hooks"))
+            .map(|d| d.flatten().map(|e| (e.file_name(), e.metadata().unwrap().permissions().mode())).collect())
+            .unwrap_or_default();
+        let mut status = status.out().replace("!! .frites/\0", "");
+        status.retain(|c| c != '\r');
+        format!(
+            "{}\n{refs:?}\n{}\n{status}\n{:?}\n{hooks:?}",
+            fs::read_to_string(git_dir.join("HEAD")).unwrap(),
+            index.out(),
+            fs::read_to_string(git_dir.join("config")).unwrap(),
+        )
+    }
+
+    /// The end-check of SCOREBOARD.md: git finds nothing wrong, and nothing of ours is left lying about.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        let git_dir = PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
+        self.run(&self.repo, "git", ["fsck", "--no-dangling", "--no-progress"]).expect(0);
+        let locks: Vec<PathBuf> =
+            files_below(&git_dir).into_iter().filter(|p| p.extension() == Some(OsStr::new("lock"))).collect();
+        assert!(locks.is_empty(), "locks are left: {locks:?}");
+        let entries = fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
+        for entry in entries.map(|e| e.path()) {
+            assert!(!entry.join("locked").exists(), "{} is locked", entry.display());
+            let gitdir = fs::read_to_string(entry.join("gitdir")).unwrap_or_default();
+            assert!(Path::new(gitdir.trim()).exists(), "{} points nowhere: {gitdir:?}", entry.display());
+        }
+        let cache = files_below(&self.home().join("cache"));
+        assert!(cache.is_empty(), "the cache folder holds {cache:?}");
+    }
+}
+
+/// Writes a file with its folders.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Makes a file executable.
+pub fn make_executable(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// All files below a folder, links not followed.
+pub fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A finished program's answer.
+pub fn answer(output: &std::process::Output) -> Answer {
+    use std::os::unix::process::ExitStatusExt;
+    let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap());
+    Answer { code, stdout: output.stdout.clone(), stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+fn find(program: &str, path: &OsStr) -> PathBuf {
+    std::env::split_paths(path).map(|dir| dir.join(program)).find(|p| p.is_file()).unwrap_or_else(|| program.into())
+}

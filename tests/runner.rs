@@ -1,0 +1,31 @@
+//! All integration tests in one program: real git, real repositories in temporary folders.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+mod common;
+mod test_apply;
+mod test_bad_input;
+mod test_capture;
+mod test_clean;
+mod test_compose;
+mod test_detect;
+mod test_diff;
+mod test_heal;
+mod test_hostile_config;
+mod test_judge;
+mod test_places;
+mod test_real_project;
+mod test_spawn;
+mod test_status;
+
+/// A file that is not named above would never run.
+#[test]
+fn no_test_file_is_forgotten() {
+    let runner = include_str!("runner.rs");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|m| *m != "runner") {
+            assert!(runner.contains(&format!("\nmod {module};\n")), "tests/runner.rs does not name {module}");
+        }
+    }
+}
