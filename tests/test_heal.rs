@@ -1,1 +1,198 @@
-//! To be written.
+//! Healing: commands killed at any moment, and the next one puts things right (SCOREBOARD rows 4–6, 12).
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common::World;
+
+/// How many moments to try for each command; the scoreboard's 200 with FRITES_TEST_ROUNDS=200.
+fn rounds() -> u32 {
+    std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24)
+}
+
+/// Runs `git frites ARGS` in a process group of its own and kills the whole group after `delay`, if it
+/// still runs. Gives whether it was killed.
+fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
+    let mut words = vec!["frites"];
+    words.extend(args);
+    let mut command = world.command(&world.repo, "git", words);
+    let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let group = child.id().to_string();
+    let end = Instant::now() + delay;
+    while Instant::now() < end {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    let killed = world.run(&world.repo, "kill", ["-KILL", "--", &format!("-{group}")]).code == 0;
+    child.wait().unwrap();
+    // The group dies on its own time; a lock is free when its holder is gone.
+    while living(child.id()) {
+        assert!(end.elapsed() < Duration::from_secs(10), "the group {group} does not die");
+        std::thread::yield_now();
+    }
+    killed
+}
+
+/// Whether a thread of the group still runs; what waits to be reaped does not. (A process whose first
+/// thread is gone holds its locks until the last one is.)
+fn living(group: u32) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let threads = processes.flat_map(|p| fs::read_dir(p.path().join("task")).into_iter().flatten().flatten());
+    threads.filter_map(|t| fs::read_to_string(t.path().join("stat")).ok()).any(|stat| {
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        fields.get(2) == Some(&group.to_string().as_str()) && !matches!(fields[0], "Z" | "X")
+    })
+}
+
+/// How long a command takes undisturbed, so that the kills fall within it.
+fn undisturbed(world: &World, args: &[&str]) -> Duration {
+    let start = Instant::now();
+    world.frites(args).expect(0);
+    start.elapsed()
+}
+
+fn with_files() -> World {
+    let world = World::new();
+    for i in 0..60 {
+        world.write(format!("d{}/f{i}.txt", i % 6), format!("{i}\n").repeat(50));
+    }
+    world.commit("files");
+    world
+}
+
+#[test]
+fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
+    let world = with_files();
+    let before = world.belongings();
+    let span = undisturbed(&world, &["spawn", "-q", "-n", "3"]);
+    let mut killed = 0;
+    for round in 0..rounds() {
+        killed += u32::from(kill_after(&world, &["spawn", "-q", "-n", "3"], span * round / rounds()));
+        let status = world.frites(["status", "--json"]).expect(0).json();
+        world.assert_clean();
+        for run in status["runs"].as_array().unwrap() {
+            for candidate in run["candidates"].as_array().unwrap() {
+                let dir = std::path::PathBuf::from(candidate["worktree"].as_str().unwrap());
+                assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "", "{}", dir.display());
+            }
+        }
+        let folders = fs::read_dir(world.repo.join(".frites/runs")).unwrap().count();
+        assert_eq!(folders, status["runs"].as_array().unwrap().len(), "a folder without a run is left");
+        let branches = world.git(["for-each-ref", "--format=x", "refs/heads/frites/run"]).lines().count();
+        assert_eq!(branches, 3 * folders, "a branch without a run is left");
+        assert_eq!(world.git(["worktree", "list"]).lines().count(), 1 + 3 * folders);
+    }
+    assert!(killed > 0, "no kill hit the command");
+    assert_eq!(world.belongings(), before);
+}
+
+#[test]
+fn a_judge_killed_at_any_moment_decides_the_same_afterwards() {
+    let world = with_files();
+    let run = world.spawn(["-c", "small", "large"]);
+    fs::write(world.worktree(&format!("{run}/small/README")), "x\n").unwrap();
+    fs::write(world.worktree(&format!("{run}/large/README")), "x\ny\nz\n").unwrap();
+    let args = ["judge", "--test", "test -s README", "-q"];
+    let span = undisturbed(&world, &args);
+    for round in 0..rounds() {
+        kill_after(&world, &args, span * round / rounds());
+        assert_eq!(world.frites(args).expect(0).out(), "1/small\n");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn an_apply_killed_at_any_moment_landed_or_did_not() {
+    let world = with_files();
+    world.spawn(["-n", "1"]);
+    for i in 0..60 {
+        fs::write(world.worktree(&format!("1/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
+    }
+    fs::write(world.worktree("1/c1/added"), "new\n").unwrap();
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let tree = world.tree("refs/frites/1/c1");
+    let before = world.belongings();
+    let undo = |world: &World| {
+        world.git(["reset", "-q", "--hard"]);
+        world.git(["switch", "-q", "main"]);
+        world.git(["branch", "-q", "-D", "frites/apply/1"]);
+    };
+    for args in [&["apply"][..], &["apply", "-m", "land"]] {
+        let span = undisturbed(&world, args);
+        undo(&world);
+        for round in 0..rounds() {
+            kill_after(&world, args, span * round / rounds());
+            world.frites(["status"]).expect(0);
+            world.assert_clean();
+            let on = world.git(["symbolic-ref", "HEAD"]);
+            if on == "refs/heads/main" {
+                let left = world.run(&world.repo, "git", ["rev-parse", "-q", "--verify", "refs/heads/frites/apply/1"]);
+                if left.code == 0 {
+                    panic!("round {round}: the branch is left although the checkout is back");
+                }
+                assert_eq!(world.belongings(), before, "round {round}");
+            } else {
+                assert_eq!(world.git(["write-tree"]), tree, "round {round}: what is staged is what passed");
+                assert_eq!(world.git(["diff", "--name-only"]), "");
+                undo(&world);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
+    let world = with_files();
+    let mut span = Duration::from_millis(50);
+    for round in 0..rounds() {
+        let run = world.spawn(["-n", "2"]);
+        for i in 1..=2 {
+            fs::write(world.worktree(&format!("{run}/c{i}/README")), format!("work {i} of {round}\n")).unwrap();
+        }
+        if round == 0 {
+            span = undisturbed(&world, &["clean", &run]);
+        } else {
+            kill_after(&world, &["clean", &run], span * round / rounds());
+            world.frites(["clean", &run]).expect(0);
+        }
+        world.assert_clean();
+        for i in 1..=2 {
+            let saved = world.git(["show", &format!("refs/frites/{run}/c{i}:README")]);
+            assert_eq!(saved, format!("work {i} of {round}"));
+            assert!(!world.worktree(&format!("{run}/c{i}")).exists());
+        }
+        assert_eq!(world.git(["for-each-ref", "refs/heads/frites/run"]), "");
+    }
+    let trash = world.repo.join(".frites/worktrees/.trash");
+    assert!(!trash.exists(), "{:?} is left", crate::common::files_below(&trash));
+}
+
+#[test]
+fn state_files_cut_anywhere_are_rebuilt_or_named() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    fs::write(world.worktree("1/c1/README"), "x\n").unwrap();
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let folder = world.repo.join(".frites");
+    for file in
+        ["runs/1/run.toml", "runs/1/verdict.toml", "runs/1/c1/candidate.toml", "runs/1/c1/index", "events.jsonl"]
+    {
+        let whole = fs::read(folder.join(file)).unwrap();
+        let steps = (whole.len() / 12).max(1);
+        for cut in (0..whole.len()).step_by(steps) {
+            fs::write(folder.join(file), &whole[..cut]).unwrap();
+            for args in [&["status"][..], &["diff", "1"], &["judge", "--replay", "-q"], &["log"]] {
+                let answer = world.frites(args);
+                assert!(matches!(answer.code, 0 | 128), "{file} cut at {cut}: {args:?}: {}", answer.stderr);
+                assert!(!answer.stderr.contains("panicked"), "{file} cut at {cut}: {}", answer.stderr);
+            }
+            let diff = world.frites(["diff", "--numstat", "1/c1"]).expect(0).out();
+            assert_eq!(diff, "1\t1\tREADME\n", "{file} cut at {cut}");
+        }
+        fs::write(folder.join(file), &whole).unwrap();
+    }
+    assert_eq!(world.frites(["judge", "--test", "true", "-q"]).expect(0).out(), "1/c1\n");
+}

@@ -1,5 +1,6 @@
 //! `git frites clean`: removes worktrees and branches, and nothing that is saved nowhere else.
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -32,6 +33,7 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
                 .hint(format!("write `git frites clean --forget {}`", run.run)));
         }
         let _lock = session.store.lock_run(&run.run)?;
+        session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
         let before = removals.len();
         for name in &names {
             removals.push(clean_one(session, &run, name, args));
@@ -166,11 +168,12 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
 /// Removes a run's captures and records: after this it is gone.
 fn forget(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, .. } = session;
-    for (name, tip) in repo.refs_under(&format!("refs/frites/{}/", run.run))? {
-        repo.update_ref(&name, None, Some(&tip), "forget")?;
-    }
     let folder = store.run_dir(&run.run);
     worktree::delete_tree(&folder).context(|| format!("could not delete '{}'", folder.display()))?;
+    // The record last: while it is there, the run can be forgotten again. `@` sorts before letters.
+    for (name, tip) in repo.refs_under(&format!("refs/frites/{}/", run.run))?.into_iter().rev() {
+        repo.update_ref(&name, None, Some(&tip), "forget")?;
+    }
     store.record_event("forgotten", &run.run, json!({}))
 }
 

@@ -7,7 +7,7 @@ use crate::model::oid::Oid;
 
 /// How two trees are compared, always: these options are the ones that no configuration and no
 /// attribute of an attempt can bend (GIT-FACTS, "Capture and diff").
-const COMPARE: [&str; 13] = [
+const COMPARE: [&str; 7] = [
     "diff-tree",
     "-r",
     "--no-renames",
@@ -15,13 +15,11 @@ const COMPARE: [&str; 13] = [
     "--indent-heuristic",
     "--no-ext-diff",
     "--no-textconv",
-    "--full-index",
-    "--binary",
-    "--unified=3",
-    "--inter-hunk-context=0",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
 ];
+
+/// How a patch is written: so that it can be applied anywhere. Some of these imply `-p`.
+const AS_PATCH: [&str; 6] =
+    ["--binary", "--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +65,8 @@ pub enum Format {
 /// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
 /// its own files binary to look small.
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
-    let call = attributed(&repo.git(), attributes).args(COMPARE);
-    let call = call.args(["--raw", "--numstat", "-p", "-z", "--no-color", from.as_str(), to.as_str()]);
+    let call = attributed(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
+    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     parse(&call.bytes()?).ok_or_else(|| Error::fatal("git diff-tree gave an answer of an unknown form"))
 }
 
@@ -90,14 +88,14 @@ pub fn render(
     nul: bool,
     color: bool,
 ) -> Result<Vec<u8>> {
-    let format = match format {
-        Format::Patch => "--patch",
-        Format::Stat => "--stat",
-        Format::Numstat => "--numstat",
-        Format::NameStatus => "--name-status",
-        Format::NameOnly => "--name-only",
+    let format: &[&str] = match format {
+        Format::Patch => &AS_PATCH,
+        Format::Stat => &["--stat"],
+        Format::Numstat => &["--numstat"],
+        Format::NameStatus => &["--name-status"],
+        Format::NameOnly => &["--name-only"],
     };
-    let mut call = attributed(&repo.git(), attributes).args(COMPARE).arg(format);
+    let mut call = attributed(&repo.git(), attributes).args(COMPARE).args(format);
     if nul {
         call = call.arg("-z");
     }

@@ -184,6 +184,12 @@ pub enum Interrupted {
 /// Looks at an interrupted [`switch_to`] (with or without a commit after it) and takes it back unless
 /// it was complete or a person has worked in the checkout since.
 pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Result<Interrupted> {
+    // The locks of a killed git: whoever held them was killed with the landing.
+    for lock in [repo.common_dir().join(branch), repo.git_dir().join("index"), repo.git_dir().join("HEAD")] {
+        let mut name = lock.into_os_string();
+        name.push(".lock");
+        let _ = fs::remove_file(name);
+    }
     let tip = repo.read_ref(branch)?;
     if repo.head_branch().as_deref() != Some(branch) {
         // HEAD never moved, or is back: only the fresh branch may be left.
@@ -192,8 +198,6 @@ pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Re
         }
         return Ok(Interrupted::NotBegun);
     }
-    // The lock of a killed `git read-tree`: whoever held it was killed with the landing.
-    let _ = fs::remove_file(repo.git_dir().join("index.lock"));
     let git = repo.checkout();
     let moved = tip.is_some_and(|tip| tip != from.commit);
     let holds = |commit: &Oid| repo.commit(commit).is_ok_and(|c| c.tree == *tree);
@@ -209,12 +213,20 @@ pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Re
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
     };
-    // A file that is neither as before nor as landed was edited, unless it is missing halfway.
+    // A file that is neither as before nor as landed was edited, unless git was killed writing it: then
+    // it is missing, or a beginning of what was to land.
     let (before, after) = (touched(&from.commit)?, touched(tree)?);
-    let root = repo.need_work_tree()?;
-    let edited = before.intersection(&after).find(|p| root.join(OsStr::from_bytes(p)).symlink_metadata().is_ok());
-    if let Some(path) = edited {
-        return Ok(Interrupted::Edited(path.clone()));
+    for path in before.intersection(&after) {
+        let Ok(found) = fs::read(repo.need_work_tree()?.join(OsStr::from_bytes(path))) else { continue };
+        let name = [tree.as_str().as_bytes(), b":", path].concat();
+        let landed = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?.stdout;
+        if !landed.starts_with(&found) {
+            return Ok(Interrupted::Edited(path.clone()));
+        }
+    }
+    // Files that were created already go only if the index knows them.
+    if !moved {
+        git.call("read-tree").args(["--reset", tree.as_str()]).run()?;
     }
     withdraw(repo, from, branch)?;
     Ok(Interrupted::Withdrawn)

@@ -1,8 +1,12 @@
 //! Refs: what ours are called, reading them, and moving them only from the value we saw.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use gix::bstr::ByteSlice;
 
 use super::repo::{Repo, to_oid};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 
@@ -60,10 +64,54 @@ impl Repo {
         Ok(found)
     }
 
+    /// Removes the lock files that a killed git left on our refs. One that is younger than `age` is
+    /// waited for: a living git holds one for milliseconds (a hook of the user's, for longer).
+    pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
+        for lock in lock_files(&self.common_dir().join(prefix)) {
+            let held = || {
+                let modified = fs::metadata(&lock).and_then(|m| m.modified()).ok()?;
+                age.checked_sub(modified.elapsed().unwrap_or_default())
+            };
+            while held().is_some() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = fs::remove_file(&lock);
+        }
+        Ok(())
+    }
+
+    /// Says that a deletion of ours is under way, until the guard is dropped.
+    fn guard_deletion(&self) -> Result<DeletionGuard> {
+        let path = self.common_dir().join(DELETING);
+        let failed = || format!("could not write '{}'", path.display());
+        let file = fs::OpenOptions::new().create(true).append(true).open(&path).context(failed)?;
+        file.lock().context(failed)?;
+        fs::write(&path, "a git-frites process deletes a ref\n").context(failed)?;
+        Ok(DeletionGuard { path, _file: file })
+    }
+
+    /// Removes the `packed-refs.lock` of a deletion of ours that was killed, and no other.
+    pub fn heal_deletion(&self) -> Result<()> {
+        let path = self.common_dir().join(DELETING);
+        let Ok(file) = fs::OpenOptions::new().append(true).open(&path) else { return Ok(()) };
+        if file.try_lock().is_err() {
+            return Ok(());
+        }
+        let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+        let lock = self.common_dir().join("packed-refs.lock");
+        if modified(&lock) >= modified(&path) {
+            let _ = fs::remove_file(&lock);
+        }
+        let _ = fs::remove_file(&path);
+        Ok(())
+    }
+
     /// Moves a ref from `old` to `new`; `None` means that it must not exist, or is to go.
     ///
     /// Fails without effect when somebody else moved it first: of many racers exactly one wins.
     pub fn update_ref(&self, full: &str, new: Option<&Oid>, old: Option<&Oid>, why: &str) -> Result<()> {
+        // Kept until the call is over: a deletion locks `packed-refs`, which is the user's, too.
+        let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
         let zeros = new.or(old).map(Oid::null).unwrap_or_default();
         let value = |oid: Option<&Oid>| oid.map_or_else(|| zeros.clone(), |o| o.as_str().to_owned());
         self.git()
@@ -71,4 +119,31 @@ impl Repo {
             .args(["--no-deref", "-m", &format!("git-frites: {why}"), full, &value(new), &value(old)])
             .run()
     }
+}
+
+/// In the common git directory while a ref is deleted; locked by whoever does it.
+const DELETING: &str = "frites-deleting";
+
+struct DeletionGuard {
+    path: PathBuf,
+    _file: fs::File,
+}
+
+impl Drop for DeletionGuard {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn lock_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            found.extend(lock_files(&path));
+        } else if path.extension().is_some_and(|e| e == "lock") {
+            found.push(path);
+        }
+    }
+    found
 }

@@ -46,8 +46,10 @@ pub fn git(admin: &Path, path: &Path) -> Git {
 
 /// Checks the files of HEAD out into a registered worktree. Hooks do not run: a `post-checkout`
 /// hook may have been planted by another attempt, and `spawn.setup` is there for preparations.
+///
+/// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is killed.
 pub fn populate(admin: &Path, path: &Path) -> Result<()> {
-    git(admin, path).call("reset").args(["--hard", "--quiet", "--no-recurse-submodules"]).run()
+    git(admin, path).call("read-tree").args(["--reset", "-u", "HEAD"]).run()
 }
 
 /// The administrative entry whose `gitdir` file points at `path`.
@@ -112,12 +114,18 @@ pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Opt
     Ok(on(repo.common_dir()).then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
-/// Drops one administrative entry, after its worktree was moved away. Never `git worktree prune`:
-/// that forgets worktrees on drives that are not mounted.
-pub fn unregister(admin: &Path) -> Result<()> {
+/// Drops one administrative entry. Never `git worktree prune`: that forgets worktrees on drives that
+/// are not mounted.
+///
+/// It is renamed to `aside` first, where that is on the same file system: half of an entry is worse
+/// than either.
+pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
     if !in_worktrees {
         return Err(Error::fatal(format!("'{}' is not an administrative entry", admin.display())));
+    }
+    if fs::rename(admin, aside).is_ok() {
+        return Ok(());
     }
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
 }
@@ -182,33 +190,39 @@ pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Removes a worktree: renames it into a trash folder beside it, drops its administrative entry,
-/// then deletes. Gives the bytes freed. What is not there is fine.
+/// Removes a worktree: renames its administrative entry and then its folder into a trash folder beside
+/// it, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it again
+/// after a kill in the middle.
 ///
-/// `root` is our folder of worktrees; a path that is not a chain of real folders below it is
-/// refused, and so is one whose `.git` is a repository of somebody else's.
+/// `root` is our folder of worktrees; a path that is not a chain of real folders below it is refused.
 pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
+    let there = fs::symlink_metadata(path).is_ok();
+    if there && !is_real_folder(root, path) {
+        let error = Error::no(format!(
+            "'{}' is not a folder of ours any more: a link or a file is in its place",
+            path.display()
+        ));
+        return Err(error.hint("look at it, and move it away by hand"));
+    }
+    if !there && admin.is_none() {
+        return Ok(0);
+    }
+    let trash = root.join(".trash");
+    fs::create_dir_all(&trash).context(|| format!("could not make '{}'", trash.display()))?;
+    let bin = tempfile::tempdir_in(&trash).context(|| format!("could not use '{}'", trash.display()))?.keep();
+    if let Some(admin) = admin {
+        unregister(admin, &bin.join("entry"))?;
+    }
     let mut freed = 0;
-    if fs::symlink_metadata(path).is_ok() {
-        if !is_real_folder(root, path) {
-            return Err(Error::no(format!(
-                "'{}' is not a folder of ours any more: a link or a file is in its place",
-                path.display()
-            ))
-            .hint("look at it, and move it away by hand"));
-        }
-        let trash = root.join(".trash");
-        fs::create_dir_all(&trash).context(|| format!("could not make '{}'", trash.display()))?;
-        let bin = tempfile::tempdir_in(&trash).context(|| format!("could not use '{}'", trash.display()))?.keep();
+    if there {
         freed = disk_usage(path);
         fs::rename(path, bin.join("worktree")).context(|| format!("could not move '{}'", path.display()))?;
-        if let Some(admin) = admin {
-            unregister(admin)?;
-        }
-        delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
-        let _ = fs::remove_dir(&trash);
-    } else if let Some(admin) = admin {
-        unregister(admin)?;
     }
+    delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
+    // What killed processes left there goes, too; another one may be at the same work.
+    for left in fs::read_dir(&trash).into_iter().flatten().flatten() {
+        let _ = delete_tree(&left.path());
+    }
+    let _ = fs::remove_dir(&trash);
     Ok(freed)
 }

@@ -95,7 +95,7 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
             let damaged = worktree::points_to(&admin).is_none()
                 && admin.file_name().is_some_and(|n| n.as_bytes().starts_with(PREFIX.as_bytes()));
             if inside || damaged {
-                worktree::unregister(&admin)?;
+                worktree::discard(&dir, &dir.join("swept"), Some(&admin))?;
             }
         }
         worktree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;

@@ -4,6 +4,7 @@
 //! held. A file without a holder is what a killed process left.
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +59,11 @@ impl Store {
     /// folder of runs when there is nothing to do.
     pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
         let mut said: Vec<String> = self.heal_landing(repo)?.into_iter().collect();
+        repo.heal_deletion()?;
+        repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         for run in self.run_folders()? {
             if !self.active_file(&run).exists() {
+                self.sweep_stub(repo, &run)?;
                 continue;
             }
             let Some(_lock) = self.try_lock_run(&run)? else { continue };
@@ -92,6 +96,19 @@ impl Store {
         Ok(said)
     }
 
+    /// Removes the folder of a run that was killed before its first record or after its last.
+    fn sweep_stub(&self, repo: &Repo, run: &Name) -> Result<()> {
+        let intent = self.run_dir(run).join("run.toml");
+        if intent.exists() {
+            return Ok(());
+        }
+        let Some(_lock) = self.try_lock_run(run)? else { return Ok(()) };
+        if intent.exists() || self.active_file(run).exists() || repo.read_ref(&refs::record(run))?.is_some() {
+            return Ok(());
+        }
+        worktree::delete_tree(&self.run_dir(run)).context(|| format!("could not remove what is left of run {run}"))
+    }
+
     fn cancel_running(&self, repo: &Repo, run: &Run) -> Result<()> {
         for name in &run.candidates {
             let _lock = self.lock_candidate(&run.run, name)?;
@@ -111,6 +128,8 @@ impl Store {
     /// A branch goes only if it still is where the run starts.
     pub fn unmake(&self, repo: &Repo, run: &Run, entries_before: &[String]) -> Result<()> {
         let _lock = self.lock_repository()?;
+        // Nobody else writes these refs before the run is handed out.
+        repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
         let root = self.worktrees(run.worktree_root.as_deref());
         for name in &run.candidates {
             let path = self.worktree(run, name);
