@@ -165,7 +165,7 @@ impl Config {
     }
 
     fn read_git(&mut self, repo: &Repo) -> Result<()> {
-        let call = repo.checkout().as_user().call("config").args(["-z", "--get-regexp", r"^frites\."]);
+        let call = repo.checkout().for_user().call("config").args(["-z", "--get-regexp", r"^frites\."]);
         let output = call.output()?;
         // 1 is "nothing found".
         if output.code > 1 {

@@ -54,7 +54,7 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
     };
     let differs = views.iter().any(|v| !v.changes.is_empty());
     if args.json {
-        let all: Vec<Value> = views.iter().map(|v| as_json(v)).collect();
+        let all: Vec<Value> = views.iter().map(as_json).collect();
         session.ui.answer(json::document(json!({ "run": run.run, "base": run.base, "diffs": all })))?;
     } else {
         show(session, run, args, &views, selection.candidate.is_some())?;
@@ -125,7 +125,7 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
         text.extend(diff::render(&session.repo, &run.base, &view.from, &view.to, format, args.nul, color)?);
     }
     if session.ui.on_terminal() && !text.is_empty() {
-        let pager = session.repo.checkout().as_user().call("var").arg("GIT_PAGER").line()?;
+        let pager = session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?;
         if !pager.is_empty() && pager.as_bytes() != b"cat" {
             return process::page(&pager.to_string_lossy(), &text)
                 .map_err(|e| Error::fatal(format!("could not start the pager: {}", crate::error::describe(&e))));

@@ -129,7 +129,7 @@ impl Git {
     /// The same with the user's identity, hooks and configuration: for what the user would
     /// otherwise type.
     #[must_use]
-    pub fn as_user(mut self) -> Self {
+    pub fn for_user(mut self) -> Self {
         self.voice = Voice::User;
         self
     }
@@ -176,7 +176,7 @@ impl Call {
             Some(bytes) => expression.stdin_bytes(bytes),
             None => expression.stdin_null(),
         };
-        let output = expression.stdout_capture().stderr_capture().run().map_err(not_started)?;
+        let output = expression.stdout_capture().stderr_capture().run().map_err(|e| not_started(&e))?;
         Ok(Output {
             code: code_of(output.status),
             stdout: output.stdout,
@@ -187,7 +187,7 @@ impl Call {
     /// Runs it with the terminal attached (an editor, a passphrase), its standard output sent to
     /// standard error; gives the exit code.
     pub fn interactive(self) -> Result<i32> {
-        let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
+        let output = self.expression().stdout_to_stderr().run().map_err(|e| not_started(&e))?;
         Ok(code_of(output.status))
     }
 
@@ -278,8 +278,8 @@ impl Output {
     }
 }
 
-fn not_started(e: io::Error) -> Error {
-    let error = Error::fatal(format!("could not start git: {}", crate::error::describe(&e)));
+fn not_started(e: &io::Error) -> Error {
+    let error = Error::fatal(format!("could not start git: {}", crate::error::describe(e)));
     if e.kind() == io::ErrorKind::NotFound { error.hint("git must be on PATH") } else { error }
 }
 

@@ -254,7 +254,7 @@ pub struct Message<'a> {
 ///
 /// Gives false when git or a hook refused; they have said why on standard error.
 pub fn commit(git: &Git, message: &Message<'_>) -> Result<bool> {
-    let mut call = git.clone().as_user().call("commit").arg("--quiet");
+    let mut call = git.clone().for_user().call("commit").arg("--quiet");
     if !message.verify {
         call = call.arg("--no-verify");
     }
@@ -270,7 +270,7 @@ pub fn commit(git: &Git, message: &Message<'_>) -> Result<bool> {
 /// Whether the user has a hook that `git commit` would run.
 pub fn has_commit_hooks(repo: &Repo) -> Result<bool> {
     let folder =
-        repo.checkout().as_user().call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?;
+        repo.checkout().for_user().call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?;
     let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
     Ok(hooks.iter().any(|hook| Path::new(&folder).join(hook).is_file()))
 }
