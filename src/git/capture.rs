@@ -23,6 +23,8 @@ use crate::error::{Error, IoContext, Result};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 
+const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
+
 /// Where to capture from.
 pub struct Subject<'a> {
     /// The worktree's folder.
@@ -140,7 +142,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         } else if let Some(folder) = path.strip_suffix(b"/") {
             if own.gitlinks.contains(folder) {
                 staged.insert(folder.to_vec());
-                notes.unholdable.insert(folder.to_vec(), "a nested repository: only its commit id is captured");
+                notes.unholdable.insert(folder.to_vec(), ONLY_ITS_ID);
             } else if subject.excludes.hides(path) {
                 notes.excluded += 1;
             } else {
@@ -169,7 +171,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     }
     let tree = git.call("write-tree").oid()?;
 
-    note_submodules(repo, subject, &mut notes)?;
+    note_gitlinks(repo, subject, &mut notes)?;
     note_special_files(subject.worktree, &mut notes);
     if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
         notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
@@ -273,14 +275,18 @@ fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&O
 
 /// All paths of a commit's tree.
 fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
+    let state = base_index(repo, commit)?;
+    Ok(state.entries().iter().map(|e| e.path(&state).to_vec()).collect())
+}
+
+/// A commit's tree as an index.
+fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> {
     let gix = repo.gix();
-    let state = gix
-        .find_commit(from_oid(commit)?)
+    gix.find_commit(from_oid(commit)?)
         .ok()
         .and_then(|c| c.tree_id().ok())
         .and_then(|tree| gix.index_from_tree(&tree).ok())
-        .ok_or_else(|| Error::fatal(format!("the tree of {commit} cannot be read")))?;
-    Ok(state.entries().iter().map(|e| e.path(&state).to_vec()).collect())
+        .ok_or_else(|| Error::fatal(format!("the tree of {commit} cannot be read")))
 }
 
 /// Why git cannot hold what lies at a path, if it cannot.
@@ -308,9 +314,14 @@ fn holds_file(worktree: &Path, path: &[u8]) -> bool {
     folder_is_real && fs::symlink_metadata(&full).is_ok_and(|m| m.is_file() || m.is_symlink())
 }
 
-/// Submodules with edits of their own: git records a commit id for them and nothing else.
-fn note_submodules(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
+/// Gitlinks whose folders hold what the capture does not: git records a commit id for them and nothing
+/// else, and the repository behind it goes with the worktree.
+fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
     let Some(index) = open_index(repo, subject.index) else { return Ok(()) };
+    if !index.entries().iter().any(|e| e.mode == Mode::COMMIT) {
+        return Ok(());
+    }
+    let base = base_index(repo, subject.base)?;
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
         let path: &[u8] = entry.path(&index);
         let folder = subject.worktree.join(OsStr::from_bytes(path));
@@ -318,9 +329,28 @@ fn note_submodules(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Res
         if !dot_git.exists() || !worktree::is_real_folder(subject.worktree, &folder) {
             continue;
         }
-        let status = Git::at(&dot_git).work_tree(&folder).call("status").args(["--porcelain", "-z"]).output()?;
-        if status.code != 0 || !status.stdout.is_empty() {
-            notes.unholdable.entry(path.to_vec()).or_insert("a submodule with uncommitted changes");
+        let known = base.entry_by_path(entry.path(&index)).filter(|e| e.mode == Mode::COMMIT);
+        let why = match known {
+            // Also when the private index knows it by now: it was nested when it was first captured.
+            None => Some(ONLY_ITS_ID),
+            Some(known) => {
+                let git = Git::at(&dot_git).work_tree(&folder);
+                let status = git.call("status").args(["--porcelain", "-z"]).output()?;
+                let unpublished = git
+                    .call("rev-list")
+                    .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", "--not", "--remotes"])
+                    .arg(known.id.to_string())
+                    .output()?;
+                let holds = |o: &super::cli::Output| o.code != 0 || !o.stdout.is_empty();
+                if holds(&status) {
+                    Some("a submodule with uncommitted changes")
+                } else {
+                    holds(&unpublished).then_some("a submodule with commits that are nowhere else")
+                }
+            }
+        };
+        if let Some(why) = why {
+            notes.unholdable.entry(path.to_vec()).or_insert(why);
         }
     }
     Ok(())
