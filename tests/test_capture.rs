@@ -1,1 +1,511 @@
-//! To be written.
+//! Capture: the worktree's files are what lands, whatever the attempt did with git, and nothing of it is lost.
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::common::{Answer, World, make_executable};
+
+/// What an attempt did in its worktree, and the world it did it in.
+struct Attempt {
+    world: World,
+    dir: PathBuf,
+    commits: Vec<String>,
+}
+
+/// A base with a bit of everything, one candidate, and a script run in its worktree. The script prints
+/// the commits that it made.
+fn attempt(script: &str) -> Attempt {
+    let world = World::new();
+    world.write(".gitignore", "*.log\n");
+    world.write("dist/app.js", "built\n");
+    world.write("dir/a", "a\n");
+    world.write("dir/b", "b\n");
+    world.write("run.sh", "#!/bin/sh\n");
+    make_executable(&world.repo.join("run.sh"));
+    std::os::unix::fs::symlink("README", world.repo.join("link")).unwrap();
+    world.write("blank.txt", "first\n\n\n\n");
+    world.write("no-newline", "end");
+    world.write("crlf.txt", "one\r\ntwo\r\n");
+    world.write("numbers", "1\n2\n3\n");
+    world.commit("more");
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let commits = world.sh(&dir, script).expect(0).out().lines().map(str::to_owned).collect();
+    Attempt { world, dir, commits }
+}
+
+impl Attempt {
+    /// Asserts what holds for every attempt: the landed tree is the captured one, the landed files are the
+    /// worktree's byte for byte (but for those below `left_out`), the patch rebuilds the tree from the
+    /// base, the attempt's commits are ancestors of the capture, and the user's index was not looked at
+    /// until the landing. Gives what the capture said on standard error.
+    #[track_caller]
+    fn lands(&self, left_out: &[&str]) -> String {
+        let world = &self.world;
+        let mut wanted = listing(&self.dir);
+        wanted.retain(|path, _| {
+            !left_out.iter().any(|out| Path::new(std::ffi::OsStr::from_bytes(path)).starts_with(out))
+        });
+        let index = fs::read(world.repo.join(".git/index")).unwrap();
+        let diff = world.frites(["diff", "1/c1"]).expect(0);
+        assert_eq!(fs::read(world.repo.join(".git/index")).unwrap(), index, "the user's index was written");
+
+        let captured = world.tree("refs/frites/1/c1");
+        for commit in &self.commits {
+            world.git(["merge-base", "--is-ancestor", commit, "refs/frites/1/c1"]);
+        }
+        self.patch_gives(&diff.stdout, &captured);
+        let kept = fs::read(world.repo.join(".frites/runs/1/c1/candidate.diff")).unwrap();
+        assert_eq!(kept, diff.stdout, "candidate.diff is another patch");
+
+        let applied = world.frites(["apply", "--allow-unverified", "1/c1"]).expect(0);
+        assert_eq!(applied.out(), "frites/apply/1\n");
+        assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/frites/apply/1");
+        assert_eq!(world.git(["write-tree"]), captured);
+        assert_eq!(listing(&world.repo), wanted);
+        world.git(["diff", "--quiet"]);
+        if self.dir.join(".git").exists() {
+            world.assert_clean();
+        }
+        diff.stderr
+    }
+
+    /// Applies a patch to the base's index with plain git.
+    #[track_caller]
+    fn patch_gives(&self, patch: &[u8], tree: &str) {
+        let (file, index) = (self.world.home().join("patch"), self.world.home().join("index"));
+        fs::write(&file, patch).unwrap();
+        let script = format!(
+            "export GIT_INDEX_FILE={}; git read-tree main; git apply --cached {}; git write-tree",
+            index.display(),
+            file.display()
+        );
+        assert_eq!(self.world.sh(&self.world.repo, &script).expect(0).out().trim(), tree);
+    }
+
+    /// `diff --json`, its one comparison.
+    #[track_caller]
+    fn numbers(&self) -> serde_json::Value {
+        self.world.frites(["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone()
+    }
+
+    /// Asserts that `clean` keeps the worktree because of `path`, and removes it with `--discard`.
+    #[track_caller]
+    fn clean_refuses(&self, path: &str) {
+        let kept = listing(&self.dir);
+        self.world.frites(["clean", "1/c1"]).refuses(1, path);
+        assert_eq!(listing(&self.dir), kept);
+        self.world.frites(["clean", "--discard", "1/c1"]).expect(0);
+        assert!(!self.dir.exists());
+        self.world.assert_clean();
+    }
+}
+
+/// Every path below a folder, folders aside: its kind (and executable bit) and its bytes. Without git's
+/// and our own.
+fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
+    fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<Vec<u8>, (&'static str, Vec<u8>)>) {
+        for entry in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+            let below = entry.strip_prefix(root).unwrap();
+            let meta = fs::symlink_metadata(&entry).unwrap();
+            let what = match meta.file_type() {
+                _ if below == Path::new(".git") || below == Path::new(".frites") => continue,
+                t if t.is_dir() => {
+                    walk(root, &entry, found);
+                    continue;
+                }
+                t if t.is_symlink() => ("link", fs::read_link(&entry).unwrap().as_os_str().as_bytes().to_vec()),
+                t if t.is_fifo() => ("fifo", Vec::new()),
+                _ if meta.permissions().mode() & 0o100 != 0 => ("executable", fs::read(&entry).unwrap()),
+                _ => ("file", fs::read(&entry).unwrap()),
+            };
+            found.insert(below.as_os_str().as_bytes().to_vec(), what);
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(dir, dir, &mut found);
+    found
+}
+
+// What the attempt did with git.
+
+#[test]
+fn an_attempt_that_committed_lands_with_its_commits_kept() {
+    let attempt = attempt(
+        "echo 1 >>README; git commit -qam one; git rev-parse HEAD
+         echo 2 >>src/lib.txt; git commit -qam two; git rev-parse HEAD; echo 3 >new",
+    );
+    assert_eq!(attempt.commits.len(), 2);
+    assert_eq!(attempt.lands(&[]), "");
+}
+
+#[test]
+fn an_amended_commit_stays_reachable() {
+    attempt(
+        "echo 1 >>README; git commit -qam one; git rev-parse HEAD
+         echo 2 >README; git commit -qa --amend -m better; git rev-parse HEAD",
+    )
+    .lands(&[]);
+}
+
+#[test]
+fn an_attempt_that_switched_to_another_branch_lands() {
+    attempt("git switch -qc elsewhere; echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >>dir/a")
+        .lands(&[]);
+}
+
+#[test]
+fn commits_on_a_branch_that_the_attempt_left_again_stay_reachable() {
+    attempt(
+        "git switch -qc side; echo 1 >side; git add side; git commit -qm side; git rev-parse HEAD
+         git switch -q -; git branch -qD side; echo 2 >>README",
+    )
+    .lands(&[]);
+}
+
+#[test]
+fn a_detached_attempt_lands() {
+    attempt("git switch -q --detach; echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >>README")
+        .lands(&[]);
+}
+
+#[test]
+fn an_orphan_branch_lands_as_the_files_it_holds() {
+    let attempt =
+        attempt("git switch -q --orphan fresh; echo only >only; git add only; git commit -qm only; git rev-parse HEAD");
+    attempt.lands(&[]);
+    assert_eq!(attempt.world.git(["ls-files"]), "only");
+}
+
+#[test]
+fn a_commit_that_was_reset_away_stays_reachable() {
+    let attempt = attempt(
+        "echo 1 >>README; git commit -qam one; git rev-parse HEAD
+         git reset -q --hard HEAD~1; echo 2 >>dir/b",
+    );
+    attempt.lands(&[]);
+    assert_eq!(attempt.world.git(["diff", "--staged", "--name-only"]), "dir/b");
+}
+
+#[test]
+fn a_half_staged_file_lands_as_it_is_on_disk() {
+    attempt("echo staged >>README; git add README; echo more >>README; echo x >dir/c; git add dir/c; rm dir/c; echo y >dir/d").lands(&[]);
+}
+
+#[test]
+fn bits_that_hide_an_edit_from_git_hide_nothing() {
+    let attempt = attempt(
+        "git update-index --assume-unchanged README; git update-index --skip-worktree src/lib.txt
+         echo 1 >>README; echo 2 >>src/lib.txt; test -z \"$(git status --porcelain)\"",
+    );
+    attempt.lands(&[]);
+    assert_eq!(attempt.world.git(["diff", "--staged", "--name-only"]), "README\nsrc/lib.txt");
+}
+
+#[test]
+fn a_deleted_git_file_changes_nothing_about_the_capture() {
+    let attempt = attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >new; rm .git");
+    attempt.lands(&[]);
+    attempt.world.frites(["clean", "1/c1"]).expect(0);
+    assert!(!attempt.dir.exists());
+    attempt.world.assert_clean();
+}
+
+#[test]
+fn a_git_file_that_points_to_another_repository_changes_nothing_about_the_capture() {
+    let attempt = attempt(
+        "echo 1 >>README; git init -q ../elsewhere; git -C ../elsewhere commit -q --allow-empty -m theirs
+         echo \"gitdir: $(cd ../elsewhere && pwd)/.git\" >.git; echo 2 >new; git add -A; git commit -qm astray",
+    );
+    attempt.lands(&[]);
+}
+
+#[test]
+fn a_worktree_made_a_repository_of_its_own_is_captured_and_kept() {
+    let attempt = attempt("rm .git; git init -q; echo 1 >>README; git add -A; git commit -qm own");
+    let before = attempt.world.tree("main");
+    assert!(attempt.world.frites(["diff", "1/c1"]).expect(0).stderr.contains("repository of its own"));
+    assert_ne!(attempt.world.tree("refs/frites/1/c1"), before);
+    attempt.clean_refuses(".git");
+}
+
+// What the files are.
+
+#[test]
+fn content_of_every_kind_lands_exactly() {
+    let attempt = attempt(
+        "printf 'a\\0b\\377\\n' >binary; chmod +x README; chmod -x run.sh; ln -s nowhere dangling; ln -sf dir/a link
+         git mv dir/b renamed; printf 'one\\r\\n2\\r\\n' >crlf.txt; printf 'mixed\\r\\nends\\n' >mixed.txt
+         printf 'no newline at the end' >no-newline; printf 'x\\n' >\"$(printf 'new\\nline')\"
+         printf 'y\\n' >\"$(printf 'b\\377d')\"; : >empty; printf ' \\n\\n' >>blank.txt; echo q >'a \"quote\" and\\slash'",
+    );
+    attempt.lands(&[]);
+    let names = attempt.world.run(&attempt.world.repo, "git", ["ls-files", "-z"]).stdout;
+    let names: Vec<&[u8]> = names.split(|b| *b == 0).collect();
+    for name in [&b"new\nline"[..], b"b\xffd", b"binary", b"dangling", b"renamed", b"empty", b"a \"quote\" and\\slash"]
+    {
+        assert!(names.contains(&name), "{:?} did not land", String::from_utf8_lossy(name));
+    }
+}
+
+#[test]
+fn attributes_that_convert_line_ends_land_the_same_bytes() {
+    attempt("printf '*.win text eol=crlf\\n*.raw -text\\n' >.gitattributes; printf 'a\\r\\n' >x.win; printf 'a\\r\\nb\\n' >y.raw").lands(&[]);
+}
+
+#[test]
+fn a_folder_becomes_a_file_and_a_file_a_folder() {
+    attempt("rm -r dir README link; echo file >dir; mkdir -p README/deep link; echo x >README/deep/x; echo y >link/y")
+        .lands(&[]);
+}
+
+#[test]
+fn deleted_files_land_as_deleted() {
+    let attempt = attempt("rm README; git rm -q src/lib.txt; rm -r dir");
+    attempt.lands(&[]);
+    assert_eq!(
+        attempt.world.git(["diff", "--staged", "--name-status"]),
+        "D\tREADME\nD\tdir/a\nD\tdir/b\nD\tsrc/lib.txt"
+    );
+}
+
+#[test]
+fn a_patch_that_ends_in_blank_context_is_not_trimmed() {
+    let attempt = attempt("printf 'second\\n\\n\\n\\n' >blank.txt");
+    let patch = attempt.world.frites(["diff", "1/c1"]).expect(0).stdout;
+    assert!(patch.ends_with(b"@@ -1,4 +1,4 @@\n-first\n+second\n \n \n \n"), "{}", String::from_utf8_lossy(&patch));
+    attempt.lands(&[]);
+}
+
+#[test]
+fn lines_that_look_like_patch_headers_are_counted() {
+    let attempt =
+        attempt("printf '%s\\n' '-- a' '++ b' '--- a/numbers' '+++ b/numbers' '--' '++' '@@ -1 +1 @@' >numbers");
+    let numbers = attempt.numbers();
+    assert_eq!(
+        (numbers["lines"].as_u64(), numbers["files_touched"].as_u64()),
+        (Some(10), Some(1)),
+        "3 deleted and 7 added"
+    );
+    attempt.lands(&[]);
+}
+
+// What is left out, and said to be.
+
+#[test]
+fn excludes_never_hide_what_is_tracked() {
+    let attempt = attempt(
+        "echo edited >>dist/app.js; echo junk >dist/junk.js; echo wanted >dist/wanted.js; git add dist/wanted.js
+         echo kept >dist/kept.js; git add dist/kept.js; git commit -qm kept dist/kept.js",
+    );
+    let said = attempt.lands(&["dist/junk.js"]);
+    assert_eq!(said, "1/c1: 1 untracked path left out by diff.exclude\n");
+}
+
+#[test]
+fn a_nested_node_modules_is_left_out_and_counted() {
+    let attempt = attempt(
+        "mkdir -p pkg/node_modules/x; for i in 1 2 3; do echo $i >pkg/node_modules/x/$i.js; done; echo x >pkg/main.js",
+    );
+    assert_eq!(attempt.lands(&["pkg/node_modules"]), "1/c1: 3 untracked paths left out by diff.exclude\n");
+}
+
+#[test]
+fn an_ignored_file_lands_only_if_the_attempt_tracks_it() {
+    let attempt = attempt(
+        "echo in >in.log; git add -f in.log; echo out >out.log; echo c >committed.log; git add -f committed.log; git commit -qm c committed.log; git rev-parse HEAD",
+    );
+    assert_eq!(attempt.lands(&["out.log"]), "");
+}
+
+#[test]
+fn a_fifo_is_flagged_and_never_lost_by_clean() {
+    let attempt = attempt("mkfifo dir/pipe; echo 1 >>README");
+    let said = attempt.lands(&["dir/pipe"]);
+    assert_eq!(said, "warning: 1/c1: not captured: 'dir/pipe' (a FIFO)\n");
+    attempt.clean_refuses("dir/pipe");
+}
+
+#[test]
+fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
+    let attempt = attempt("rm README; mkfifo README; echo 1 >>dir/a");
+    let said = attempt.lands(&["README"]);
+    assert_eq!(said, "warning: 1/c1: not captured: 'README' (a FIFO)\n");
+    attempt.clean_refuses("README");
+}
+
+#[test]
+fn an_embedded_repository_without_commits_is_flagged_and_kept() {
+    let attempt = attempt("git init -q inner; echo x >inner/x; echo 1 >>README");
+    assert_eq!(attempt.lands(&["inner"]), "warning: 1/c1: not captured: 'inner' (a nested repository)\n");
+    attempt.clean_refuses("inner");
+}
+
+#[test]
+fn an_embedded_repository_with_commits_is_flagged_and_kept() {
+    let attempt = attempt(
+        "git init -q deep/inner; echo x >deep/inner/x; git -C deep/inner add x; git -C deep/inner commit -qm x; echo 1 >>README",
+    );
+    assert_eq!(attempt.lands(&["deep/inner"]), "warning: 1/c1: not captured: 'deep/inner' (a nested repository)\n");
+    attempt.clean_refuses("deep/inner");
+}
+
+#[test]
+fn an_embedded_repository_that_was_added_is_flagged_and_kept() {
+    let attempt = attempt(
+        "git init -q inner; echo x >inner/x; git -C inner add x; git -C inner commit -qm x; git add inner 2>/dev/null; echo 1 >>README",
+    );
+    for _ in 0..2 {
+        let said = attempt.world.frites(["diff", "1/c1"]).expect(0).stderr;
+        assert_eq!(
+            said,
+            "warning: 1/c1: not captured: 'inner' (a nested repository: only its commit id is captured)\n"
+        );
+    }
+    attempt.clean_refuses("inner");
+}
+
+#[test]
+fn what_a_changed_gitignore_hides_is_flagged_and_kept() {
+    let attempt = attempt("echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work; echo old >old.log");
+    let said = attempt.lands(&["hidden", "old.log"]);
+    assert!(
+        said.starts_with("warning: 1/c1: not captured: 1 path that its own .gitignore change hides, such as 'hidden"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "old.log is ignored by the base's own rules: {said}");
+    attempt.clean_refuses("hidden");
+}
+
+#[test]
+fn what_a_submodule_alone_holds_is_flagged_and_kept() {
+    let world = World::new();
+    let library = world.home().join("library");
+    world.sh(&world.home(), "git init -q library; cd library; echo l >l; git add l; git commit -qm l").expect(0);
+    world.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
+    world.commit("submodule");
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    world.git_in(&dir, ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]);
+    assert_eq!(world.frites(["diff", "1/c1"]).expect(0).stderr, "", "a clean submodule is no loss");
+    let said = |script: &str| {
+        world.sh(&dir, script).expect(0);
+        world.frites(["diff", "1/c1"]).expect(0).stderr
+    };
+    let edited = said("echo edit >>lib/l");
+    assert_eq!(edited, "warning: 1/c1: not captured: 'lib' (a submodule with uncommitted changes)\n");
+    let committed = said("git -C lib commit -qam edit");
+    assert_eq!(committed, "warning: 1/c1: not captured: 'lib' (a submodule with commits that are nowhere else)\n");
+    assert_eq!(said("git -C lib push -q origin HEAD:refs/heads/published"), "");
+    assert_eq!(said("git -C lib commit -q --allow-empty -m more"), committed);
+    Attempt { world, dir, commits: Vec::new() }.clean_refuses("lib");
+}
+
+// Captures as commits.
+
+fn trailers(world: &World, commit: &str) -> String {
+    world.git(["log", "-1", "--format=%(trailers:only,unfold)", commit]).trim().to_owned()
+}
+
+fn diff(world: &World, address: &str) -> Answer {
+    world.frites(["diff", address]).expect(0)
+}
+
+#[test]
+fn two_edits_give_two_chained_captures() {
+    let Attempt { world, dir, .. } = attempt("echo 1 >>README");
+    let base = world.git(["rev-parse", "main"]);
+    diff(&world, "1/c1");
+    let first = world.git(["rev-parse", "refs/frites/1/c1"]);
+    world.sh(&dir, "echo 2 >>README").expect(0);
+    diff(&world, "1/c1");
+    let chain = world.git(["rev-list", "--first-parent", "refs/frites/1/c1", "^main"]);
+    let second = world.git(["rev-parse", "refs/frites/1/c1"]);
+    assert_eq!(chain, format!("{second}\n{first}"));
+    assert_eq!(world.git(["rev-parse", &format!("{first}^@")]), base, "no work of git's own: one parent");
+    for (commit, n) in [(&first, 1), (&second, 2)] {
+        let wanted = format!(
+            "Frites-Run: 1\nFrites-Candidate: c1\nFrites-Index: 1\nFrites-Iteration: {n}\nFrites-Base: {base}\nFrites-State: open"
+        );
+        assert_eq!(trailers(&world, commit), wanted);
+    }
+    assert_eq!(world.git(["show", &format!("{first}:README")]), "hello\n1");
+    assert_eq!(world.git(["show", &format!("{second}:README")]), "hello\n1\n2");
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_changed_means_no_capture_and_no_second_one() {
+    let Attempt { world, dir, .. } = attempt("touch README");
+    for _ in 0..2 {
+        assert_eq!(diff(&world, "1/c1").out(), "");
+        assert_eq!(world.run(&world.repo, "git", ["rev-parse", "--verify", "-q", "refs/frites/1/c1"]).code, 1);
+    }
+    world.sh(&dir, "echo 1 >>README; git commit -qam one").expect(0);
+    diff(&world, "1/c1");
+    let capture = world.git(["rev-parse", "refs/frites/1/c1"]);
+    world.sh(&dir, "touch README; git status >/dev/null").expect(0);
+    for address in ["1/c1", "1"] {
+        diff(&world, address);
+        assert_eq!(world.git(["rev-parse", "refs/frites/1/c1"]), capture);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_commit_alone_is_captured_although_no_file_changes() {
+    let Attempt { world, dir, .. } = attempt("echo 1 >>README");
+    diff(&world, "1/c1");
+    let tree = world.tree("refs/frites/1/c1");
+    let commit = world.sh(&dir, "git commit -qam one; git rev-parse HEAD").expect(0).out();
+    diff(&world, "1/c1");
+    assert_eq!(world.tree("refs/frites/1/c1"), tree);
+    let parents = world.git(["rev-parse", "refs/frites/1/c1^2"]);
+    assert_eq!(parents, commit.trim());
+    world.assert_clean();
+}
+
+#[test]
+fn a_run_is_recorded_on_its_base_from_the_start() {
+    let Attempt { world, .. } = attempt(":");
+    assert_eq!(world.git(["rev-parse", "refs/frites/1/@record^@"]), world.git(["rev-parse", "main"]));
+    let record = world.git(["show", "refs/frites/1/@record:run.toml"]);
+    assert_eq!(
+        record.as_bytes(),
+        fs::read_to_string(world.repo.join(".frites/runs/1/run.toml")).unwrap().trim_end().as_bytes()
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn captures_survive_garbage_collection() {
+    let attempt = attempt(
+        "echo 1 >>README; git commit -qam one; git rev-parse HEAD; git reset -q --hard HEAD~1; echo 2 >untracked",
+    );
+    diff(&attempt.world, "1/c1");
+    attempt.world.git(["reflog", "expire", "--expire=now", "--all"]);
+    attempt.world.git(["gc", "-q", "--prune=now"]);
+    attempt.lands(&[]);
+}
+
+#[test]
+fn git_clean_in_the_users_checkout_loses_no_captured_run() {
+    let attempt = attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >untracked");
+    let world = &attempt.world;
+    let before = diff(world, "1/c1");
+    let captured = world.git(["rev-parse", "refs/frites/1/c1"]);
+    world.git(["clean", "-ffdxq"]);
+    assert!(!world.repo.join(".frites").exists());
+    let status = world.frites(["status", "--json"]).expect(0);
+    assert!(status.out().contains("\"c1\""), "{}", status.out());
+    for args in [&["diff", "--no-capture", "1/c1"][..], &["diff", "1/c1"], &["diff", "--no-capture", "1/c1@1"]] {
+        assert_eq!(world.frites(args).expect(0).stdout, before.stdout, "{args:?}");
+    }
+    assert_eq!(world.git(["rev-parse", "refs/frites/1/c1"]), captured);
+    world.frites(["apply", "--allow-unverified", "1/c1"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree(&captured));
+    world.frites(["clean", "1"]).expect(0);
+    world.assert_clean();
+}
