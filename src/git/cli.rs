@@ -37,10 +37,12 @@ const QUIET: [&str; 9] = [
 /// Settings for what is ours, so that a user's configuration changes neither trees nor patches and a
 /// power cut loses no object.
 ///
-/// `core.autocrlf` and `core.eol` belong to the user's checkout: in a candidate's worktree what is
-/// written must be what is captured. `.gitattributes` of the tree still count.
-const EXACT: [&str; 9] = [
+/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout: in a
+/// candidate's worktree what is written must be what is captured, and `* -diff` must not make every
+/// attempt look small. `.gitattributes` of the tree still count.
+const EXACT: [&str; 10] = [
     "core.splitIndex=false",
+    "core.attributesFile=/dev/null",
     "core.autocrlf=false",
     "core.eol=native",
     "core.safecrlf=false",
