@@ -1,1 +1,379 @@
-//! To be written.
+//! The user's configuration, hooks and attributes change neither captured trees nor patches nor what is
+//! judged; only the user's own commit obeys them.
+use std::fs;
+use std::sync::OnceLock;
+
+use crate::common::{World, make_executable};
+
+/// What must be the same under every configuration.
+#[derive(Debug, PartialEq)]
+struct Results {
+    captured: String,
+    patch: Vec<u8>,
+    kept_patch: Vec<u8>,
+    stat: String,
+    json: String,
+    /// Checksums of the files that the test command saw.
+    judged: String,
+    winner: String,
+    staged: String,
+}
+
+/// A base whose files, edits and names a configuration could bend.
+fn world() -> World {
+    let world = World::new();
+    world.write("blank.txt", "first\n\n\n\n");
+    world.write("crlf.txt", "one\r\ntwo\r\n");
+    world.write("mixed.txt", "one\r\ntwo\n");
+    world.write("space.txt", "trailing  \n\tx\n");
+    world.write("nöt-ascii", "ö\n");
+    world.write("copied", (0..40).map(|n| format!("line {n}\n")).collect::<String>());
+    world.write("moved", (0..40).map(|n| format!("other {n}\n")).collect::<String>());
+    world.write("script.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n");
+    world.commit("more");
+    world
+}
+
+const EDIT: &str = "printf 'second\\n\\n\\n\\n' >blank.txt; printf '2\\r\\n' >>crlf.txt; printf '3\\r\\n4\\n' >>mixed.txt
+    printf 'more  \\n \\t\\n\\n\\n' >>space.txt; echo ü >>nöt-ascii; cp copied copy; echo 1 >>copied; mv moved moved-away
+    printf 'a\\0b' >binary; chmod +x README; printf 'new\\r\\n' >new.txt; printf 'x' >no-newline; sed -i s/1/3/ script.py";
+
+/// The checksums of the files of a checkout.
+const CHECKSUMS: &str = "find . -name .git -prune -o -type f -print | LC_ALL=C sort | xargs cksum";
+
+/// Spawns, edits, diffs, judges and applies.
+fn work(world: &World) -> Results {
+    world.spawn(["-n", "1"]);
+    world.sh(&world.worktree("1/c1"), EDIT).expect(0);
+    let frites = |args: &[&str]| world.frites(args).expect(0).stdout;
+    let patch = frites(&["diff", "1/c1"]);
+    let stat = String::from_utf8(frites(&["diff", "--stat", "1"])).unwrap();
+    let json = String::from_utf8(frites(&["diff", "--json", "1"])).unwrap();
+    let winner = String::from_utf8(frites(&["judge", "-q", "--test", CHECKSUMS])).unwrap();
+    let kept = |file: &str| fs::read(world.repo.join(".frites/runs/1/c1").join(file)).unwrap();
+    frites(&["apply", "1"]);
+    Results {
+        captured: world.tree("refs/frites/1/c1"),
+        patch,
+        kept_patch: kept("candidate.diff"),
+        stat,
+        json,
+        judged: String::from_utf8(kept("test.log")).unwrap(),
+        winner,
+        // The test's own call runs no hook, either.
+        staged: world.git(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "write-tree"]),
+    }
+}
+
+/// The results with nothing configured, which are what they should be.
+fn plain() -> &'static Results {
+    static PLAIN: OnceLock<Results> = OnceLock::new();
+    PLAIN.get_or_init(|| {
+        let world = world();
+        let results = work(&world);
+        assert_eq!(results.winner, "1/c1\n");
+        assert_eq!(results.captured, results.staged);
+        assert_eq!(results.patch, results.kept_patch);
+        assert!(results.judged.contains(" ./binary\n"), "{}", results.judged);
+        let seen = world.sh(&world.worktree("1/c1"), CHECKSUMS).expect(0).out();
+        assert_eq!(results.judged, seen, "what is judged are the worktree's bytes");
+        let patch = String::from_utf8_lossy(&results.patch);
+        for line in [
+            "--- a/blank.txt",
+            "+++ b/blank.txt",
+            "GIT binary patch",
+            "old mode 100644",
+            "+++ b/moved-away",
+            "\"a/n\\303",
+        ] {
+            assert!(patch.contains(line), "{line}:\n{patch}");
+        }
+        results
+    })
+}
+
+/// Asserts that a configuration changes nothing.
+#[track_caller]
+fn same_under(settings: &[(&str, &str)]) {
+    let world = world();
+    for (key, value) in settings {
+        world.git(["config", "--global", key, value]);
+    }
+    assert_eq!(&work(&world), plain(), "{settings:?}");
+    world.assert_clean();
+}
+
+/// Everything of the checkout that a refused landing must leave: bytes, times, refs, index.
+fn checkout(world: &World) -> String {
+    format!(
+        "{}{}{}",
+        world.belongings(),
+        world.sh(&world.repo, &CHECKSUMS.replace(".git ", ".frites -prune -o -name .git ")).out(),
+        world.git(["branch", "--list", "frites/apply/*"])
+    )
+}
+
+/// Asserts that the user's own commit is refused with the checkout as it was, and that landing staged works.
+#[track_caller]
+fn refuses_to_commit_and_stages(world: &World) {
+    let before = checkout(world);
+    for args in [&["apply", "-m", "land"][..], &["apply", "--no-switch", "-m", "land"]] {
+        let said = world.frites(args).expect(1).stderr;
+        let (ours, hint) = ("error: git did not make the commit; ", "hint: see its message above");
+        assert!(said.lines().any(|l| l.starts_with(ours)) && said.lines().any(|l| l.starts_with(hint)), "{said}");
+        assert_eq!(checkout(world), before, "{args:?}");
+        world.assert_clean();
+    }
+    world.frites(["apply"]).expect(0);
+    let write_tree = ["-c", "core.hooksPath=/dev/null", "write-tree"];
+    assert_eq!(world.git(write_tree), world.tree("refs/frites/1/c1"));
+}
+
+/// One attempt that passed.
+fn judged(world: &World) {
+    world.spawn(["-n", "1"]);
+    world.sh(&world.worktree("1/c1"), EDIT).expect(0);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+}
+
+#[test]
+fn prefixes_and_paths() {
+    same_under(&[("diff.noprefix", "true"), ("core.quotePath", "false")]);
+    same_under(&[
+        ("diff.mnemonicPrefix", "true"),
+        ("diff.srcPrefix", "x/"),
+        ("diff.dstPrefix", "y/"),
+        ("diff.relative", "true"),
+    ]);
+}
+
+#[test]
+fn programs_that_make_diffs() {
+    same_under(&[
+        ("diff.external", "false"),
+        ("diff.tool", "none"),
+        ("pager.diff", "false"),
+        ("core.pager", "false"),
+        ("interactive.diffFilter", "false"),
+    ]);
+}
+
+#[test]
+fn colours_and_columns() {
+    same_under(&[
+        ("color.ui", "always"),
+        ("color.diff", "always"),
+        ("column.ui", "always"),
+        ("diff.colorMoved", "zebra"),
+        ("diff.wordRegex", "."),
+    ]);
+}
+
+#[test]
+fn renames_copies_and_algorithms() {
+    same_under(&[
+        ("diff.renames", "copies"),
+        ("diff.renameLimit", "0"),
+        ("diff.algorithm", "patience"),
+        ("diff.indentHeuristic", "false"),
+    ]);
+}
+
+#[test]
+fn the_shape_of_patches() {
+    same_under(&[
+        ("diff.suppressBlankEmpty", "true"),
+        ("diff.context", "0"),
+        ("diff.interHunkContext", "9"),
+        ("diff.orderFile", "/dev/null"),
+        ("core.abbrev", "5"),
+    ]);
+}
+
+#[test]
+fn statistics() {
+    same_under(&[
+        ("diff.statGraphWidth", "3"),
+        ("diff.statNameWidth", "3"),
+        ("diff.dirstat", "files"),
+        ("diff.noIndex", "true"),
+    ]);
+}
+
+#[test]
+fn white_space() {
+    same_under(&[
+        ("apply.whitespace", "fix"),
+        ("core.whitespace", "trailing-space,cr-at-eol,tab-in-indent"),
+        ("diff.wsErrorHighlight", "all"),
+        ("apply.ignoreWhitespace", "change"),
+    ]);
+}
+
+#[test]
+fn line_ends() {
+    same_under(&[("core.autocrlf", "true")]);
+    same_under(&[("core.autocrlf", "input"), ("core.safecrlf", "true")]);
+    same_under(&[("core.eol", "crlf"), ("core.safecrlf", "warn")]);
+}
+
+#[test]
+fn attributes_of_the_user() {
+    for rule in ["* -diff", "* text=auto eol=crlf", "*.py diff=python"] {
+        let world = world();
+        fs::write(world.home().join("attributes"), format!("{rule}\n")).unwrap();
+        world.git(["config", "--global", "core.attributesFile", world.home().join("attributes").to_str().unwrap()]);
+        world.git(["config", "--global", "diff.python.textconv", "false"]);
+        world.git(["config", "--global", "diff.python.xfuncname", "^nothing$"]);
+        assert_eq!(&work(&world), plain(), "{rule}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn ignored_submodules_and_untracked_files() {
+    same_under(&[
+        ("status.showUntrackedFiles", "no"),
+        ("diff.ignoreSubmodules", "all"),
+        ("status.relativePaths", "false"),
+        ("advice.addIgnoredFile", "false"),
+    ]);
+}
+
+#[test]
+fn branches_and_tracking() {
+    same_under(&[
+        ("branch.autoSetupMerge", "always"),
+        ("branch.autoSetupRebase", "always"),
+        ("checkout.defaultRemote", "none"),
+        ("checkout.guess", "false"),
+        ("core.logAllRefUpdates", "false"),
+        ("worktree.guessRemote", "true"),
+    ]);
+}
+
+#[test]
+fn caches_and_speed() {
+    same_under(&[
+        ("core.untrackedCache", "true"),
+        ("core.fsmonitor", "false"),
+        ("core.splitIndex", "true"),
+        ("index.version", "4"),
+        ("feature.manyFiles", "true"),
+        ("index.threads", "2"),
+        ("core.preloadIndex", "false"),
+        ("core.checkStat", "minimal"),
+        ("core.trustctime", "false"),
+        ("index.skipHash", "true"),
+    ]);
+}
+
+#[test]
+fn merges_and_commits() {
+    same_under(&[
+        ("merge.ff", "only"),
+        ("merge.conflictStyle", "zdiff3"),
+        ("commit.cleanup", "verbatim"),
+        ("commit.template", "/nowhere"),
+        ("commit.status", "false"),
+        ("i18n.commitEncoding", "ISO-8859-1"),
+        ("trailer.separators", "#"),
+        ("log.showSignature", "true"),
+        ("rerere.enabled", "true"),
+    ]);
+}
+
+#[test]
+fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
+    let hostile =
+        [("commit.gpgsign", "true"), ("tag.gpgsign", "true"), ("gpg.program", "false"), ("user.signingKey", "none")];
+    same_under(&hostile);
+    let world = world();
+    for (key, value) in hostile {
+        world.git(["config", "--global", key, value]);
+    }
+    judged(&world);
+    refuses_to_commit_and_stages(&world);
+}
+
+#[test]
+fn without_an_identity_only_the_users_commit_stops() {
+    let nobody =
+        |world: &World| fs::write(world.home().join(".gitconfig"), "[user]\n\tuseConfigOnly = true\n").unwrap();
+    let world_1 = world();
+    nobody(&world_1);
+    assert_eq!(&work(&world_1), plain());
+    let world_2 = world();
+    nobody(&world_2);
+    judged(&world_2);
+    refuses_to_commit_and_stages(&world_2);
+}
+
+/// Every hook of git's, failing, and leaving a trace.
+fn plant_hooks(world: &World, hooks: &[&str]) {
+    for hook in hooks {
+        let file = world.repo.join(".git/hooks").join(hook);
+        fs::write(&file, "#!/bin/sh\necho \"${0##*/}\" >>\"$HOME/hooks-ran\"\nexit 1\n").unwrap();
+        make_executable(&file);
+    }
+}
+
+const HOOKS: [&str; 14] = [
+    "pre-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-merge-commit",
+    "post-checkout",
+    "post-merge",
+    "post-rewrite",
+    "post-index-change",
+    "reference-transaction",
+    "pre-auto-gc",
+    "fsmonitor-watchman",
+    "applypatch-msg",
+    "sendemail-validate",
+];
+
+#[test]
+fn no_hook_runs_but_for_the_users_own_commit() {
+    let world = world();
+    plant_hooks(&world, &HOOKS);
+    world.git(["config", "core.fsmonitor", world.repo.join(".git/hooks/fsmonitor-watchman").to_str().unwrap()]);
+    assert_eq!(&work(&world), plain());
+    world.frites(["clean", "1"]).expect(0);
+    assert_eq!(fs::read_to_string(world.home().join("hooks-ran")).unwrap_or_default(), "");
+    // They would have run: the trace proves itself.
+    world.run(&world.repo, "git", ["commit", "-qm", "by the user"]).expect(1);
+    assert!(fs::read_to_string(world.home().join("hooks-ran")).unwrap().contains("pre-commit\n"));
+}
+
+#[test]
+fn a_failing_hook_stops_the_users_commit_with_the_checkout_as_it_was() {
+    for hook in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"] {
+        let world = world();
+        judged(&world);
+        plant_hooks(&world, &[hook]);
+        refuses_to_commit_and_stages(&world);
+        assert!(fs::read_to_string(world.home().join("hooks-ran")).unwrap().contains(hook));
+    }
+}
+
+#[test]
+fn an_attempt_cannot_declare_its_files_binary_to_look_small() {
+    let lines = "for i in $(seq 100); do echo $i >>README; echo $i >>src/lib.txt; done";
+    let count = |attributes: &str| {
+        let world = World::new();
+        world.spawn(["-n", "1"]);
+        world.sh(&world.worktree("1/c1"), lines).expect(0);
+        fs::write(world.worktree("1/c1").join(".gitattributes"), attributes).unwrap();
+        let json = world.frites(["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
+        let patch = world.frites(["diff", "1/c1"]).expect(0).out();
+        assert!(patch.contains("\n+99\n"), "the patch shows the lines:\n{patch}");
+        (json["lines"].as_u64().unwrap(), json["files_touched"].as_u64().unwrap())
+    };
+    assert_eq!(count("# nothing\n"), (201, 3));
+    for rule in ["* -diff", "*.txt binary", "* diff=none", "* -text -diff"] {
+        assert_eq!(count(&format!("{rule}\n")), (201, 3), "{rule}");
+    }
+}
