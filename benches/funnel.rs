@@ -127,17 +127,17 @@ fn main() {
             },
         );
         let run = bench.frites(&format!("spawn -q -n {CANDIDATES}"));
-        let mut round = 0;
+        let round = std::cell::Cell::new(0);
         compare(
             "  capture 8 edits (diff RUN), against add -A, write-tree, diff",
             || {
-                round += 1;
-                bench.edit_all(&run, &format!("round {round}"));
+                round.set(round.get() + 1);
+                bench.edit_all(&run, &format!("round {}", round.get()));
                 timed(|| drop(bench.frites(&format!("diff {run}"))))
             },
             || {
-                round += 1;
-                bench.edit_all(&run, &format!("round {round}"));
+                round.set(round.get() + 1);
+                bench.edit_all(&run, &format!("round {}", round.get()));
                 timed(|| {
                     for i in 1..=CANDIDATES {
                         let dir = format!("-C .frites/worktrees/{run}/c{i}");
@@ -154,20 +154,22 @@ fn main() {
             || timed(|| drop(bench.frites(&format!("judge -q --test true {run}")))),
             || timed(|| add_and_remove(&bench, |_| drop(bench.run("true", "")))),
         );
-        let mut count = 0;
+        let count = std::cell::Cell::new(0);
         compare(
             "  apply --no-switch, against merge-tree, commit-tree, update-ref",
             || {
-                count += 1;
-                timed(|| drop(bench.frites(&format!("apply -q --no-switch -m land --branch landed-{count} {run}"))))
+                count.set(count.get() + 1);
+                timed(|| {
+                    drop(bench.frites(&format!("apply -q --no-switch -m land --branch landed-{} {run}", count.get())))
+                })
             },
             || {
-                count += 1;
+                count.set(count.get() + 1);
                 timed(|| {
                     let capture = format!("refs/frites/{run}/c1");
                     let tree = bench.git(&format!("merge-tree --write-tree --merge-base=HEAD HEAD {capture}"));
                     let commit = bench.git(&format!("commit-tree {tree} -p HEAD -m land"));
-                    bench.git(&format!("update-ref refs/heads/by-hand-{count} {commit}"));
+                    bench.git(&format!("update-ref refs/heads/by-hand-{} {commit}", count.get()));
                 })
             },
         );

@@ -359,21 +359,29 @@ fn a_failing_hook_stops_the_users_commit_with_the_checkout_as_it_was() {
     }
 }
 
+/// Also not from inside its worktree, nor by what lies in the checkout from which it is asked.
 #[test]
 fn an_attempt_cannot_declare_its_files_binary_to_look_small() {
-    let lines = "for i in $(seq 100); do echo $i >>README; echo $i >>src/lib.txt; done";
-    let count = |attributes: &str| {
-        let world = World::new();
-        world.spawn(["-n", "1"]);
-        world.sh(&world.worktree("1/c1"), lines).expect(0);
-        fs::write(world.worktree("1/c1").join(".gitattributes"), attributes).unwrap();
-        let json = world.frites(["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
-        let patch = world.frites(["diff", "1/c1"]).expect(0).out();
-        assert!(patch.contains("\n+99\n"), "the patch shows the lines:\n{patch}");
-        (json["lines"].as_u64().unwrap(), json["files_touched"].as_u64().unwrap())
-    };
-    assert_eq!(count("# nothing\n"), (201, 3));
-    for rule in ["* -diff", "*.txt binary", "* diff=none", "* -text -diff"] {
-        assert_eq!(count(&format!("{rule}\n")), (201, 3), "{rule}");
+    let world = World::new();
+    world.write("data", "1\n2\n");
+    world.write(".gitattributes", "data -diff\n");
+    world.commit("attributes");
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    world.sh(&dir, "for i in $(seq 100); do echo $i >>README; echo $i >>src/lib.txt; done; echo 3 >>data").expect(0);
+    for rule in ["data -diff", "* -diff", "*.txt binary\nREADME binary", "* -text -diff\ndata diff"] {
+        fs::write(dir.join(".gitattributes"), format!("{rule}\n# more\n")).unwrap();
+        world.write(".gitattributes", format!("{rule}\n"));
+        for from in [&world.repo, &dir] {
+            let diff = world.frites_in(from, ["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
+            let of = |path: &str| {
+                let file = diff["files"].as_array().unwrap().iter().find(|f| f["path"] == path).unwrap();
+                file["added"].as_u64()
+            };
+            let counts = (of("README"), of("src/lib.txt"), of("data"));
+            assert_eq!(counts, (Some(100), Some(100), None), "{rule:?} in {}", from.display());
+            let patch = world.frites_in(from, ["diff", "1/c1"]).expect(0).out();
+            assert_eq!(patch.matches("\n+99\n").count(), 2, "the patch shows the lines:\n{patch}");
+        }
     }
 }
