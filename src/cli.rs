@@ -64,7 +64,7 @@ pub struct Spawn {
     #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Name the candidates instead
-    #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1.., allow_hyphen_values = true)]
+    #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1..)]
     pub candidates: Vec<String>,
     /// Name the run instead of numbering it
     #[arg(long, value_name = "RUN", allow_hyphen_values = true)]
