@@ -122,12 +122,17 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<()> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
         };
-        self.read_toml(&text, path)
+        let text = std::str::from_utf8(&bytes).map_err(|e| {
+            let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            Error::fatal(format!("{}:{line}: this is not UTF-8", path.display()))
+                .hint(format!("mend {FILE}; it is TOML"))
+        })?;
+        self.read_toml(text, path)
     }
 
     fn read_toml(&mut self, text: &str, path: &Path) -> Result<()> {
@@ -165,18 +170,22 @@ impl Config {
     }
 
     fn read_git(&mut self, repo: &Repo) -> Result<()> {
-        let call = repo.checkout().for_user().call("config").args(["-z", "--get-regexp", r"^frites\."]);
+        let call = repo.checkout().for_user().call("config").args(["-z", "--show-origin", "--get-regexp", r"^frites\."]);
         let output = call.output()?;
         // 1 is "nothing found".
         if output.code > 1 {
             return Err(output.error("config"));
         }
         let mut lists: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-        for record in String::from_utf8_lossy(&output.stdout).split('\0').filter(|r| !r.is_empty()) {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut fields = text.split('\0');
+        // Each setting comes as two fields: its origin (`file:.git/config`, `command line:`), then the rest.
+        while let (Some(origin), Some(record)) = (fields.next(), fields.next()) {
+            let place = || format!("git config ({})", origin.trim_start_matches("file:").trim_end_matches(':'));
             // A key without `=` has no newline: git's short form of `true`.
             let (name, text) = record.split_once('\n').unwrap_or((record, "true"));
             let key = name.strip_prefix("frites.").unwrap_or(name);
-            let (known, kind) = known(key, &|| "git config".to_owned())?;
+            let (known, kind) = known(key, &place)?;
             if kind == Kind::List {
                 lists.entry(known).or_default().push(text.to_owned());
             } else {
