@@ -77,8 +77,10 @@ fn refuse(e: &clap::Error) -> u8 {
             message = format!("{message} {line}");
         }
     }
-    let verb =
-        usage.split_whitespace().nth(2).filter(|w| w.chars().all(|c| c.is_ascii_lowercase())).unwrap_or_default();
+    // A wrong value comes without a usage line: then the verb is the one that was typed.
+    let typed = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
+    let mut words = usage.split_whitespace().nth(2).map(str::to_owned).into_iter().chain(typed);
+    let verb = words.find(|word| Cli::command().find_subcommand(word).is_some()).unwrap_or_default();
     hints.push(format!("see `git frites {verb} -h`").replace("  ", " "));
     let error = hints.into_iter().fold(Error::usage(message), Error::hint);
     ui.error(&error);
