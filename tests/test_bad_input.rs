@@ -1,1 +1,318 @@
-//! To be written.
+//! What cannot be done is refused in git's form, with a hint, and without any effect.
+use std::fs;
+
+use crate::common::{Answer, World, files_below};
+
+/// Everything that a refused command may not have changed: the user's things and ours.
+fn everything(world: &World) -> String {
+    let state = world.repo.join(".frites");
+    let ours: Vec<_> = ["runs", "worktrees"].iter().flat_map(|d| files_below(&state.join(d))).collect();
+    format!(
+        "{}\n{}\n{}\n{ours:?}\n{:?}",
+        world.belongings(),
+        world.git(["for-each-ref"]),
+        world.git(["worktree", "list", "--porcelain"]),
+        fs::read_to_string(state.join("events.jsonl")).unwrap_or_default(),
+    )
+}
+
+/// Runs it; it is refused so, with a hint that holds `hint`, nothing on stdout, and nothing changed.
+#[track_caller]
+fn refused(world: &World, args: &[&str], code: i32, words: &str, hint: &str) -> Answer {
+    let before = everything(world);
+    let answer = world.frites(args).refuses(code, words);
+    assert!(answer.stderr.lines().any(|l| l.starts_with("hint: ") && l.contains(hint)), "{hint}:\n{}", answer.stderr);
+    assert_eq!(answer.out(), "", "{args:?}");
+    assert_eq!(everything(world), before, "{args:?}");
+    answer
+}
+
+/// A judged run of two whose first candidate passed.
+fn judged() -> World {
+    let world = World::new();
+    world.spawn(["-c", "alpha", "beta"]);
+    fs::write(world.worktree("1/alpha").join("README"), "better\n").unwrap();
+    world.frites(["judge", "--test", "grep -q better README"]).expect(0);
+    world
+}
+
+#[test]
+fn a_folder_that_is_no_repository_is_refused_by_every_command() {
+    let world = World::empty("nowhere");
+    for verb in ["spawn", "diff", "judge", "apply", "clean", "status", "log", "path"] {
+        let answer = world.frites([verb]).refuses(128, "not a git repository");
+        assert!(answer.stderr.contains("git init"), "{}", answer.stderr);
+        assert_eq!(fs::read_dir(&world.repo).unwrap().count(), 0, "{verb} left something");
+    }
+}
+
+#[test]
+fn a_repository_without_a_commit_is_told_to_commit_first() {
+    let world = World::unborn();
+    refused(&world, &["spawn"], 128, "HEAD has no commit yet", "git commit");
+    assert!(!world.repo.join(".frites").exists());
+}
+
+#[test]
+fn a_base_that_names_no_commit_is_refused() {
+    let world = World::new();
+    let blob = world.git(["rev-parse", "HEAD:README"]);
+    for base in ["nosuch", "-x", "--all", "", "HEAD~5", "main..main", &blob] {
+        let flag = format!("--base={base}");
+        refused(&world, &["spawn", &flag], 128, &format!("'{base}' does not name a commit"), "git log");
+    }
+    assert!(!world.repo.join(".frites").exists());
+}
+
+#[test]
+fn counts_outside_their_range_are_refused() {
+    let world = World::new();
+    refused(&world, &["spawn", "-n", "0"], 2, "invalid value '0' for '-n <N>'", "spawn -h");
+    refused(&world, &["spawn", "-n", "-1"], 2, "-1", "spawn -h");
+    refused(&world, &["spawn", "-n", "many"], 2, "invalid value 'many'", "spawn -h");
+    refused(&world, &["spawn", "-j", "0"], 2, "invalid value '0'", "spawn -h");
+    refused(&world, &["spawn", "-n", "65"], 128, "65 candidates are more than limits.candidates = 64", "git config");
+    world.git(["config", "frites.limits.candidates", "2"]);
+    refused(&world, &["spawn", "-n", "3"], 128, "more than limits.candidates = 2", "git config");
+    world.git(["config", "frites.limits.worktrees", "3"]);
+    world.spawn(["-n", "2"]);
+    refused(&world, &["spawn", "-n", "2"], 128, "limits.worktrees = 3", "git frites clean");
+    world.spawn(["-n", "1"]);
+}
+
+#[test]
+fn names_outside_the_rule_are_refused_with_the_rule() {
+    let world = World::new();
+    let long = "a".repeat(65);
+    let bad = ["a/b", "a..b", "..", "-a", ".a", &long, "run", "apply", "Run", "x.lock", "x.LOCK", "x.", "a b", "", "é"];
+    for name in bad {
+        let rule = "64";
+        let words = format!("'{name}' is not a valid name");
+        refused(&world, &["spawn", &format!("--run={name}")], 2, &format!("--run: {words}"), rule);
+        refused(&world, &["spawn", "-c", "good", &format!("--candidate={name}")], 2, &words, rule);
+        refused(&world, &["spawn", "--run", name], 2, &words, rule);
+    }
+    refused(&world, &["spawn", "-c", "one", "Two", "two"], 2, "'two' and 'Two' are the same name", "more than case");
+    refused(&world, &["spawn", "-c", "one", "-c", "one"], 2, "'one' and 'one'", "more than case");
+    assert!(!world.repo.join(".frites").exists());
+    for good in ["a".repeat(64).as_str(), "runs", "x.lockd", "A_b.c-1"] {
+        assert_eq!(world.spawn(["--run", good, "-n", "1"]), good);
+    }
+}
+
+#[test]
+fn a_run_that_exists_is_not_made_again_in_any_case() {
+    let world = World::new();
+    world.spawn(["--run", "fix", "-n", "1"]);
+    for name in ["fix", "Fix", "FIX"] {
+        refused(&world, &["spawn", "--run", name], 128, "a run named 'fix' exists", "clean --forget fix");
+    }
+    world.frites(["clean", "fix"]).expect(0);
+    refused(&world, &["spawn", "--run", "fix"], 128, "a run named 'fix' exists", "clean --forget fix");
+    world.assert_clean();
+}
+
+#[test]
+fn a_branch_of_the_users_that_is_in_the_way_is_named() {
+    let world = World::new();
+    for branch in ["frites", "frites/run"] {
+        world.git(["branch", branch]);
+        refused(&world, &["spawn"], 128, &format!("a branch named '{branch}' is in the way"), "git branch -m");
+        world.git(["branch", "-D", branch]);
+    }
+    world.spawn([""; 0]);
+}
+
+#[test]
+fn apply_refuses_a_checkout_with_uncommitted_changes() {
+    let world = judged();
+    world.write("src/lib.txt", "mine\n");
+    refused(&world, &["apply"], 128, "uncommitted changes: src/lib.txt", "git stash");
+    world.git(["add", "-A"]);
+    refused(&world, &["apply"], 128, "uncommitted changes: src/lib.txt", "git stash");
+    world.git(["reset", "-q", "--hard"]);
+    world.write("staged", "new\n");
+    world.git(["add", "staged"]);
+    refused(&world, &["apply"], 128, "uncommitted changes: staged", "git stash");
+    world.git(["rm", "-q", "-f", "staged"]);
+    fs::remove_file(world.repo.join("README")).unwrap();
+    refused(&world, &["apply"], 128, "uncommitted changes: README", "git stash");
+    world.git(["checkout", "-q", "README"]);
+    world.write("untracked", "stays\n");
+    world.frites(["apply"]).expect(0);
+    assert_eq!(fs::read(world.repo.join("untracked")).unwrap(), b"stays\n");
+    world.assert_clean();
+}
+
+#[test]
+fn apply_refuses_in_the_middle_of_a_merge() {
+    let world = judged();
+    world.git(["switch", "-q", "-c", "side"]);
+    world.write("side", "side\n");
+    world.commit("side");
+    world.git(["switch", "-q", "main"]);
+    world.git(["merge", "-q", "--no-ff", "--no-commit", "side"]);
+    world.git(["rm", "-q", "-f", "side"]); // nothing is staged any more, but MERGE_HEAD is there
+    refused(&world, &["apply"], 128, "a merge is in progress", "git merge --abort");
+    world.git(["merge", "--abort"]);
+    world.frites(["apply"]).expect(0);
+}
+
+#[test]
+fn apply_refuses_a_branch_that_exists() {
+    let world = judged();
+    for (branch, args) in [("frites/apply/1", vec!["apply"]), ("mine", vec!["apply", "--branch", "mine"])] {
+        world.git(["branch", branch]);
+        refused(&world, &args, 128, &format!("a branch named '{branch}' exists"), &format!("git branch -D {branch}"));
+        let aside = [&args[..], &["--no-switch", "-m", "x"]].concat();
+        refused(&world, &aside, 128, &format!("a branch named '{branch}' exists"), "--branch NAME");
+    }
+    for name in ["a..b", "-x", "x.lock", "", "a b"] {
+        refused(&world, &["apply", &format!("--branch={name}")], 2, "is not a valid branch name", "check-ref-format");
+    }
+}
+
+#[test]
+fn apply_refuses_inside_a_candidate_and_in_a_bare_repository() {
+    let world = judged();
+    let before = everything(&world);
+    let inside = world.worktree("1/beta").join("src");
+    let answer = world.frites_in(&inside, ["apply"]).refuses(128, "this is a candidate's worktree");
+    assert!(answer.stderr.contains("your own checkout"), "{}", answer.stderr);
+    assert_eq!(everything(&world), before);
+
+    let bare = world.home().join("bare.git");
+    world.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    world.frites_in(&bare, ["spawn", "-q", "-n", "1"]).expect(0);
+    fs::write(bare.join(".frites/worktrees/2/c1/README"), "better\n").unwrap();
+    world.frites_in(&bare, ["judge", "--test", "true"]).expect(0);
+    let refs = world.git_in(&bare, ["for-each-ref"]);
+    let answer = world.frites_in(&bare, ["apply"]).refuses(128, "it is bare");
+    assert!(answer.stderr.contains("--no-switch"), "{}", answer.stderr);
+    assert_eq!(world.git_in(&bare, ["for-each-ref"]), refs);
+}
+
+#[test]
+fn what_is_not_there_is_named_with_the_nearest_that_is() {
+    let world = World::new();
+    for verb in ["diff", "judge", "apply", "clean", "path"] {
+        refused(&world, &[verb], 128, "there is no run yet", "git frites spawn");
+    }
+    world.spawn(["--run", "fixer", "-c", "alpha", "beta"]);
+    fs::write(world.worktree("fixer/alpha").join("README"), "x\n").unwrap();
+    world.frites(["diff", "fixer"]).expect(0);
+    for verb in ["diff", "judge", "apply", "clean", "status", "path"] {
+        refused(&world, &[verb, "fixre"], 128, "there is no run 'fixre'", "did you mean 'fixer'?");
+        refused(&world, &[verb, "7"], 128, "there is no run '7'", "git frites status");
+        if verb != "judge" {
+            let words = "run fixer has no candidate 'alpah'";
+            refused(&world, &[verb, "fixer/alpah"], 128, words, "did you mean 'fixer/alpha'?");
+            refused(&world, &[verb, "fixer/zz"], 128, "run fixer has no candidate 'zz'", "it has alpha, beta");
+        }
+        refused(&world, &[verb, "a/b/c"], 2, "is not a valid name", "RUN/CANDIDATE@ITERATION");
+    }
+    refused(&world, &["log", "7"], 128, "there is no run '7'", "git frites log");
+    let unknown = "fixer/alpha has no iteration 9: it was captured 1 times";
+    refused(&world, &["diff", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
+    refused(&world, &["apply", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
+    refused(&world, &["diff", "fixer/alpha@0"], 2, "'fixer/alpha@0' does not end in an iteration", "RUN/CANDIDATE");
+    refused(&world, &["diff", "fixer@1"], 2, "an iteration belongs to a candidate", "fixer/CANDIDATE@ITERATION");
+    refused(&world, &["path", "fixer"], 2, "run fixer has 2 candidates", "fixer/alpha");
+    refused(&world, &["judge", "fixer/alpha"], 2, "'fixer/alpha' is a candidate", "git frites judge fixer");
+    // What is removed must be named in full; what is only looked at need not.
+    refused(&world, &["clean", "fix"], 128, "there is no run 'fix'", "did you mean 'fixer'?");
+    world.frites(["diff", "fix"]).expect(0);
+}
+
+#[test]
+fn unknown_words_on_the_command_line_are_usage_errors() {
+    let world = World::new();
+    refused(&world, &["spwan"], 2, "unrecognized subcommand 'spwan'", "'spawn'");
+    refused(&world, &["nonsense"], 2, "unrecognized subcommand 'nonsense'", "git frites -h");
+    refused(&world, &["spawn", "--nosuch"], 2, "unexpected argument '--nosuch'", "git frites spawn -h");
+    refused(&world, &["judge", "--tset", "x"], 2, "unexpected argument '--tset'", "'--test'");
+    refused(&world, &["spawn", "-n", "2", "-c", "a"], 2, "cannot be used with", "git frites spawn -h");
+    refused(&world, &["spawn", "-n"], 2, "a value is required for '-n <N>'", "git frites spawn -h");
+    refused(&world, &["diff", "--stat", "--patch"], 2, "cannot be used with", "git frites diff -h");
+    refused(&world, &["judge", "--replay", "--test", "x"], 2, "cannot be used with", "git frites judge -h");
+    refused(&world, &["status", "--color=sometimes"], 2, "invalid value 'sometimes'", "git frites");
+    // An option after the names is an option, not one more name.
+    refused(&world, &["spawn", "-c", "a", "b", "--nosuch"], 2, "unexpected argument '--nosuch'", "git frites spawn -h");
+    refused(&world, &["spawn", "-c", "a", "-b"], 2, "unexpected argument '-b'", "git frites spawn -h");
+    let help = world.frites([""; 0]).expect(2);
+    assert!(help.stderr.contains("Usage: git frites"), "{}", help.stderr);
+    assert_eq!(help.out(), "");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_refused_before_anything_is_made() {
+    let world = World::new();
+    let missing = "nosuchprogram' is not on PATH";
+    refused(&world, &["spawn", "--", "nosuchprogram", "-x"], 128, missing, "sh -c");
+    refused(&world, &["spawn", "--", "echo one; echo two"], 128, "is not on PATH", "sh -c");
+    assert!(!world.repo.join(".frites").exists());
+
+    world.write(".frites.toml", "[oracle]\nbuild = \"true\"\ntest = [\"nosuchprogram\", \"--all\"]\n");
+    world.spawn(["-n", "1"]);
+    fs::write(world.worktree("1/c1").join("README"), "x\n").unwrap();
+    let answer = refused(&world, &["judge"], 128, missing, "--test CMD");
+    assert!(answer.stderr.contains("the test command cannot run") && answer.stderr.contains(".frites.toml"));
+    world.frites(["judge", "--test", "true"]).expect(0);
+}
+
+#[test]
+fn a_wrong_configuration_file_is_named_with_line_column_and_nearest_key() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    let cases = [
+        ("[oracle]\ntest = \"x\"\nbiuld = \"y\"\n", "3:1: unknown key 'oracle.biuld'", "did you mean 'oracle.build'?"),
+        ("[orcale]\ntest = \"x\"\n", "1:2: unknown key 'orcale'", "oracle.test"),
+        ("  nonsense = 1\n", "1:3: unknown key 'nonsense'", "spawn.jobs"),
+        ("[spawn]\njobs = \"four\"\n", "2:8: 'spawn.jobs' takes a whole number from 1", "spawn.jobs"),
+        ("[spawn]\njobs = 0\n", "2:8: 'spawn.jobs' takes a whole number from 1", "spawn.jobs"),
+        ("[oracle]\ntest = 3\n", "2:8: 'oracle.test' takes a string (run by sh -c) or an array", "oracle.test"),
+        ("[oracle]\ntest = []\n", "2:8: 'oracle.test' takes", "oracle.test"),
+        ("[oracle]\ndetect = \"no\"\n", "2:10: 'oracle.detect' takes true or false", "oracle.detect"),
+        ("oracle = 1\n", "1:1: unknown key 'oracle'", "oracle.test"),
+        ("[oracle\ntest = 1\n", ".frites.toml:1:", "TOML"),
+        ("[oracle]\ntest = \"a\"\ntest = \"b\"\n", ".frites.toml:3:1: duplicate key", "TOML"),
+    ];
+    for (text, words, hint) in cases {
+        world.write(".frites.toml", text);
+        let answer = refused(&world, &["spawn"], 128, words, hint);
+        let file = world.repo.join(".frites.toml");
+        assert!(answer.stderr.starts_with(&format!("fatal: {}:", file.display())), "{}", answer.stderr);
+    }
+    for args in [["judge"].as_slice(), &["diff", "1"], &["apply"], &["clean"], &["status"]] {
+        refused(&world, args, 128, "duplicate key", "TOML");
+    }
+    world.write(".frites.toml", b"[oracle]\ntest = \"\xff\"\n");
+    refused(&world, &["spawn"], 128, ".frites.toml:2: this is not UTF-8", "TOML");
+}
+
+#[test]
+fn a_wrong_git_setting_is_named_with_its_place_and_nearest_key() {
+    let world = World::new();
+    let cases = [
+        ("frites.oracle.tset", "x", "unknown key 'oracle.tset'", "did you mean 'oracle.test'?"),
+        ("frites.nonsense", "x", "unknown key 'nonsense'", "oracle.test"),
+        ("frites.spawn.jobs", "four", "'spawn.jobs' takes a whole number", "spawn.jobs"),
+        ("frites.oracle.detect", "perhaps", "'oracle.detect' takes true or false", "oracle.detect"),
+    ];
+    for (key, value, words, hint) in cases {
+        world.git(["config", key, value]);
+        let answer = refused(&world, &["spawn"], 128, words, hint);
+        assert!(answer.stderr.contains("git config"), "{}", answer.stderr);
+        world.git(["config", "--unset", key]);
+    }
+    world.git(["config", "--global", "frites.oracle.lnit", "x"]);
+    let answer = refused(&world, &["spawn"], 128, "unknown key 'oracle.lnit'", "oracle.lint");
+    assert!(answer.stderr.contains(".gitconfig"), "the file is named:\n{}", answer.stderr);
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let mut world = World::new();
+    world.set_env("FRITES_SPAWN_JOBS", "none");
+    refused(&world, &["spawn"], 128, "FRITES_SPAWN_JOBS: 'spawn.jobs' takes a whole number from 1", "spawn.jobs");
+}
