@@ -64,8 +64,9 @@ pub struct End {
 pub fn run(job: &Job<'_>) -> io::Result<End> {
     let mut log = File::create(job.log)?;
     let (program, args) = job.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    // duct applies the last redirection first: only this order sends standard error to the log, too.
     let mut expression =
-        duct::cmd(program, args).dir(job.dir).stdin_null().stdout_file(log.try_clone()?).stderr_to_stdout().unchecked();
+        duct::cmd(program, args).dir(job.dir).stdin_null().stderr_to_stdout().stdout_file(log.try_clone()?).unchecked();
     for name in LOCAL_ENV_VARS.iter().chain(job.hide) {
         expression = expression.env_remove(name);
     }
