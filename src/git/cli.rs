@@ -1,6 +1,7 @@
 //! The gateway to the git program: a scrubbed environment, pinned settings, results as bytes.
 //!
 //! What is pinned, and why, is measured in GIT-FACTS.md ("Capture and diff", "Own git calls").
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -229,29 +230,29 @@ impl Call {
         };
         let settings = pinned.into_iter().flatten().flat_map(|s| [OsStr::new("-c"), OsStr::new(*s)]);
         let args: Vec<&OsStr> = settings.chain(self.args.iter().map(OsString::as_os_str)).collect();
-        let mut expression = duct::cmd("git", args).unchecked();
-        for (name, _) in std::env::vars_os() {
-            if self.removes(&name) {
-                expression = expression.env_remove(name);
-            }
-        }
-        expression = expression.env("GIT_DIR", &self.git.git_dir);
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        env.insert("GIT_DIR".into(), self.git.git_dir.clone().into());
         if let Some(dir) = &self.git.work_tree {
-            expression = expression.env("GIT_WORK_TREE", dir).dir(dir);
+            env.insert("GIT_WORK_TREE".into(), dir.clone().into());
         }
         if let Some(file) = &self.git.index {
-            expression = expression.env("GIT_INDEX_FILE", file);
+            env.insert("GIT_INDEX_FILE".into(), file.clone().into());
         }
         if self.git.voice != Voice::User {
-            for (name, value) in IDENTITY {
-                expression = expression.env(name, value);
-            }
             let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            for (name, value) in fixed.into_iter().chain([("GIT_NO_REPLACE_OBJECTS", "1")]) {
-                expression = expression.env(name, value);
-            }
+            let fixed = fixed.into_iter().chain([("GIT_NO_REPLACE_OBJECTS", "1")]).chain(IDENTITY);
+            env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         }
-        for (name, value) in &self.env {
+        env.extend(self.env.iter().cloned());
+        let mut expression = duct::cmd("git", args).unchecked();
+        if let Some(dir) = &self.git.work_tree {
+            expression = expression.dir(dir);
+        }
+        // With duct a removal would win over a value that is set after it.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| !env.contains_key(name) && self.removes(name)) {
+            expression = expression.env_remove(name);
+        }
+        for (name, value) in env {
             expression = expression.env(name, value);
         }
         expression
