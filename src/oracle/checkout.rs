@@ -4,6 +4,7 @@
 //! `conftest.py` of the user's checkout must not leak into what a tree is judged by.
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,13 @@ impl<'a> Room<'a> {
         let path = self.dir.join(format!("{PREFIX}{label}"));
         let _repository = self.store.lock_repository()?;
         let admin = worktree::register(repo, &path, Head::Detached, commit)?;
-        Ok(Checkout { path, admin })
+        // git hands a sparse checkout's patterns on; without them all tracked files are there.
+        match fs::remove_file(admin.join("info/sparse-checkout")) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(e).context(|| format!("could not prepare '{}'", admin.display()))
+            }
+            _ => Ok(Checkout { path, admin }),
+        }
     }
 
     /// Checks `commit` out: its tracked files, and the submodules that the user's checkout has.
