@@ -36,6 +36,11 @@ impl Repo {
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(dir, Default::default(), trust);
         let shared = found.map_err(|e| refusal(dir, &e))?;
         let gix = shared.to_thread_local();
+        // gix would see a reftable repository without any ref: every run would be lost to it.
+        if gix.config_snapshot().string("extensions.refStorage").is_some_and(|s| !s.eq_ignore_ascii_case(b"files")) {
+            return Err(Error::fatal("this repository cannot be read by git-frites: its refs are not stored as files")
+                .hint("work in a clone made with `git clone --ref-format=files`, or convert it: `git help refs`"));
+        }
         let canonical = |path: &Path| path.canonicalize().context(|| format!("could not read '{}'", path.display()));
         Ok(Repo {
             common_dir: canonical(gix.common_dir())?,
@@ -209,7 +214,8 @@ fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
         return Error::fatal(format!(
             "this repository cannot be read by git-frites: {}",
             text.lines().next().unwrap_or_default()
-        ));
+        ))
+        .hint("it needs SHA-1 object ids: see `git rev-parse --show-object-format`; `git fsck` finds damage");
     }
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let first = stderr.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
