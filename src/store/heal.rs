@@ -137,7 +137,15 @@ impl Store {
                 Some(admin) => Some(admin),
                 None => damaged_entry(repo, name, entries_before)?,
             };
-            worktree::discard(&root, &path, admin.as_deref())?;
+            match admin {
+                Some(admin) => {
+                    worktree::discard(&root, &path, Some(&admin))?;
+                }
+                // Without an entry it is what lay in the way, not ours; a killed git may leave an empty folder.
+                None => {
+                    let _ = fs::remove_dir(&path);
+                }
+            }
             let branch = refs::branch(&run.run, name);
             if repo.read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
                 repo.update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
@@ -146,6 +154,7 @@ impl Store {
         if let Some(record) = repo.read_ref(&refs::record(&run.run))? {
             repo.update_ref(&refs::record(&run.run), None, Some(&record), "spawn taken back")?;
         }
+        // The run's folder, unless something that is not ours lies in it.
         let _ = fs::remove_dir(root.join(run.run.as_str()));
         worktree::delete_tree(&self.run_dir(&run.run)).context(|| format!("could not remove run {}", run.run))
     }
