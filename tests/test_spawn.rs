@@ -1,5 +1,34 @@
 //! `spawn`: names, numbers, all or nothing, commands, races.
-use crate::common::World;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{World, answer, write};
+
+/// Every ref, worktree, run folder and event of ours.
+fn ours(world: &World) -> String {
+    let names = |dir: &str| -> Vec<_> {
+        let listing = fs::read_dir(world.repo.join(".frites").join(dir)).into_iter().flatten().flatten();
+        listing.map(|e| e.file_name()).collect()
+    };
+    format!(
+        "{}\n{}\n{:?}\n{:?}\n{}",
+        world.git(["for-each-ref"]),
+        world.git(["worktree", "list", "--porcelain"]),
+        names("runs"),
+        names("worktrees"),
+        fs::read_to_string(world.repo.join(".frites/events.jsonl")).unwrap_or_default()
+    )
+}
+
+/// One candidate of `status --json`.
+fn candidate(world: &World, run: &str, index: usize) -> serde_json::Value {
+    world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][index].clone()
+}
 
 #[test]
 fn spawn_prints_a_line_for_each_candidate_and_leaves_the_user_alone() {
@@ -15,5 +44,273 @@ fn spawn_prints_a_line_for_each_candidate_and_leaves_the_user_alone() {
         assert_eq!(world.git_in(&dir, ["symbolic-ref", "HEAD"]), format!("refs/heads/frites/run/1/c{i}"));
         assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
     }
+    world.assert_clean();
+}
+
+#[test]
+fn runs_candidates_and_the_base_can_be_named() {
+    let world = World::new();
+    let base = world.git(["rev-parse", "HEAD"]);
+    world.write("README", "newer\n");
+    let head = world.commit("newer");
+    world.git(["tag", "-a", "-m", "a tag", "v1", &base]);
+    let answer = world.frites(["spawn", "--run", "fix-1", "-c", "alpha", "beta", "-c", "gamma", "--base", "v1"]);
+    let line = |c: &str| format!("fix-1/{c}\t{}\n", world.worktree(&format!("fix-1/{c}")).display());
+    assert_eq!(answer.expect(0).out(), [line("alpha"), line("beta"), line("gamma")].concat());
+    for name in ["alpha", "beta", "gamma"] {
+        let dir = world.worktree(&format!("fix-1/{name}"));
+        assert_eq!(world.git_in(&dir, ["rev-parse", "HEAD"]), base, "the commit, not the tag");
+        assert_eq!(fs::read(dir.join("README")).unwrap(), b"hello\n");
+    }
+    let run = world.frites(["status", "--json", "fix-1"]).expect(0).json()["runs"][0].clone();
+    assert_eq!((&run["base"], &run["run"]), (&base.as_str().into(), &"fix-1".into()));
+    assert_eq!(world.spawn([""; 0]), "1", "a named run takes no number");
+    assert_eq!(world.git(["rev-parse", "frites/run/1/c2"]), head);
+    assert_eq!(world.spawn(["-n", "1", "--base=HEAD~1", "--run=007"]), "007");
+    assert_eq!(world.spawn(["-n", "1"]), "2");
+    world.assert_clean();
+}
+
+#[test]
+fn spawn_is_all_or_nothing() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    let before = (world.belongings(), ours(&world));
+    let blocked = world.worktree("fix/c2");
+    for file in [blocked.join("notes.txt"), blocked.clone()] {
+        write(&file, "somebody's\n");
+        let answer = world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "fix/c2' exists already");
+        assert_eq!(answer.out(), "");
+        assert_eq!(fs::read(&file).unwrap(), b"somebody's\n", "what was in the way is not ours to remove");
+        assert!(!world.worktree("fix/c1").exists() && !world.worktree("fix/c3").exists());
+        if blocked.is_dir() {
+            fs::remove_dir_all(&blocked).unwrap();
+        } else {
+            fs::remove_file(&blocked).unwrap();
+        }
+        fs::remove_dir(blocked.parent().unwrap()).unwrap();
+        assert_eq!((world.belongings(), ours(&world)), before);
+    }
+    assert_eq!(world.spawn(["--run", "fix", "-n", "3"]), "fix", "the name is free again");
+    world.assert_clean();
+}
+
+#[test]
+fn a_ref_that_cannot_be_made_takes_the_run_back() {
+    let world = World::new();
+    let before = (world.belongings(), ours(&world));
+    // The folder of the third branch's lock is taken: git cannot make that branch.
+    let lock = world.repo.join(".git/refs/heads/frites/run/fix/c3.lock");
+    write(&lock, "");
+    let answer = world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git worktree failed");
+    assert!(answer.stderr.contains("hint: nothing was made"), "{}", answer.stderr);
+    fs::remove_file(&lock).unwrap();
+    assert_eq!((world.belongings(), ours(&world)), before);
+    assert_eq!(world.spawn(["--run", "fix", "-n", "3"]), "fix");
+    world.assert_clean();
+}
+
+#[test]
+fn a_command_gets_its_candidate_in_variables_and_arguments_and_no_shell() {
+    let world = World::new();
+    world.write("show.sh", "env | grep ^FRITES_ | sort > env.txt; printf '%s\\n' \"$PWD\" \"$@\" > args.txt\n");
+    let base = world.commit("script");
+    let args = ["{run}", "x{candidate}-{index}.txt", "{worktree}", "{other} {", "$HOME `id` *", "a  b", "", "-n", "--"];
+    let words = ["spawn", "-q", "-c", "alpha", "beta", "--", "sh", "show.sh"].into_iter().chain(args);
+    world.frites(words).expect(0);
+    for (index, name) in [(1, "alpha"), (2, "beta")] {
+        let dir = world.worktree(&format!("1/{name}"));
+        let path = dir.display();
+        let seen = fs::read_to_string(dir.join("args.txt")).unwrap();
+        let wanted = format!("{path}\n1\nx{name}-{index}.txt\n{path}\n{{other}} {{\n$HOME `id` *\na  b\n\n-n\n--\n");
+        assert_eq!(seen, wanted);
+        let seen = fs::read_to_string(dir.join("env.txt")).unwrap();
+        let index = index.to_string();
+        let wanted = [
+            ("RUN", "1"),
+            ("CANDIDATE", name),
+            ("INDEX", &index),
+            ("COUNT", "2"),
+            ("BASE", &base),
+            ("WORKTREE", &path.to_string()),
+            ("DEPTH", "1"),
+        ];
+        for (key, value) in wanted {
+            assert!(seen.lines().any(|l| l == format!("FRITES_{key}={value}")), "{key}={value}:\n{seen}");
+        }
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_placeholder_is_replaced_once_and_other_bytes_are_kept() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff{run}\xfe");
+    let script = std::ffi::OsStr::new("printf %s \"$1\" > odd");
+    let words = ["spawn", "-q", "--run", "r", "-n", "1", "--", "sh", "-c"].map(std::ffi::OsStr::new);
+    world.frites(words.into_iter().chain([script, std::ffi::OsStr::new("sh"), odd])).expect(0);
+    assert_eq!(fs::read(world.worktree("r/c1").join("odd")).unwrap(), b"\xffr\xfe");
+}
+
+#[test]
+fn a_command_reads_nothing_and_its_output_goes_to_its_log() {
+    let world = World::new();
+    let script = "cat > stdin.txt; echo to stdout; echo to stderr >&2; test -t 0 && echo terminal; echo $FRITES_INDEX";
+    let mut command = world.command(&world.repo, "git", ["frites", "spawn", "--", "sh", "-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"for somebody else\n").unwrap();
+    // The pipe stays open: a command that waited for its end would wait for ever.
+    let answer = answer(&child.wait_with_output().unwrap()).expect(0);
+    drop(stdin);
+    assert!(!answer.out().contains("to std") && !answer.stderr.contains("to std"), "{answer:?}");
+    for index in 1..=2 {
+        let name = format!("1/c{index}");
+        assert_eq!(fs::read(world.worktree(&name).join("stdin.txt")).unwrap(), b"");
+        let log = fs::read_to_string(world.repo.join(".frites/runs").join(&name).join("agent.log")).unwrap();
+        assert_eq!(log, format!("to stdout\nto stderr\n{index}\n"));
+    }
+}
+
+#[test]
+fn a_grandchild_that_keeps_the_output_open_does_not_hold_spawn_up() {
+    let world = World::new();
+    let start = Instant::now();
+    let script = "sleep 600 & echo $! > \"$HOME/pid\"; echo done > README";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    let pid = fs::read_to_string(world.home().join("pid")).unwrap().trim().parse().unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    // Whether it lives on or is ended with its parent, nobody waits for it.
+    let _ = kill_process(pid, Signal::KILL);
+    assert!(start.elapsed() < Duration::from_secs(300), "spawn waited for the grandchild");
+    assert_eq!(candidate(&world, "1", 0)["state"], "succeeded");
+    assert_eq!(world.frites(["diff", "1"]).expect(0).out(), "1/c1\t2 lines in 1 file\tsucceeded\n");
+}
+
+#[test]
+fn how_a_command_ended_is_recorded() {
+    let world = World::new();
+    let script = "echo $FRITES_CANDIDATE > README; case $FRITES_CANDIDATE in \
+        fails) exit 7;; dies) kill -TERM $$;; undoes) git checkout -q README;; esac";
+    let names = ["works", "fails", "dies", "undoes"];
+    let words = ["spawn", "-j", "4", "-c"].into_iter().chain(names).chain(["--", "sh", "-c", script]);
+    let told = world.frites(words).expect(0).stderr;
+    let cases = [
+        ("succeeded", Some(0), None, "succeeded"),
+        ("failed", Some(7), None, "failed (exit 7)"),
+        ("failed", None, Some(15), "failed (signal 15)"),
+        ("empty", Some(0), None, "empty"),
+    ];
+    let table = world.frites(["status", "1"]).expect(0).out();
+    for (at, (state, code, signal, words)) in cases.into_iter().enumerate() {
+        let seen = candidate(&world, "1", at);
+        assert_eq!((&seen["candidate"], &seen["state"]), (&names[at].into(), &state.into()));
+        let number = |key: &str| seen.get(key).and_then(serde_json::Value::as_i64);
+        assert_eq!((number("exit-code"), number("signal")), (code, signal), "{seen:#}");
+        let address = format!("1/{}", names[at]);
+        assert!(told.contains(&format!("{address}: {words} in ")), "{words}:\n{told}");
+        let row = table.lines().find(|l| l.contains(&address)).unwrap();
+        assert!(row.contains(words), "{row}");
+    }
+    // What a command that failed wrote is captured as well.
+    assert_eq!(world.git(["show", "refs/frites/1/fails:README"]), "fails");
+    assert_eq!(world.git(["show", "refs/frites/1/dies:README"]), "dies");
+    world.assert_clean();
+}
+
+#[test]
+fn a_candidate_that_changed_nothing_loses_its_worktree_unless_it_is_kept() {
+    let world = World::new();
+    let script = "test $FRITES_INDEX = 1 || echo x > README";
+    world.frites(["spawn", "-q", "--", "sh", "-c", script]).expect(0);
+    assert!(!world.worktree("1/c1").exists() && world.worktree("1/c2").exists());
+    assert_eq!(world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]), "refs/heads/frites/run/1/c2");
+    assert_eq!(candidate(&world, "1", 0)["cleaned"], true);
+    world.frites(["path", "1/c1"]).refuses(128, "1/c1 has no worktree any more");
+    world.frites(["spawn", "-q", "--keep", "--", "sh", "-c", script]).expect(0);
+    assert!(world.worktree("2/c1").exists());
+    let kept = candidate(&world, "2", 0);
+    assert_eq!((&kept["state"], &kept["cleaned"]), (&"empty".into(), &false.into()));
+    // A failed one stays to be looked at, whatever it changed.
+    world.frites(["spawn", "-q", "-n", "1", "--", "false"]).expect(4);
+    assert!(world.worktree("3/c1").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn a_number_is_never_used_twice() {
+    let world = World::new();
+    assert_eq!(world.spawn(["-n", "1"]), "1");
+    assert_eq!(world.spawn(["--run", "7", "-n", "1"]), "7");
+    assert_eq!(world.spawn(["-n", "1"]), "8");
+    world.frites(["clean", "-q", "--forget", "8"]).expect(0);
+    assert_eq!(world.git(["for-each-ref", "refs/frites/8", "refs/heads/frites/run/8"]), "");
+    assert_eq!(world.spawn(["-n", "1"]), "9", "the event log remembers");
+    world.frites(["clean", "-q", "--all", "--forget"]).expect(0);
+    // Without the log, what was landed still does.
+    fs::remove_dir_all(world.repo.join(".frites")).unwrap();
+    world.git(["branch", "frites/apply/20"]);
+    assert_eq!(world.spawn(["-n", "1"]), "21");
+    // And captures that came from elsewhere.
+    world.git(["update-ref", "refs/frites/40/c1", "HEAD"]);
+    assert_eq!(world.spawn(["-n", "1"]), "41");
+    world.assert_clean();
+}
+
+/// Spawns with the same candidate names from many processes at once; all of it is there afterwards.
+fn race(world: &World, processes: usize) {
+    let before = world.belongings();
+    let start = |_| {
+        let mut command = world.command(&world.repo, "git", ["frites", "spawn", "-q", "-c", "c1", "c2"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..processes).map(start).collect();
+    let answers = children.into_iter().map(|c| answer(&c.wait_with_output().unwrap()).expect(0));
+    let mut runs: Vec<u32> = answers.map(|a| a.out().trim().parse().unwrap()).collect();
+    runs.sort_unstable();
+    assert_eq!(runs, (1..=u32::try_from(processes).unwrap()).collect::<Vec<_>>(), "distinct, and none left out");
+    let listed = world.git(["worktree", "list", "--porcelain"]);
+    for run in runs {
+        for name in ["c1", "c2"] {
+            let dir = world.worktree(&format!("{run}/{name}"));
+            let entry = format!(
+                "worktree {}\nHEAD {}\nbranch refs/heads/frites/run/{run}/{name}\n",
+                dir.display(),
+                head(world)
+            );
+            assert!(listed.contains(&entry), "{entry}\n{listed}");
+            assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
+            assert_eq!(fs::read(dir.join("src/lib.txt")).unwrap(), b"one\ntwo\nthree\n");
+        }
+    }
+    assert_eq!(world.belongings(), before);
+    let events = fs::read_to_string(world.repo.join(".frites/events.jsonl")).unwrap();
+    let spawned = events.lines().filter(|l| l.contains("\"event\":\"spawned\""));
+    assert_eq!(spawned.count(), processes);
+}
+
+fn head(world: &World) -> String {
+    world.git(["rev-parse", "HEAD"])
+}
+
+#[test]
+fn sixteen_spawns_at_once_are_sixteen_whole_runs() {
+    let world = World::new();
+    race(&world, 16);
+    world.assert_clean();
+}
+
+#[test]
+fn spawns_do_not_want_the_lock_of_the_configuration() {
+    let world = World::new();
+    // What would make git write a branch's upstream into the configuration.
+    world.git(["config", "branch.autoSetupMerge", "always"]);
+    let lock = world.repo.join(".git/config.lock");
+    fs::write(&lock, "").unwrap();
+    race(&world, 8);
+    assert!(Path::new(&lock).exists(), "it is not ours to remove");
+    fs::remove_file(&lock).unwrap();
     world.assert_clean();
 }
