@@ -1,0 +1,39 @@
+# What people type. Everything else is cargo's.
+PREFIX = /usr/local
+CARGO = cargo
+INSTALL = install
+TARGET = $${CARGO_TARGET_DIR:-target}
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+build:
+	$(CARGO) build --locked
+
+# Every test: of the model, of the program on real repositories, and of the examples in the docs.
+test:
+	$(CARGO) test --locked
+
+# The whole way in a repository of its own; KEEP=1 leaves it for a look around.
+demo: build
+	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+install:
+	$(CARGO) build --locked --release
+	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin"
+	$(INSTALL) -m 755 "$(TARGET)/release/git-frites" "$(DESTDIR)$(PREFIX)/bin/git-frites"
+	@if [ -d man ]; then \
+		$(INSTALL) -d "$(SHARE)/man/man1" && \
+		$(INSTALL) -m 644 man/*.1 "$(SHARE)/man/man1"; \
+	fi
+	@if [ -d completions ]; then \
+		$(INSTALL) -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
+			"$(SHARE)/fish/vendor_completions.d" && \
+		$(INSTALL) -m 644 completions/git-frites.bash "$(SHARE)/bash-completion/completions/git-frites" && \
+		$(INSTALL) -m 644 completions/_git-frites "$(SHARE)/zsh/site-functions/_git-frites" && \
+		$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_completions.d/git-frites.fish"; \
+	fi
+
+.PHONY: build test demo lint install
