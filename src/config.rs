@@ -170,7 +170,8 @@ impl Config {
     }
 
     fn read_git(&mut self, repo: &Repo) -> Result<()> {
-        let call = repo.checkout().for_user().call("config").args(["-z", "--show-origin", "--get-regexp", r"^frites\."]);
+        let call =
+            repo.checkout().for_user().call("config").args(["-z", "--show-origin", "--get-regexp", r"^frites\."]);
         let output = call.output()?;
         // 1 is "nothing found".
         if output.code > 1 {

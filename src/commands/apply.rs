@@ -276,7 +276,7 @@ fn switch_and_commit(session: &Session, args: &cli::Apply, plan: &Plan, message:
     match made {
         Ok(commit) => Ok(Some(commit)),
         Err(error) => {
-            land::withdraw(repo, &plan.from, &plan.branch)?;
+            land::withdraw(repo, &plan.from, &plan.branch, &plan.tree)?;
             Err(error)
         }
     }

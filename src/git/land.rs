@@ -160,9 +160,15 @@ pub fn switch_to(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Resu
 
 /// Goes back to where the checkout was before [`switch_to`] and deletes the branch, whatever it
 /// points to by now. Everything that was landed is still in its capture.
-pub fn withdraw(repo: &Repo, to: &Position, branch: &str) -> Result<()> {
+///
+/// By way of the landed tree: the index may know more (a hook added a file) or less of it (a hook
+/// unstaged one, a kill came before it was written), and what it does not know would stay behind.
+/// HEAD moves after the files, so that a withdrawal killed halfway is seen on the fresh branch.
+pub fn withdraw(repo: &Repo, to: &Position, branch: &str, landed: &Oid) -> Result<()> {
+    for tree in [landed, &to.commit] {
+        repo.checkout().call("read-tree").args(["--reset", "-u", tree.as_str()]).run()?;
+    }
     restore_head(repo, to)?;
-    repo.checkout().call("read-tree").args(["--reset", "-u", to.commit.as_str()]).run()?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
@@ -215,7 +221,10 @@ pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Re
     };
     // A file that is neither as before nor as landed was edited, unless git was killed writing it: then
     // it is missing, or a beginning of what was to land.
-    let (before, after) = (touched(&from.commit)?, touched(tree)?);
+    let mut before = touched(&from.commit)?;
+    let changes = diff::changes(repo, &from.commit, &from.commit, tree)?;
+    before.extend(changes.into_iter().filter(|c| c.status == b'A').map(|c| c.path));
+    let after = touched(tree)?;
     for path in before.intersection(&after) {
         let Ok(found) = fs::read(repo.need_work_tree()?.join(OsStr::from_bytes(path))) else { continue };
         let name = [tree.as_str().as_bytes(), b":", path].concat();
@@ -224,11 +233,7 @@ pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Re
             return Ok(Interrupted::Edited(path.clone()));
         }
     }
-    // Files that were created already go only if the index knows them.
-    if !moved {
-        git.call("read-tree").args(["--reset", tree.as_str()]).run()?;
-    }
-    withdraw(repo, from, branch)?;
+    withdraw(repo, from, branch, tree)?;
     Ok(Interrupted::Withdrawn)
 }
 
