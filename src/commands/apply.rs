@@ -38,11 +38,12 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
     let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
     let _landing = session.store.lock_landing()?;
+    // The branch first: of several landings at once the later ones find the first one's change staged.
+    let branch = fresh_branch(session, args, &selection.run.run)?;
     if !args.no_switch {
         require_own_checkout(session)?;
         land::require_clean(&session.repo)?;
     }
-    let branch = fresh_branch(session, args, &selection.run.run)?;
     let plan = plan(session, args, selection, branch)?;
     if !args.no_switch {
         refuse_obstacles(session, &plan)?;
@@ -93,7 +94,7 @@ fn plan(session: &Session, args: &cli::Apply, selection: Selection, branch: Stri
     let capture = capture_to_land(session, args, &run, &candidate, iteration, verdict.as_ref())?;
     let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&capture.tree));
     if !verified && !args.allow_unverified {
-        return Err(unverified(&run, &candidate, verdict.as_ref()));
+        return Err(unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref()));
     }
     let from = land::position(&session.repo)?;
     let mut plan = Plan { run, candidate, tree: capture.tree.clone(), capture, verified, verdict, branch, from };
@@ -126,20 +127,23 @@ fn choose(run: &Run, named: Option<Name>, verdict: Option<&Verdict>, args: &cli:
     let decision = &verdict.decision;
     match &decision.recommended {
         Some(name) if decision.decision.verified() || args.allow_unverified => Ok(name.clone()),
-        Some(name) => Err(unverified(run, name, Some(verdict))),
+        Some(name) => Err(unverified(run, name, None, Some(verdict))),
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
     }
 }
 
-fn unverified(run: &Run, name: &Name, verdict: Option<&Verdict>) -> Error {
+/// Why `name` is not verified; `tree` is the state of it that was asked for, if it was one.
+fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdict>) -> Error {
     let address = format!("{}/{name}", run.run);
+    let judged = |v: &Verdict| tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)));
     let why = match verdict {
         None => format!("run {} was not judged", run.run),
+        Some(v) if !judged(v) => format!("this state of {address} was not judged"),
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
         Some(v) => match v.entry(name).and_then(|e| e.stopped_at()) {
             Some(result) => format!("{address} failed {} ({})", result.stage, result.outcome),
-            None => format!("this state of {address} was not judged"),
+            None => format!("{address} was not judged"),
         },
     };
     Error::no(format!("nothing verified to land: {why}"))
