@@ -1,1 +1,567 @@
-//! To be written.
+//! `apply`: what passed is what lands, on a fresh branch; or nothing has changed.
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::{Answer, World, make_executable, poll, write};
+
+/// What [`judged`]'s candidates must pass.
+const TEST: &str =
+    "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
+const TWO: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
+
+/// A judged run of these attempts.
+#[track_caller]
+fn judged(world: &World, scripts: &[&str]) -> String {
+    let run = world.attempts(scripts);
+    world.frites(["judge", "-q", "--test", TEST]);
+    run
+}
+
+fn judgements(world: &World) -> usize {
+    fs::read_to_string(world.home().join("judged")).unwrap_or_default().lines().count()
+}
+
+fn branches(world: &World) -> String {
+    world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites/apply/"])
+}
+
+/// Everything of the user's, and that no branch was made.
+fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
+    (world.belongings(), world.files(), branches(world))
+}
+
+/// Puts a hook into the user's repository.
+fn hook(world: &World, name: &str, script: &str) {
+    let path = world.repo.join(".git/hooks").join(name);
+    write(&path, format!("#!/bin/sh\nset -eu\n{script}\n"));
+    make_executable(&path);
+}
+
+/// Asserts that the checkout is on `branch`, which is still at `base`, with exactly `tree` staged and
+/// checked out.
+#[track_caller]
+fn assert_staged(world: &World, branch: &str, base: &str, tree: &str) {
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
+    assert_eq!(world.git(["rev-parse", "HEAD"]), base);
+    assert_eq!(world.git(["write-tree"]), tree);
+    assert_eq!(world.git(["diff-files", "--name-only"]), "", "the files are those of the index");
+}
+
+#[test]
+fn the_judged_tree_lands_staged_on_a_fresh_branch() {
+    let world = World::new();
+    world.write("README", "stashed\n");
+    world.git(["stash", "-q"]);
+    world.write("notes.txt", "mine\n");
+    let (base, stash) = (world.git(["rev-parse", "HEAD"]), world.git(["stash", "list", "--format=%H"]));
+    judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
+    let answer = world.frites(["apply"]).expect(0);
+    assert_eq!(answer.out(), "frites/apply/1\n");
+    assert!(answer.stderr.contains("hint: the change is staged"), "{}", answer.stderr);
+    assert_staged(&world, "frites/apply/1", &base, &world.tree("refs/frites/1/c1"));
+    assert_eq!(world.git(["status", "--porcelain"]), "D  README\nA  new.txt\nM  src/lib.txt\n?? notes.txt");
+    assert_eq!(world.git(["rev-parse", "main"]), base, "the user's branch is where it was");
+    assert_eq!(world.git(["stash", "list", "--format=%H"]), stash);
+    assert_eq!(fs::read_to_string(world.repo.join("notes.txt")).unwrap(), "mine\n");
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][0]["landing"], "landed", "{status:#}");
+    world.assert_clean();
+}
+
+#[test]
+fn apply_answers_with_the_branch_alone_or_one_json_document() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let json = world.frites(["apply", "--json", "--no-switch", "-m", "x"]).expect(0).json();
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["branch"], "frites/apply/1");
+    assert_eq!(json["tree"], world.tree("refs/frites/1/c1"));
+    assert_eq!(json["commit"], world.git(["rev-parse", "frites/apply/1"]));
+    assert_eq!((&json["run"], &json["candidate"]), (&"1".into(), &"c1".into()));
+    assert_eq!(json["verified"], true);
+    let quiet = world.frites(["apply", "-q", "--branch", "other"]).expect(0);
+    assert_eq!((quiet.out().as_str(), quiet.stderr.as_str()), ("other\n", ""));
+    world.assert_clean();
+}
+
+#[test]
+fn a_commit_is_the_users_own_with_trailers() {
+    let world = World::new();
+    hook(&world, "pre-commit", "echo ran >> \"$HOME/hooked\"");
+    let base = world.git(["rev-parse", "HEAD"]);
+    judged(&world, &[TWO]);
+    let tree = world.tree("refs/frites/1/c1");
+    world.frites(["apply", "-m", "Shout", "-m", "It is louder."]).expect(0);
+    assert_eq!(
+        world.git(["log", "-1", "--format=%an <%ae>|%cn|%P|%T|%B"]),
+        format!(
+            "Test User <test@example.com>|Test User|{base}|{tree}|Shout\n\nIt is louder.\n\nFrites-Run: 1/c1@1\nFrites-Base: {base}\n\
+             Frites-Tree: {tree}\nFrites-Oracle: test: {TEST}\n"
+        )
+    );
+    assert_eq!(fs::read_to_string(world.home().join("hooked")).unwrap(), "ran\n");
+    assert_staged(&world, "frites/apply/1", &world.git(["rev-parse", "frites/apply/1"]), &tree);
+    assert_eq!(world.git(["rev-parse", "main"]), base);
+    world.assert_clean();
+}
+
+#[test]
+fn commit_makes_its_message_from_the_verdict() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.frites(["apply", "--commit"]).expect(0);
+    assert_eq!(
+        world.git(["log", "-1", "--format=%s%n%w(0,0,0)%b"]).lines().take(2).collect::<Vec<_>>(),
+        ["Land 1/c1", "c1 is the only usable candidate, and it passed test: 2 lines in 1 file."]
+    );
+    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Run,valueonly)"]).trim(), "1/c1@1");
+    world.assert_clean();
+}
+
+#[test]
+fn no_switch_commits_without_touching_the_checkout() {
+    let world = World::new();
+    // The hook sees the files, in a worktree that is not the user's.
+    hook(&world, "pre-commit", "cat src/lib.txt new.txt > \"$HOME/seen\"; pwd > \"$HOME/where\"");
+    judged(&world, &[&format!("{TWO}; echo new > new.txt")]);
+    world.write("README", "being edited\n");
+    world.write("new.txt", "in the way of a switch\n");
+    world.git(["add", "README"]);
+    let before = (world.belongings(), world.files());
+    let answer = world.frites(["apply", "--no-switch", "-m", "Aside"]).expect(0);
+    assert_eq!(answer.out(), "frites/apply/1\n");
+    assert_eq!((world.belongings(), world.files()), before);
+    assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"));
+    assert_eq!(world.git(["log", "--format=%s|%an", "-2", "frites/apply/1"]), "Aside|Test User\nbase|Test User");
+    assert_eq!(fs::read_to_string(world.home().join("seen")).unwrap(), "one\nTWO\nthree\nnew\n");
+    let place = fs::read_to_string(world.home().join("where")).unwrap();
+    assert!(!std::path::Path::new(place.trim()).starts_with(&world.repo), "{place}");
+    assert!(!std::path::Path::new(place.trim()).exists(), "{place} is gone");
+    world.assert_clean();
+}
+
+#[test]
+fn a_named_candidate_that_passed_lands_although_another_won() {
+    let world = World::new();
+    judged(&world, &[TWO, &format!("{TWO}; echo more > more.txt")]);
+    assert_eq!(world.frites(["judge", "-q", "--replay"]).expect(0).out(), "1/c1\n");
+    world.frites(["apply", "1/c2"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c2"));
+    assert_ne!(world.tree("refs/frites/1/c1"), world.tree("refs/frites/1/c2"));
+    world.assert_clean();
+}
+
+#[test]
+fn what_did_not_pass_lands_only_when_told_to() {
+    let world = World::new();
+    judged(&world, &[TWO, "echo BAD >> src/lib.txt"]);
+    let before = state(&world);
+    let answer = world.frites(["apply", "1/c2"]).refuses(1, "1/c2 failed test (exit 1)");
+    assert!(answer.stderr.contains("git frites apply --allow-unverified 1/c2"), "{}", answer.stderr);
+    assert_eq!(state(&world), before);
+    world.frites(["apply", "1/c2", "--allow-unverified", "-m", "All the same"]).expect(0);
+    assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c2"));
+    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    world.assert_clean();
+}
+
+#[test]
+fn a_near_miss_and_an_unverified_pick_do_not_land_by_themselves() {
+    for (judge, words) in
+        [(vec!["judge", "--test", "false"], "none of 2 passed"), (vec!["judge"], "nothing is verified")]
+    {
+        let world = World::new();
+        world.attempts(&[TWO, "echo x > x"]);
+        world.frites(judge);
+        let before = state(&world);
+        world.frites(["apply"]).refuses(1, words);
+        world.frites(["apply", "1/c1"]).refuses(1, "nothing verified to land");
+        assert_eq!(state(&world), before);
+        world.frites(["apply", "--allow-unverified"]).expect(0);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_run_that_was_not_judged_does_not_land() {
+    let world = World::new();
+    world.attempts(&[TWO, "true"]);
+    let before = state(&world);
+    for words in [vec!["apply"], vec!["apply", "1/c1"], vec!["apply", "--judged", "1/c1"]] {
+        world.frites(words).refuses(1, "run 1 was not judged");
+    }
+    world.frites(["apply", "--allow-unverified", "1/c2"]).refuses(1, "1/c2 changed nothing");
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+#[test]
+fn a_worktree_that_changed_after_judging_lands_only_as_it_was_judged() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let tree = world.tree("refs/frites/1/c1");
+    world.sh(&world.worktree("1/c1"), "echo BAD >> src/lib.txt").expect(0);
+    let before = state(&world);
+    let answer = world.frites(["apply"]).refuses(1, "1/c1 has changed since it was judged");
+    assert!(
+        answer.stderr.contains("git frites judge 1") && answer.stderr.contains("--judged 1/c1"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(state(&world), before);
+    assert_ne!(world.tree("refs/frites/1/c1"), tree, "the edit is captured all the same");
+    world.frites(["apply", "--judged"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), tree);
+    world.assert_clean();
+}
+
+#[test]
+fn an_iteration_lands_by_its_number() {
+    let world = World::new();
+    world.attempts(&["echo BAD > src/lib.txt"]);
+    world.frites(["diff", "1"]).expect(0);
+    world.sh(&world.worktree("1/c1"), TWO).expect(0);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    world.sh(&world.worktree("1/c1"), "echo BAD > src/lib.txt; echo later > later").expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    let first = world.tree("refs/frites/1/c1~2");
+    let before = state(&world);
+    world.frites(["apply", "1/c1@1"]).refuses(1, "this state of 1/c1 was not judged");
+    world.frites(["apply", "1/c1@3"]).refuses(1, "this state of 1/c1 was not judged");
+    world.frites(["apply", "1/c1@9"]).refuses(128, "1/c1 has no iteration 9: it was captured 3 times");
+    assert_eq!(state(&world), before);
+    world.frites(["apply", "1/c1@2"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1~1"));
+    world.git(["commit", "-qm", "x"]);
+    world.git(["switch", "-q", "main"]);
+    world.frites(["apply", "c1@1", "--allow-unverified", "--branch", "first"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), first);
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_untracked_or_ignored_is_written_over() {
+    // What the user has, what the attempt makes, and the path that the refusal names.
+    let cases = [
+        ("echo SECRET > .env", "echo x > .env; git add -f .env", ".env"),
+        ("echo mine > new.txt", "echo x > new.txt", "new.txt"),
+        ("echo same > new.txt", "echo same > new.txt", "new.txt"),
+        ("mkdir thing; echo mine > thing/notes", "echo x > thing", "thing/notes"),
+        ("mkdir -p ignored/deep; echo mine > ignored/deep/a", "echo x > ignored; git add -f ignored", "ignored/deep/a"),
+        ("echo mine > thing", "mkdir thing; echo x > thing/file", "thing"),
+        ("mkdir ../elsewhere; ln -s ../elsewhere way", "mkdir -p way/in; echo x > way/in/file", "way"),
+        ("ln -s nowhere new.txt", "echo x > new.txt", "new.txt"),
+        ("echo mine > src/sub", "mkdir -p src/sub; echo x > src/sub/file", "src/sub"),
+        ("echo mine > src/extra", "rm -r src; echo x > src", "src/extra"),
+    ];
+    for (user, attempt, path) in cases {
+        let world = World::new();
+        world.write(".gitignore", ".env\nignored\n");
+        world.commit("ignore");
+        world.attempts(&[attempt]);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        world.sh(&world.repo, user).expect(0);
+        let before = state(&world);
+        let answer = world.frites(["apply"]).refuses(1, "landing would write over files that git does not track: ");
+        assert!(answer.stderr.lines().next().unwrap().ends_with(&format!(": {path}")), "{user}:\n{}", answer.stderr);
+        assert_eq!(state(&world), before, "{user}");
+        world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
+        assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"), "{user}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn untracked_files_beside_the_landing_stay() {
+    let world = World::new();
+    world.write(".gitignore", ".env\n");
+    world.commit("ignore");
+    judged(&world, &[&format!("{TWO}; mkdir d; echo x > d/new")]);
+    world.write("d/mine", "mine\n");
+    world.write(".env", "SECRET\n");
+    world.frites(["apply"]).expect(0);
+    assert_eq!(fs::read_to_string(world.repo.join("d/mine")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(world.repo.join(".env")).unwrap(), "SECRET\n");
+    assert_eq!(fs::read_to_string(world.repo.join("d/new")).unwrap(), "x\n");
+    world.assert_clean();
+}
+
+#[test]
+fn a_checkout_in_the_middle_of_something_is_refused() {
+    let cases = [
+        ("echo edited > README", "your checkout has uncommitted changes: README"),
+        ("echo edited > README; git add README", "your checkout has uncommitted changes: README"),
+        ("rm README; echo x >> src/lib.txt", "your checkout has uncommitted changes: README and 1 more"),
+        (
+            "git checkout -qb side; git commit -q --allow-empty -m s; git checkout -q main; git commit -q --allow-empty -m m; git merge -q --no-commit --no-ff side",
+            "a merge is in progress",
+        ),
+    ];
+    for (script, words) in cases {
+        let world = World::new();
+        judged(&world, &[TWO]);
+        world.sh(&world.repo, script).expect(0);
+        let before = state(&world);
+        world.frites(["apply"]).refuses(128, words);
+        assert_eq!(state(&world), before, "{script}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_candidates_worktree_is_no_place_to_land_in() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.sh(&world.worktree("1/c1"), "git checkout -q .").expect(0);
+    let before = state(&world);
+    world.frites_in(&world.worktree("1/c1"), ["apply", "--judged"]).refuses(128, "this is a candidate's worktree");
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+#[test]
+fn conflicts_with_a_head_that_moved_change_nothing() {
+    let world = World::new();
+    judged(&world, &[&format!("{TWO}; echo theirs > both")]);
+    world.write("src/lib.txt", "one\nzwei\nthree\n");
+    world.write("both", "ours\n");
+    world.commit("elsewhere");
+    let before = state(&world);
+    for words in [vec!["apply"], vec!["apply", "-m", "x"], vec!["apply", "--no-switch", "-m", "x"]] {
+        let answer =
+            world.frites(words).refuses(1, "1/c1 conflicts with HEAD in both, src/lib.txt; nothing was changed");
+        assert!(answer.stderr.contains("git switch --detach "), "{}", answer.stderr);
+        assert_eq!(state(&world), before);
+    }
+    world.assert_clean();
+}
+
+/// A judged candidate, and a base that moved under it without a conflict. Gives the merged tree.
+fn moved(world: &World, file: &str) -> String {
+    let base = world.git(["rev-parse", "HEAD"]);
+    judged(world, &[TWO]);
+    world.write(file, "moved\n");
+    world.commit("elsewhere");
+    world.git(["merge-tree", "--write-tree", &format!("--merge-base={base}"), "HEAD", "refs/frites/1/c1"])
+}
+
+#[test]
+fn a_merged_tree_is_judged_again_and_lands() {
+    let world = World::new();
+    let merged = moved(&world, "other");
+    let head = world.git(["rev-parse", "HEAD"]);
+    assert_eq!(judgements(&world), 1);
+    let answer = world.frites(["apply"]).expect(0);
+    assert!(answer.stderr.contains("judging the merged tree"), "{}", answer.stderr);
+    assert_eq!(judgements(&world), 2);
+    assert_ne!(merged, world.tree("refs/frites/1/c1"));
+    assert_staged(&world, "frites/apply/1", &head, &merged);
+    world.assert_clean();
+}
+
+#[test]
+fn a_merged_tree_that_fails_changes_nothing() {
+    let world = World::new();
+    moved(&world, "bad");
+    let before = state(&world);
+    for words in [vec!["apply"], vec!["apply", "--no-switch", "-m", "x"]] {
+        let answer =
+            world.frites(words).refuses(1, "1/c1 passed on its base, but merged with HEAD it failed test (exit 1)");
+        assert!(answer.stderr.contains(".frites/runs/1/apply/test.log"), "{}", answer.stderr);
+        assert_eq!(state(&world), before);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn no_rejudge_lands_the_merged_tree_as_unverified() {
+    let world = World::new();
+    let merged = moved(&world, "bad");
+    let answer = world.frites(["apply", "--no-rejudge", "-m", "x"]).expect(0);
+    assert!(answer.stderr.contains("warning: HEAD is not the base"), "{}", answer.stderr);
+    assert_eq!(judgements(&world), 1);
+    assert_eq!(world.tree("HEAD"), merged);
+    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    world.assert_clean();
+}
+
+#[test]
+fn what_head_holds_already_does_not_land_again() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.sh(&world.repo, TWO).expect(0);
+    world.commit("by hand");
+    let before = state(&world);
+    for words in [vec!["apply"], vec!["apply", "--no-switch", "-m", "x"]] {
+        world.frites(words).refuses(1, "1/c1 changes nothing that HEAD does not hold already");
+    }
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+#[test]
+fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
+    let cases = [
+        ("pre-commit", "exit 1", "git did not make the commit"),
+        ("commit-msg", "exit 1", "git did not make the commit"),
+        ("pre-commit", "echo formatted >> src/lib.txt; git add src/lib.txt", "a hook changed what was to be committed"),
+        ("pre-commit", "echo more > more; git add more", "a hook changed what was to be committed"),
+        ("pre-commit", "git rm -qf --cached new.txt; exit 1", "git did not make the commit"),
+    ];
+    for (name, script, words) in cases {
+        let world = World::new();
+        judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
+        hook(&world, name, script);
+        world.write("notes.txt", "mine\n");
+        let before = state(&world);
+        for options in [&["-m", "x"][..], &["--commit"], &["--no-switch", "-m", "x"]] {
+            world.frites(["apply"].iter().chain(options)).refuses(1, words);
+            assert_eq!(state(&world), before, "{script} {options:?}");
+            assert_eq!(world.git(["status", "--porcelain"]), "?? notes.txt", "{script} {options:?}");
+        }
+        world.frites(["apply", "--no-verify", "--no-switch", "--branch", "aside", "-m", "x"]).expect(0);
+        world.frites(["apply", "--no-verify", "-m", "x"]).expect(0);
+        for branch in ["aside", "frites/apply/1"] {
+            assert_eq!(world.tree(branch), world.tree("refs/frites/1/c1"), "{script}");
+        }
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_withdrawn_landing_goes_back_to_a_detached_head() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    hook(&world, "pre-commit", "exit 1");
+    world.git(["switch", "-q", "--detach"]);
+    let before = state(&world);
+    world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+#[test]
+fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
+    let world = World::new();
+    judged(&world, &[&format!("{TWO}; echo new > new.txt")]);
+    let before = state(&world);
+    let (started, go) = (world.home().join("started"), world.home().join("go"));
+    let wait = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1";
+    for edited in [None, Some("new.txt"), Some("src/lib.txt")] {
+        hook(&world, "pre-commit", wait);
+        let mut apply = world.command(&world.repo, "git-frites", ["apply", "-m", "x"]).spawn().unwrap();
+        poll(|| started.exists());
+        apply.kill().unwrap();
+        apply.wait().unwrap();
+        write(&go, "");
+        poll(|| !world.repo.join(".git/index.lock").exists());
+        fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
+        if let Some(path) = edited {
+            world.write(path, "edited since\n");
+            let answer = world.frites(["status"]).expect(0);
+            assert!(answer.stderr.contains(&format!("'{path}' was edited since")), "{}", answer.stderr);
+            assert_eq!(fs::read_to_string(world.repo.join(path)).unwrap(), "edited since\n");
+            world.git(["restore", path]);
+        }
+        let answer = world.frites(["status"]).expect(0);
+        assert!(answer.stderr.contains("landing on 'frites/apply/1' was complete"), "{}", answer.stderr);
+        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+        world.sh(&world.repo, "git switch -qf main; git branch -qD frites/apply/1").expect(0);
+        assert_eq!(state(&world), before, "{edited:?}");
+        fs::remove_file(&started).unwrap();
+        fs::remove_file(&go).unwrap();
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_branch_may_be_named_and_must_be_new() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let before = state(&world);
+    for bad in ["a..b", "a b", "-x", "", "x.lock", "@{-1}"] {
+        world.frites(["apply", &format!("--branch={bad}")]).refuses(2, "is not a valid branch name");
+    }
+    world.frites(["apply", "--branch", "main"]).refuses(128, "a branch named 'main' exists");
+    assert_eq!(state(&world), before);
+    assert_eq!(world.frites(["apply", "--branch", "topic/louder"]).expect(0).out(), "topic/louder\n");
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/topic/louder");
+    world.assert_clean();
+}
+
+#[test]
+fn a_second_apply_says_that_the_branch_exists() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.frites(["apply"]).expect(0);
+    let before = state(&world);
+    let answer = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
+    assert!(answer.stderr.contains("--branch NAME"), "{}", answer.stderr);
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+/// SCOREBOARD row 8.
+#[test]
+fn of_many_applies_at_once_exactly_one_makes_the_branch() {
+    for (count, words) in [(16, &["apply"][..]), (8, &["apply", "-m", "x"]), (8, &["apply", "--no-switch", "-m", "x"])]
+    {
+        let world = World::new();
+        judged(&world, &[TWO]);
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..count).map(|_| scope.spawn(|| world.frites(words))).collect();
+            racers.into_iter().map(|r| r.join().unwrap()).collect()
+        });
+        let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|a| a.code == 0);
+        assert_eq!(won.len(), 1, "{words:?}: {lost:?}");
+        assert_eq!(won[0].out(), "frites/apply/1\n");
+        for answer in lost {
+            answer.refuses(128, "a branch named 'frites/apply/1' exists");
+        }
+        assert_eq!(branches(&world), "refs/heads/frites/apply/1");
+        let tree = world.tree("refs/frites/1/c1");
+        if words.contains(&"-m") {
+            assert_eq!(world.tree("frites/apply/1"), tree);
+        } else {
+            assert_eq!(world.git(["write-tree"]), tree);
+        }
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn links_modes_bytes_and_odd_names_land_as_they_are() {
+    let world = World::new();
+    world.write("tool.sh", "#!/bin/sh\n");
+    world.write("gone/deep/file", "x\n");
+    world.write("becomes-folder", "x\n");
+    world.commit("more");
+    let script = "chmod +x tool.sh; ln -s ../README src/link; ln -sf nowhere dangling; rm -r gone becomes-folder; \
+        mkdir becomes-folder; echo x > becomes-folder/in; printf '\\000\\377\\r\\n\\001' > bin; printf 'no newline' > end; : > empty; \
+        printf 'a\\r\\nb\\n' > crlf; echo n > \"$(printf 'new\\nline')\"; echo f > \"$(printf 'bad\\377name')\"; echo q > '\"quoted\" name'";
+    world.attempts(&[script]);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+    let theirs = World::files_of(&world.worktree("1/c1"));
+    assert_eq!(World::files_of(&world.repo), theirs);
+    assert_eq!(theirs.len(), 13, "{theirs:?}");
+    let mode = fs::metadata(world.repo.join("tool.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+    assert!(!world.repo.join("gone").exists(), "an emptied folder goes");
+    world.assert_clean();
+}
+
+#[test]
+fn a_landing_from_a_subfolder_and_from_a_linked_worktree_goes_there() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
+    let before = (world.belongings(), world.files());
+    world.frites_in(&linked.join("src"), ["apply", "-m", "x"]).expect(0);
+    assert_eq!(world.git_in(&linked, ["symbolic-ref", "HEAD"]), "refs/heads/frites/apply/1");
+    assert_eq!(fs::read_to_string(linked.join("src/lib.txt")).unwrap(), "one\nTWO\nthree\n");
+    assert_eq!((world.belongings(), world.files()), before);
+    world.assert_clean();
+}

@@ -188,6 +188,16 @@ impl World {
         self.frites(words).expect(0).out().trim().to_owned()
     }
 
+    /// A run of open candidates `c1`, `c2`, …; each script is run in its worktree. Gives the run.
+    #[track_caller]
+    pub fn attempts(&self, scripts: &[&str]) -> String {
+        let run = self.spawn(["-n", &scripts.len().to_string()]);
+        for (at, script) in scripts.iter().enumerate() {
+            self.sh(&self.worktree(&format!("{run}/c{}", at + 1)), script).expect(0);
+        }
+        run
+    }
+
     /// A candidate's worktree.
     pub fn worktree(&self, address: &str) -> PathBuf {
         self.repo.join(".frites/worktrees").join(address)
@@ -218,6 +228,28 @@ impl World {
             index.out(),
             fs::read_to_string(git_dir.join("config")).unwrap(),
         )
+    }
+
+    /// Every file of the user's checkout, as [`World::files_of`] gives them.
+    pub fn files(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        World::files_of(&self.repo)
+    }
+
+    /// Every file of a checkout with its mode and its bytes (a link's target); `.git` and `.frites` are
+    /// left out.
+    pub fn files_of(checkout: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        let read = |path: PathBuf| {
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let bytes = if meta.is_symlink() {
+                fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            (path.strip_prefix(checkout).unwrap().to_owned(), meta.permissions().mode(), bytes)
+        };
+        let mine =
+            |path: &PathBuf| !path.starts_with(checkout.join(".git")) && !path.starts_with(checkout.join(".frites"));
+        files_below(checkout).into_iter().filter(mine).map(read).collect()
     }
 
     /// The end-check of SCOREBOARD.md: git finds nothing wrong, and nothing of ours is left lying about.
@@ -262,6 +294,16 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Waits for something that is about to be true, 20 seconds at most.
+#[track_caller]
+pub fn poll(mut ready: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !ready() {
+        assert!(std::time::Instant::now() < end, "waited for long enough");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// A finished program's answer.
