@@ -166,8 +166,8 @@ fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
         }
         assert_eq!(world.git(["for-each-ref", "refs/heads/frites/run"]), "");
     }
-    let trash = world.repo.join(".frites/worktrees/.trash");
-    assert!(!trash.exists(), "{:?} is left", crate::common::files_below(&trash));
+    let left = crate::common::files_below(&world.repo.join(".frites/worktrees"));
+    assert!(left.is_empty(), "{left:?} is left");
 }
 
 #[test]

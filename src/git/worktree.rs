@@ -190,26 +190,24 @@ pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Removes a worktree: renames its administrative entry and then its folder into a trash folder beside
-/// it, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it again
-/// after a kill in the middle.
+/// Removes a worktree: renames its administrative entry and then its folder into a trash folder in
+/// `root`, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it
+/// again after a kill in the middle.
 ///
 /// `root` is our folder of worktrees; a path that is not a chain of real folders below it is refused.
 pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     let there = fs::symlink_metadata(path).is_ok();
     if there && !is_real_folder(root, path) {
-        let error = Error::no(format!(
-            "'{}' is not a folder of ours any more: a link or a file is in its place",
-            path.display()
-        ));
-        return Err(error.hint("look at it, and move it away by hand"));
+        let what = format!("'{}' is not a folder of ours any more: a link or a file is in its place", path.display());
+        return Err(Error::no(what).hint("look at it, and move it away by hand"));
     }
     if !there && admin.is_none() {
         return Ok(0);
     }
-    let trash = root.join(".trash");
-    fs::create_dir_all(&trash).context(|| format!("could not make '{}'", trash.display()))?;
-    let bin = tempfile::tempdir_in(&trash).context(|| format!("could not use '{}'", trash.display()))?.keep();
+    // One of its own for each: a shared one would be removed by whoever is done first.
+    fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
+    let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);
+    let bin = bin.context(|| format!("could not use '{}'", root.display()))?.keep();
     if let Some(admin) = admin {
         unregister(admin, &bin.join("entry"))?;
     }
@@ -219,10 +217,21 @@ pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
         fs::rename(path, bin.join("worktree")).context(|| format!("could not move '{}'", path.display()))?;
     }
     delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
-    // What killed processes left there goes, too; another one may be at the same work.
-    for left in fs::read_dir(&trash).into_iter().flatten().flatten() {
-        let _ = delete_tree(&left.path());
-    }
-    let _ = fs::remove_dir(&trash);
+    delete_old_trash(root);
     Ok(freed)
+}
+
+/// How trash folders begin; no run's name begins with a dot.
+const TRASH: &str = ".trash-";
+
+/// Deletes what killed removals left: trash that nothing will be renamed into any more. Another process
+/// may be deleting the same, which is fine.
+fn delete_old_trash(root: &Path) {
+    for bin in fs::read_dir(root).into_iter().flatten().flatten() {
+        let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());
+        let age = bin.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok()).unwrap_or_default();
+        if is_trash && (bin.path().join("worktree").exists() || age.as_secs() > 60) {
+            let _ = delete_tree(&bin.path());
+        }
+    }
 }
