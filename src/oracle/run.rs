@@ -1,4 +1,5 @@
 //! Running the oracle on one tree: setup, build, lint, test, stopping at the first that says no.
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -48,7 +49,11 @@ pub fn run(
             results.push(StageResult { stage, seconds: 0.0, outcome: Outcome::Skipped });
             continue;
         }
-        let (argv, log) = (command.command.argv(), log(command));
+        let (mut argv, log) = (command.command.argv(), log(command));
+        // A program that is part of the tree: duct alone would look for `./check` in our own folder.
+        if let Some(program) = argv.first_mut().filter(|p| p.as_bytes().contains(&b'/')) {
+            *program = dir.join(&*program).into();
+        }
         let job = Job { argv: &argv, dir, env: Vec::new(), hide: &CANDIDATE_VARIABLES, log: &log };
         let end = process::run(&job).map_err(|e| {
             Error::fatal(format!("could not write '{}': {}", log.display(), crate::error::describe(&e)))
