@@ -1,1 +1,547 @@
-//! To be written.
+//! `judge`: pristine checkouts, the order of commands, the decision, its words and its record.
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::common::{World, make_executable, poll, write};
+
+/// Three attempts at one line: of 2 changed lines, of 3, of 4.
+const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
+const MIDDLE: &str = "printf 'one\\nTWO\\nthree\\nfour\\n' > src/lib.txt";
+const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
+
+/// The last line of a verdict as it is printed.
+fn sentence(out: &str) -> &str {
+    out.lines().last().unwrap_or_default()
+}
+
+/// The words of a candidate's row in the table.
+fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
+    let words = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.into_iter().find(|w| w.first() == Some(&candidate) || w.get(..2) == Some(&["*", candidate])).unwrap()
+}
+
+/// A JSON verdict without what differs from one judging to the next: times.
+fn timeless(mut verdict: Value) -> Value {
+    verdict["judged"].take();
+    for candidate in verdict["candidates"].as_array_mut().unwrap() {
+        for result in candidate["results"].as_array_mut().into_iter().flatten() {
+            result["seconds"].take();
+        }
+    }
+    verdict
+}
+
+fn lines_of(world: &World, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(world.home().join(file)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
+    let test = &["--test", "grep -q TWO src/lib.txt"][..];
+    let cases: [(&[&str], &[&str], i32, &str, Value); 8] = [
+        (
+            &[SMALL],
+            test,
+            0,
+            "single: c1 is the only usable candidate, and it passed test: 2 lines in 1 file",
+            "c1".into(),
+        ),
+        (
+            &["true", SMALL],
+            test,
+            0,
+            "single: c2 is the only usable candidate, and it passed test: 2 lines in 1 file",
+            "c2".into(),
+        ),
+        (
+            &["echo x > README", MIDDLE],
+            test,
+            0,
+            "tests: only c2 of 2 passed test: 3 lines in 1 file; c1 failed test (exit 1)",
+            "c2".into(),
+        ),
+        (
+            &[LARGE, MIDDLE, SMALL],
+            test,
+            0,
+            "judge: 3 of 3 passed; c3 changes the fewest lines, with 2 lines in 1 file; next is c2 with 3 lines in 1 file",
+            "c3".into(),
+        ),
+        (
+            &[MIDDLE, "printf 'one\\nTWO\\nthree\\n' > src/lib.txt; echo x > x"],
+            test,
+            0,
+            "judge: 2 of 2 passed; c1 touches the fewest files, with 3 lines in 1 file; next is c2 with 3 lines in 2 files",
+            "c1".into(),
+        ),
+        (
+            &[LARGE, SMALL],
+            &["--build", "true", "--test", "exit 7"],
+            1,
+            "near-miss: none of 2 passed; c2 came closest: it passed build and then failed test (exit 7), with 2 lines in 1 file",
+            "c2".into(),
+        ),
+        (
+            &[LARGE, SMALL],
+            &[],
+            3,
+            "no-oracle: no build, lint or test command was found, so nothing is verified; c2 is the smallest of 2: 2 lines in 1 file",
+            "c2".into(),
+        ),
+        (&["true", "true"], test, 4, "none: no usable candidate: c1 changed nothing, c2 changed nothing", Value::Null),
+    ];
+    for (scripts, options, code, words, winner) in cases {
+        let world = World::new();
+        world.attempts(scripts);
+        let before = world.belongings();
+        let answer = world.frites(["judge"].iter().chain(options)).expect(code);
+        assert_eq!(sentence(&answer.out()), words);
+        assert!(answer.stderr.contains("hint: "), "{}", answer.stderr);
+        let json = world.frites(["judge", "--json"].iter().chain(options)).expect(code).json();
+        assert_eq!((&json["version"], &json["exit_code"]), (&1.into(), &code.into()));
+        assert_eq!(json["recommended"], winner, "{words}");
+        assert_eq!(json["verified"], code == 0);
+        assert_eq!(format!("{}: {}", json["decision"].as_str().unwrap(), json["rationale"].as_str().unwrap()), words);
+        let quiet = world.frites(["judge", "-q"].iter().chain(options)).expect(code);
+        let address = if code == 0 { format!("1/{}\n", winner.as_str().unwrap()) } else { String::new() };
+        assert_eq!((quiet.out(), quiet.stderr.as_str()), (address, ""), "{words}");
+        assert_eq!(world.belongings(), before);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn the_table_has_a_row_for_each_candidate_and_marks_the_winner() {
+    let world = World::new();
+    world.attempts(&[MIDDLE, "true", "echo x > README", SMALL]);
+    let answer = world.frites(["judge", "--lint", "true", "--test", "grep -q TWO src/lib.txt"]).expect(0);
+    let out = answer.out();
+    let heads: Vec<&str> = out.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(heads, ["candidate", "lint", "test", "time", "lines", "files", "note"]);
+    let without_time = |candidate| {
+        let mut words = row(&out, candidate);
+        let at = words.iter().position(|w| w.ends_with('s') && w[..w.len() - 1].parse::<f64>().is_ok()).unwrap();
+        words.remove(at);
+        words.join(" ")
+    };
+    assert_eq!(without_time("c1"), "c1 passed passed 3 1");
+    assert_eq!(row(&out, "c2").join(" "), "c2 - - - 0 0 changed nothing");
+    assert_eq!(without_time("c3"), "c3 passed exit 1 2 1");
+    assert_eq!(without_time("c4"), "* c4 passed passed 2 1");
+    world.assert_clean();
+}
+
+#[test]
+fn a_test_that_needs_an_ignored_generated_file_fails() {
+    let world = World::new();
+    world.write(".gitignore", "generated\n");
+    world.commit("ignore");
+    world.attempts(&[&format!("{SMALL}; echo x > generated")]);
+    world.sh(&world.worktree("1/c1"), "test -e generated").expect(0);
+    let answer = world.frites(["judge", "--test", "test -e generated"]).expect(1);
+    assert!(sentence(&answer.out()).contains("it failed test (exit 1)"), "{}", answer.out());
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_of_the_users_checkout_is_found_by_looking_upwards() {
+    let world = World::new();
+    world.write(".gitignore", "helper.txt\nnode_modules\n");
+    world.write("climb.sh", "while [ \"$PWD\" != / ]; do [ -e helper.txt ] && exit 0; cd ..; done; exit 1\n");
+    world.write("require.js", "require('helper');\n");
+    world.commit("climbers");
+    world.write("helper.txt", "the user's\n");
+    world.write("node_modules/helper/index.js", "module.exports = 1;\n");
+    world.attempts(&[SMALL]);
+    let has_node = world.sh(&world.repo, "node --version").code == 0;
+    for (name, test) in [("", "sh climb.sh"), ("node", "node require.js")] {
+        if name == "node" && !has_node {
+            eprintln!("skipped: node is not on PATH");
+            continue;
+        }
+        world.sh(&world.worktree("1/c1"), test).expect(0);
+        world.frites(["judge", "--test", test]).expect(1);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn equal_trees_are_judged_once() {
+    for count in [2, 5] {
+        let world = World::new();
+        let run = world.attempts(&vec![SMALL; count]);
+        let out = world.frites(["judge", "-j", "4", "--test", "echo ran >> \"$HOME/runs\""]).expect(0).out();
+        assert_eq!(lines_of(&world, "runs").len(), 1);
+        assert!(!row(&out, "c1").contains(&"same"), "{out}");
+        for i in 2..=count {
+            assert!(row(&out, &format!("c{i}")).ends_with(&["same", "tree", "as", "c1"]), "{out}");
+        }
+        assert_eq!(
+            sentence(&out),
+            format!(
+                "judge: {count} of {count} passed; c1 and c2 made the same tree, with 2 lines in 1 file; c1 was spawned first"
+            )
+        );
+        world.frites(["apply", &format!("{run}/c2")]).expect(0);
+        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c2"));
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn setup_build_lint_and_test_run_in_this_order_and_stop_at_the_first_no() {
+    let world = World::new();
+    let step = |name: &str| {
+        format!("echo {name} >> \"$HOME/order\"; echo out-{name}; echo err-{name} >&2; ! test -e no-{name}")
+    };
+    world.git(["config", "frites.spawn.setup", &step("setup")]);
+    world.attempts(&[SMALL, "echo x > no-lint", "echo x > no-setup", "kill() { :; }; echo x > no-build"]);
+    let (build, lint, test) = (step("build"), step("lint"), step("test"));
+    let json = world.frites(["judge", "--test", &test, "--lint", &lint, "--build", &build, "--json"]).expect(0).json();
+    assert_eq!(
+        lines_of(&world, "order").join(" "),
+        "setup build lint test setup build lint setup setup build",
+        "candidates are judged one after the other, in spawn order"
+    );
+    let outcomes = |at: usize| -> Vec<&str> {
+        let results = json["candidates"][at]["results"].as_array().unwrap();
+        results.iter().map(|r| r["outcome"].as_str().unwrap()).collect()
+    };
+    assert_eq!(outcomes(0), ["passed"; 4]);
+    assert_eq!(outcomes(1), ["passed", "passed", "failed", "skipped"]);
+    assert_eq!(outcomes(2), ["failed", "skipped", "skipped", "skipped"]);
+    assert_eq!(outcomes(3), ["passed", "failed", "skipped", "skipped"]);
+    let log = |candidate: &str, stage: &str| {
+        fs::read_to_string(world.repo.join(format!(".frites/runs/1/{candidate}/{stage}.log"))).ok()
+    };
+    for stage in ["setup", "build", "lint", "test"] {
+        assert_eq!(log("c1", stage), Some(format!("out-{stage}\nerr-{stage}\n")));
+    }
+    assert_eq!(log("c2", "test"), None);
+    world.assert_clean();
+}
+
+#[test]
+fn a_command_that_a_signal_ends_or_that_is_missing_is_no_pass() {
+    let world = World::new();
+    world.attempts(&[SMALL]);
+    for (test, words) in [
+        ("kill -KILL $$", "failed test (signal 9)"),
+        ("no-such-program-here", "failed test (exit 127: command not found)"),
+        ("./src/lib.txt", "failed test (exit 126: not executable)"),
+    ] {
+        let answer = world.frites(["judge", "--test", test]).expect(1);
+        assert!(sentence(&answer.out()).contains(words), "{}", answer.out());
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn the_checkout_is_pristine_detached_and_gone_afterwards() {
+    let mut world = World::new();
+    world.write(".gitattributes", "*.crlf text eol=crlf\n");
+    world.write("a.crlf", "x\n");
+    let base = world.commit("attributes");
+    world.attempts(&["echo x >> a.crlf; chmod +x README; ln -s README link"]);
+    // As if judge ran inside of another candidate's command, in a hook of git's.
+    for name in ["RUN", "CANDIDATE", "INDEX", "COUNT", "BASE", "WORKTREE", "PROMPT_FILE", "PORT", "DEPTH"] {
+        world.set_env(&format!("FRITES_{name}"), "leaked");
+    }
+    world.set_env("GIT_DIR", world.repo.join(".git"));
+    world.set_env("GIT_WORK_TREE", world.repo.clone());
+    world.set_env("GIT_INDEX_FILE", world.repo.join(".git/index"));
+    world.set_env("GIT_PREFIX", "src/");
+    let test = "exec > \"$HOME/report\"; pwd; git rev-parse HEAD^{tree}; git rev-parse HEAD^; git symbolic-ref -q HEAD || echo detached; \
+        git rev-parse --show-toplevel; git status --porcelain --ignored; echo end of status; \
+        env | grep -E '^(FRITES_|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)=)'; echo end of env; wc -c";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    let report = lines_of(&world, "report");
+    let place = PathBuf::from(&report[0]);
+    let tree = world.tree("refs/frites/1/c1");
+    assert_eq!(report[1..], [&tree, &base, "detached", &report[0], "end of status", "end of env", "0"]);
+    assert!(!place.starts_with(&world.repo) && place.starts_with(world.home().join("cache")), "{}", place.display());
+    assert!(!place.exists());
+    assert_eq!(world.git(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 2, "the user's and c1's");
+    world.assert_clean();
+}
+
+#[test]
+fn what_commands_leave_in_the_checkout_reaches_nobody() {
+    let world = World::new();
+    world.attempts(&[SMALL, MIDDLE]);
+    // An oracle that edits tracked files and leaves others, some in folders that cannot be written.
+    let test = "! test -e left; echo edited > README; mkdir -p left/deep; echo x > left/deep/x; chmod -R a-w left; git commit -qam hijack; exit 0";
+    let before = world.belongings();
+    world.frites(["judge", "-q", "--test", &format!("{test}; test ! -e left")]).expect(0);
+    assert_eq!(world.belongings(), before);
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+    assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\n");
+    world.assert_clean();
+}
+
+#[test]
+fn the_verdict_is_the_same_wherever_it_is_asked_for() {
+    let mut world = World::new();
+    world.attempts(&[LARGE, SMALL, "echo x > README"]);
+    let words = ["judge", "1", "--json", "--test", "test \"$(pwd -P)\" = \"$PWD\" && grep -q TWO src/lib.txt"];
+    let first = timeless(world.frites(words).expect(0).json());
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    for place in
+        [world.repo.join("src"), linked.clone(), linked.join("src"), world.worktree("1/c3"), world.repo.join(".git")]
+    {
+        assert_eq!(timeless(world.frites_in(&place, words).expect(0).json()), first, "{}", place.display());
+    }
+    world.set_env("GIT_DIR", world.repo.join(".git"));
+    world.set_env("GIT_WORK_TREE", world.repo.clone());
+    assert_eq!(timeless(world.frites_in(&world.home(), words).expect(0).json()), first);
+    assert_eq!(first["recommended"], "c2");
+    world.assert_clean();
+}
+
+#[test]
+fn a_worktree_is_captured_and_judged_as_it_is() {
+    let world = World::new();
+    world.attempts(&[
+        "echo x > README; git commit -qam committed; printf 'staged\\n' > src/lib.txt; git add -A; printf 'TWO\\n' > src/lib.txt; echo new > untracked",
+    ]);
+    let test = "test \"$(cat src/lib.txt README untracked)\" = \"$(printf 'TWO\\nx\\nnew')\"";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    world.sh(&world.worktree("1/c1"), "echo later > untracked").expect(0);
+    world.frites(["judge", "-q", "--test", test]).expect(1);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:untracked"]), "later");
+    assert_eq!(world.git(["show", "refs/frites/1/c1~1:untracked"]), "new");
+    world.assert_clean();
+}
+
+#[test]
+fn a_candidate_whose_command_failed_cannot_win() {
+    let world = World::new();
+    let script = "printf 'TWO\\n' > src/lib.txt; case {index} in 1) exit 3;; 2) echo more > more;; 3) git checkout -q src;; esac";
+    world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]).expect(0);
+    let out = world.frites(["judge", "--test", "echo ran >> \"$HOME/runs\"; grep -q TWO src/lib.txt"]).expect(0).out();
+    assert!(sentence(&out).starts_with("single: c2 is the only usable candidate"), "{out}");
+    assert_eq!(row(&out, "c1").last(), Some(&"failed"));
+    assert_eq!(row(&out, "c3").last(), Some(&"empty"));
+    assert_eq!(lines_of(&world, "runs").len(), 1);
+    world.frites(["apply", "1/c1"]).refuses(1, "1/c1 was not judged");
+    world.assert_clean();
+}
+
+#[test]
+fn the_record_holds_the_verdict_with_the_base_and_the_judged_commits_as_parents() {
+    let world = World::new();
+    let base = world.git(["rev-parse", "HEAD"]);
+    world.attempts(&[SMALL, LARGE, SMALL, "true"]);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    let record = world.git(["show", "refs/frites/1/@record:verdict.toml"]);
+    assert_eq!(
+        fs::read_to_string(world.repo.join(".frites/runs/1/verdict.toml")).unwrap().trim_end(),
+        record.trim_end()
+    );
+    let verdict: toml::Table = record.parse().unwrap();
+    assert_eq!(verdict["recommended"].as_str(), Some("c1"));
+    assert_eq!(verdict["oracle"][0]["command"].as_str(), Some("true"));
+    assert_eq!(verdict["candidates"][1]["tree"].as_str(), Some(world.tree("refs/frites/1/c2").as_str()));
+    let parents = world.git(["log", "-1", "--format=%P", "refs/frites/1/@record"]);
+    let mut parents: Vec<&str> = parents.split(' ').collect();
+    assert_eq!(parents.remove(0), base);
+    let mut judged: Vec<String> = parents.iter().map(|p| world.tree(p)).collect();
+    let mut trees = vec![world.tree("refs/frites/1/c1"), world.tree("refs/frites/1/c2")];
+    judged.sort();
+    trees.sort();
+    assert_eq!(judged, trees);
+    for parent in parents {
+        assert_eq!(world.git(["rev-parse", &format!("{parent}^@")]), base);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn replay_decides_again_without_running_anything() {
+    let world = World::new();
+    world.attempts(&[LARGE, SMALL]);
+    world.frites(["judge", "--replay"]).refuses(128, "run 1 was never judged");
+    let first = world.frites(["judge", "--json", "--test", "echo ran >> \"$HOME/runs\""]).expect(0).json();
+    // Neither the worktree nor the files under .frites/ have a say.
+    world.sh(&world.worktree("1/c2"), "git checkout -q .").expect(0);
+    fs::remove_dir_all(world.repo.join(".frites/runs")).unwrap();
+    assert_eq!(world.frites(["judge", "--json", "--replay"]).expect(0).json(), first);
+    assert_eq!(lines_of(&world, "runs").len(), 2, "one for each tree, and none for the replay");
+    world.frites(["judge", "--replay", "--test", "true"]).refuses(2, "--replay");
+    world.assert_clean();
+}
+
+#[test]
+fn judging_twice_gives_the_same_words() {
+    let world = World::new();
+    world.attempts(&[LARGE, SMALL, "echo x > README"]);
+    let words = ["judge", "--json", "--test", "grep -q TWO src/lib.txt"];
+    let first = world.frites(words).expect(0).json();
+    assert_eq!(timeless(world.frites(words).expect(0).json()), timeless(first));
+    world.assert_clean();
+}
+
+/// SCOREBOARD row 27: the commands end in an order that files in HOME decide.
+#[test]
+fn the_finishing_order_decides_nothing() {
+    let world = World::new();
+    let scripts = ["c1", "c2", "c3", "c4"].map(|id| format!("echo {id} > id; {SMALL}"));
+    world.attempts(&scripts.each_ref().map(String::as_str));
+    let test = "place=$(cat \"$HOME/place-$(cat id)\"); i=0
+        until test $place = 1 || test -e \"$HOME/done-$((place-1))\"; do i=$((i+1)); test $i -lt 2000 || exit 9; sleep 0.01; done
+        cat id >> \"$HOME/ended\"; touch \"$HOME/done-$place\"; ! grep -q c1 id";
+    let mut verdicts = Vec::new();
+    for order in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
+        world.sh(&world.home(), "rm -f done-* ended").expect(0);
+        for (at, place) in order.iter().enumerate() {
+            write(&world.home().join(format!("place-c{}", at + 1)), place.to_string());
+        }
+        verdicts.push(timeless(world.frites(["judge", "-j", "4", "--json", "--test", test]).expect(0).json()));
+        let mut expected: Vec<(i32, String)> = (1..=4).map(|i| (order[i - 1], format!("c{i}"))).collect();
+        expected.sort();
+        assert_eq!(lines_of(&world, "ended"), expected.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
+    }
+    assert_eq!(verdicts[0]["recommended"], "c2");
+    assert!(verdicts.iter().all(|v| *v == verdicts[0]));
+    world.assert_clean();
+}
+
+#[test]
+fn flags_come_before_the_environment_git_config_the_file_and_detection() {
+    let mut world = World::new();
+    world.write("Makefile", "test:\n\ttrue\n");
+    world.commit("make");
+    world.attempts(&[SMALL]);
+    let told = |world: &World, options: &[&str]| {
+        let answer = world.frites(["judge", "--explain"].iter().chain(options)).expect(0);
+        answer.stderr.lines().filter(|l| l.contains(", from ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&world, &[]), ["test: `make test`, from Makefile"]);
+    world.write(".frites.toml", "[oracle]\ntest = ['test', '1', '=', '1']\nlint = 'true'\n");
+    assert_eq!(told(&world, &[]), ["lint: `true`, from .frites.toml", "test: `test 1 = 1`, from .frites.toml"]);
+    world.git(["config", "frites.oracle.test", "true from git"]);
+    assert_eq!(
+        told(&world, &[]),
+        ["lint: `true`, from .frites.toml", "test: `true from git`, from git config frites.oracle.test"]
+    );
+    world.set_env("FRITES_ORACLE_TEST", "true from env");
+    assert_eq!(
+        told(&world, &[]),
+        ["lint: `true`, from .frites.toml", "test: `true from env`, from FRITES_ORACLE_TEST"]
+    );
+    assert_eq!(told(&world, &["--build", "true"]), ["build: `true`, from --build"], "flags name all that runs");
+    world.assert_clean();
+}
+
+#[test]
+fn detection_can_be_switched_off() {
+    let world = World::new();
+    world.write("Makefile", "test:\n\tfalse\n");
+    world.commit("make");
+    world.attempts(&[SMALL]);
+    world.frites(["judge", "-q"]).expect(1);
+    world.git(["config", "frites.oracle.detect", "false"]);
+    let answer = world.frites(["judge", "--explain"]).expect(3);
+    assert!(answer.stderr.contains("no command was named, configured or found"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: name the commands: `git frites judge --test CMD`"), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn an_attempt_cannot_choose_its_own_judge() {
+    let world = World::new();
+    world.write(".frites.toml", "[oracle]\ntest = 'false'\n");
+    world.write("Makefile", "test:\n\tfalse\n");
+    world.commit("configured");
+    world.attempts(&[
+        "printf '[oracle]\\ntest = \"true\"\\n' > .frites.toml; printf 'test lint:\\n\\ttrue\\n' > Makefile",
+    ]);
+    for place in [world.repo.clone(), world.worktree("1/c1")] {
+        world.frites_in(&place, ["judge", "-q"]).expect(1);
+        assert!(world.git(["show", "refs/frites/1/@record:verdict.toml"]).contains("command = \"false\""));
+    }
+    // Detection, too, looks at the base.
+    fs::remove_file(world.repo.join(".frites.toml")).unwrap();
+    let answer = world.frites(["judge", "--explain"]).expect(0);
+    assert!(answer.stderr.contains("test: `make test`, from Makefile"), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn a_forged_verdict_file_lands_nothing() {
+    let world = World::new();
+    world.attempts(&[SMALL]);
+    world.frites(["judge", "-q", "--test", "false"]).expect(1);
+    let file = world.repo.join(".frites/runs/1/verdict.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let forged =
+        text.replace("\"near-miss\"", "\"single\"").replace("outcome = \"failed\"\ncode = 1", "outcome = \"passed\"");
+    assert!(forged.contains("outcome = \"passed\"") && forged.contains("decision = \"single\""), "{forged}");
+    fs::write(&file, forged).unwrap();
+    world.frites(["apply"]).refuses(1, "failed test (exit 1)");
+    world.frites(["apply", "1/c1"]).refuses(1, "failed test (exit 1)");
+    assert_eq!(world.frites(["judge", "--replay", "--json"]).expect(1).json()["decision"], "near-miss");
+    world.assert_clean();
+}
+
+#[test]
+fn an_unknown_program_is_fatal_before_anything_runs() {
+    let world = World::new();
+    world.write(
+        ".frites.toml",
+        "[oracle]\nbuild = 'echo ran >> \"$HOME/runs\"'\ntest = ['no-such-program-here', '-x']\n",
+    );
+    world.commit("configured");
+    world.attempts(&[SMALL]);
+    let answer =
+        world.frites(["judge"]).refuses(128, "the test command cannot run: 'no-such-program-here' is not on PATH");
+    assert!(answer.stderr.contains("--test CMD") && answer.stderr.contains(".frites.toml"), "{}", answer.stderr);
+    assert_eq!(lines_of(&world, "runs").len(), 0);
+    world.assert_clean();
+}
+
+#[test]
+fn a_program_of_the_project_itself_is_looked_for_in_each_checkout() {
+    let world = World::new();
+    world.write(".frites.toml", "[oracle]\ntest = ['./check', 'src/lib.txt']\n");
+    world.write("check", "#!/bin/sh\ngrep -q TWO \"$1\"\n");
+    make_executable(&world.repo.join("check"));
+    world.commit("a check of its own");
+    world.attempts(&[SMALL, "rm check"]);
+    let answer = world.frites(["judge"]).expect(0);
+    assert!(sentence(&answer.out()).starts_with("tests: only c1 of 2 passed"), "{}", answer.out());
+    assert!(answer.out().contains("c2 failed test (could not start: No such file or directory)"), "{}", answer.out());
+    assert!(row(&answer.out(), "c2").windows(2).any(|w| w == ["no", "start"]), "{}", answer.out());
+    world.assert_clean();
+}
+
+#[test]
+fn a_run_whose_commands_still_run_is_not_judged() {
+    let world = World::new();
+    let script = "touch \"$HOME/started-{index}\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
+    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "2", "-j", "2", "--", "sh", "-c", script]);
+    let mut spawn = spawn.stdout(std::process::Stdio::null()).spawn().unwrap();
+    poll(|| (1..=2).all(|i| world.home().join(format!("started-{i}")).exists()));
+    let answer = world.frites(["judge", "--test", "true"]).refuses(128, "run 1 is still at work in another process");
+    assert!(answer.stderr.contains("git frites status 1"), "{}", answer.stderr);
+    write(&world.home().join("go"), "");
+    assert!(spawn.wait().unwrap().success());
+    world.frites(["judge", "--test", "test -e x"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn judge_decides_over_runs_not_candidates() {
+    let world = World::new();
+    world.frites(["judge"]).refuses(128, "there is no run yet");
+    world.attempts(&[SMALL]);
+    let answer = world.frites(["judge", "1/c1"]).refuses(2, "'1/c1' is a candidate");
+    assert!(answer.stderr.contains("git frites judge 1"), "{}", answer.stderr);
+    world.frites(["judge", "7"]).refuses(128, "there is no run '7'");
+    world.assert_clean();
+}
