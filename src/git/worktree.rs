@@ -190,32 +190,35 @@ pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Removes a worktree: renames its administrative entry and then its folder into a trash folder in
+/// Removes a worktree: renames its folder and then its administrative entry into a trash folder in
 /// `root`, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it
 /// again after a kill in the middle.
 ///
-/// `root` is our folder of worktrees; a path that is not a chain of real folders below it is refused.
+/// `root` is our folder of worktrees. A path that is not a chain of real folders below it is refused,
+/// and so is a folder that git has no entry for: somebody else put it there.
 pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     let there = fs::symlink_metadata(path).is_ok();
     if there && !is_real_folder(root, path) {
         let what = format!("'{}' is not a folder of ours any more: a link or a file is in its place", path.display());
         return Err(Error::no(what).hint("look at it, and move it away by hand"));
     }
-    if !there && admin.is_none() {
-        return Ok(0);
-    }
+    let Some(admin) = admin else {
+        if !there {
+            return Ok(0);
+        }
+        return Err(Error::no(format!("git does not know '{}' as a worktree of this repository", path.display()))
+            .hint("look at it, and move it away by hand"));
+    };
     // One of its own for each: a shared one would be removed by whoever is done first.
     fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
     let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);
     let bin = bin.context(|| format!("could not use '{}'", root.display()))?.keep();
-    if let Some(admin) = admin {
-        unregister(admin, &bin.join("entry"))?;
-    }
     let mut freed = 0;
     if there {
         freed = disk_usage(path);
         fs::rename(path, bin.join("worktree")).context(|| format!("could not move '{}'", path.display()))?;
     }
+    unregister(admin, &bin.join("entry"))?;
     delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
     delete_old_trash(root);
     Ok(freed)
