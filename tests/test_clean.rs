@@ -1,1 +1,402 @@
-//! To be written.
+//! `clean`: worktrees and branches go, captures stay, and nothing unsaved is lost.
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{World, files_below, poll, write};
+
+/// The branches of candidates, by their short names.
+fn branches(world: &World) -> Vec<String> {
+    let all = world.git(["for-each-ref", "--format=%(refname:lstrip=4)", "refs/heads/frites/run/"]);
+    all.lines().map(str::to_owned).collect()
+}
+
+/// How many worktrees git knows besides the user's checkout.
+fn registered(world: &World) -> usize {
+    fs::read_dir(world.repo.join(".git/worktrees")).into_iter().flatten().count()
+}
+
+#[track_caller]
+fn assert_removed(world: &World, address: &str) {
+    assert!(!world.worktree(address).exists(), "{address}");
+    assert!(!branches(world).contains(&address.to_owned()), "{address}");
+}
+
+#[test]
+fn unsaved_work_is_captured_first_and_can_be_seen_afterwards() {
+    let world = World::new();
+    world.attempts(&["echo unsaved > new; echo more >> README; rm src/lib.txt", "true"]);
+    let before = world.belongings();
+    let answer = world.frites(["clean"]).expect(0);
+    let lines: Vec<String> = answer.out().lines().map(str::to_owned).collect();
+    assert!(lines[0].starts_with("removed 1/c1 (") && lines[1].starts_with("removed 1/c2 ("), "{lines:?}");
+    assert!(lines[2].starts_with("freed ") && lines[2].ends_with("KiB"), "{lines:?}");
+    assert_removed(&world, "1/c1");
+    assert_removed(&world, "1/c2");
+    assert_eq!(registered(&world), 0);
+    let diff = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
+    assert_eq!(diff, "M\tREADME\nA\tnew\nD\tsrc/lib.txt\n");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "unsaved");
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][0]["landing"], "discarded", "{status:#}");
+    assert_eq!(world.belongings(), before);
+    world.assert_clean();
+}
+
+#[test]
+fn what_was_judged_can_be_landed_after_cleaning() {
+    let world = World::new();
+    world.attempts(&["echo new > new"]);
+    world.frites(["judge", "-q", "--test", "test -e new"]).expect(0);
+    world.frites(["clean", "-q"]).expect(0);
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+    world.assert_clean();
+}
+
+#[test]
+fn commits_of_the_branch_stay_reachable() {
+    let world = World::new();
+    // Committed and gone again from the files; amended; and on a worktree that is deleted by hand.
+    world.attempts(&[
+        "echo one > one; git add one; git commit -qm one; git rm -q one; git commit -qm gone",
+        "echo old > f; git add f; git commit -qm old; echo new > f; git commit -qa --amend -m new",
+        "echo kept > kept; git add kept; git commit -qm kept; echo lost > lost",
+    ]);
+    let commits: Vec<String> = ["1/c1", "1/c2", "1/c2@{1}", "1/c3"]
+        .iter()
+        .map(|b| world.git(["rev-parse", &format!("frites/run/{b}")]))
+        .collect();
+    fs::remove_dir_all(world.worktree("1/c3")).unwrap();
+    world.frites(["clean"]).expect(0);
+    for (commit, candidate) in commits.iter().zip(["c1", "c2", "c2", "c3"]) {
+        world.git(["merge-base", "--is-ancestor", commit, &format!("refs/frites/1/{candidate}")]);
+    }
+    assert_eq!(world.git(["show", "refs/frites/1/c3:kept"]), "kept");
+    assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
+    world.assert_clean();
+}
+
+#[test]
+fn discard_drops_what_was_not_saved() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "echo y > y; git add y; git commit -qm y"]);
+    world.frites(["clean", "--discard"]).expect(0);
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/c1", "refs/frites/1/c2"]), "");
+    assert_removed(&world, "1/c1");
+    assert_removed(&world, "1/c2");
+    world.assert_clean();
+}
+
+#[test]
+fn what_cannot_be_captured_is_kept_and_does_not_stop_the_rest() {
+    let cases = [
+        ("mkfifo pipe", "'pipe' (a FIFO)"),
+        ("git init -q nested; echo x > nested/x", "'nested' (a nested repository)"),
+        (
+            "git init -q nested; echo x > nested/x; git -C nested add x; git -C nested commit -qm x",
+            "'nested' (a nested repository)",
+        ),
+        ("echo '*.log' >> .gitignore; echo work > work.log", "such as 'work.log'"),
+    ];
+    for (script, words) in cases {
+        let world = World::new();
+        world.attempts(&["echo a > a", script, "echo b > b"]);
+        let kept = world.worktree("1/c2");
+        let files = files_below(&kept);
+        let answer = world.frites(["clean", "1"]).refuses(1, words);
+        assert!(answer.stderr.contains("1/c2 holds what cannot be captured"), "{}", answer.stderr);
+        assert!(answer.out().contains("removed 1/c1 (") && answer.out().contains("removed 1/c3 ("), "{}", answer.out());
+        assert!(!answer.out().contains("1/c2"), "{}", answer.out());
+        assert_eq!(files_below(&kept), files);
+        assert_eq!(branches(&world), ["1/c2"]);
+        assert_removed(&world, "1/c1");
+        assert_removed(&world, "1/c3");
+        let json = world.frites(["clean", "1", "--json"]).expect(1).json();
+        let removed: Vec<_> = (0..3).map(|i| json["candidates"][i]["removed"].as_bool().unwrap()).collect();
+        assert_eq!(removed, [true, false, true]);
+        assert!(json["candidates"][1]["error"].as_str().unwrap().contains(words), "{json:#}");
+        world.frites(["clean", "1", "--forget"]).refuses(1, words);
+        assert_eq!(world.git(["show", "refs/frites/1/c1:a"]), "a", "a run that is not wholly clean is not forgotten");
+        world.frites(["clean", "1/c2", "--discard"]).expect(0);
+        assert_removed(&world, "1/c2");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_shows_the_bytes() {
+    let world = World::new();
+    world.attempts(&["head -c 3000000 /dev/zero > big", "true"]);
+    let state = || {
+        (world.git(["for-each-ref"]), World::files_of(&world.worktree("1/c1")), files_below(&world.repo.join(".git")))
+    };
+    let before = state();
+    let out = world.frites(["clean", "-n"]).expect(0).out();
+    assert!(out.starts_with("would remove 1/c1 (2.9 MiB)\nwould remove 1/c2 ("), "{out}");
+    assert!(out.ends_with("\nwould free 2.9 MiB\n"), "{out}");
+    assert!(world.frites(["clean", "-n", "--forget"]).expect(0).out().contains("would forget run 1\n"));
+    let json = world.frites(["clean", "-n", "--json"]).expect(0).json();
+    assert!(json["dry_run"].as_bool().unwrap() && !json["candidates"][0]["removed"].as_bool().unwrap(), "{json:#}");
+    assert_eq!(state(), before);
+    assert!(world.frites(["clean"]).expect(0).out().ends_with("\nfreed 2.9 MiB\n"));
+    world.assert_clean();
+}
+
+#[test]
+fn cleaning_twice_is_fine_and_frees_nothing() {
+    let world = World::new();
+    world.attempts(&["echo a > a", "true"]);
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert_eq!(branches(&world), ["1/c2"]);
+    assert_eq!(world.frites(["clean", "1/c1"]).expect(0).out(), "removed 1/c1 (0 B)\nfreed 0 B\n");
+    world.frites(["clean", "1", "1/c2", "c2", "-q"]).expect(0);
+    assert_eq!(branches(&world).len(), 0);
+    world.assert_clean();
+}
+
+#[test]
+fn all_cleans_every_run() {
+    let world = World::new();
+    world.attempts(&["echo a > a"]);
+    world.spawn(["--run", "named", "-n", "1"]);
+    world.frites(["clean", "--all", "1"]).refuses(2, "--all");
+    assert_eq!(branches(&world).len(), 2);
+    world.frites(["clean", "--all"]).expect(0);
+    assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
+    assert_eq!(world.git(["show", "refs/frites/1/c1:a"]), "a");
+    world.assert_clean();
+}
+
+#[test]
+fn forget_removes_all_of_a_run_but_its_number() {
+    let world = World::new();
+    world.attempts(&["echo a > a", "true"]);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    world.frites(["clean", "--forget", "1/c1"]).refuses(2, "--forget removes whole runs");
+    assert_eq!(branches(&world).len(), 2);
+    assert!(world.frites(["clean", "--forget"]).expect(0).out().contains("forgot run 1\n"));
+    assert_eq!(world.git(["for-each-ref", "refs/frites", "refs/heads/frites"]), "");
+    assert!(!world.repo.join(".frites/runs/1").exists());
+    world.frites(["diff", "1"]).refuses(128, "there is no run yet");
+    assert_eq!(world.spawn(["-n", "1"]), "2", "a number is never used twice");
+    world.assert_clean();
+}
+
+#[test]
+fn a_run_whose_commands_still_run_is_not_cleaned() {
+    let world = World::new();
+    let script = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
+    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
+    let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| world.home().join("started").exists());
+    for words in [&["clean"][..], &["clean", "1/c1", "--discard"], &["clean", "--all", "--forget"]] {
+        world.frites(words).refuses(128, "run 1 is still at work in another process");
+    }
+    assert!(world.worktree("1/c1").exists());
+    write(&world.home().join("go"), "");
+    assert!(spawn.wait().unwrap().success());
+    world.frites(["clean"]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:x"]), "x");
+    world.assert_clean();
+}
+
+#[test]
+fn a_branch_that_the_user_went_to_stays() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "true"]);
+    let linked = world.home().join("linked");
+    world.sh(&world.worktree("1/c1"), "git switch -q --detach").expect(0);
+    world.git(["worktree", "add", "-q", linked.to_str().unwrap(), "frites/run/1/c1"]);
+    for words in [&["clean", "1"][..], &["clean", "1/c1", "--discard"]] {
+        let answer = world.frites(words).refuses(1, "the branch 'frites/run/1/c1' is checked out in");
+        assert!(answer.stderr.contains(linked.to_str().unwrap()), "{}", answer.stderr);
+        assert!(world.worktree("1/c1/x").exists());
+        assert_eq!(branches(&world)[0], "1/c1");
+    }
+    assert_removed(&world, "1/c2");
+    world.git_in(&linked, ["switch", "-q", "--detach"]);
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert_removed(&world, "1/c1");
+    assert_eq!(registered(&world), 1, "the user's own worktree");
+    world.assert_clean();
+}
+
+/// SCOREBOARD row 23.
+#[test]
+fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
+    // The path that becomes a link, and where the candidate's worktree then seems to be.
+    for (replaced, below) in [("1/c1", ""), ("1", "c1")] {
+        for options in [&[][..], &["--discard"]] {
+            let world = World::new();
+            world.attempts(&["echo x > x"]);
+            let target = world.home().join("precious");
+            write(&target.join(below).join("keep"), "mine\n");
+            write(&target.join(below).join("deep/keep"), "mine\n");
+            let before = (World::files_of(&target), world.belongings());
+            let place = world.worktree(replaced);
+            fs::rename(&place, world.home().join("moved")).unwrap();
+            symlink(&target, &place).unwrap();
+            let answer = world.frites(["clean", "1"].iter().chain(options));
+            let answer = answer.refuses(1, "is not a folder of ours any more: a link or a file is in its place");
+            assert!(!answer.out().contains("removed"), "{}", answer.out());
+            assert_eq!((World::files_of(&target), world.belongings()), before);
+            assert_eq!(branches(&world), ["1/c1"]);
+            // Moved back, it is an ordinary worktree.
+            fs::remove_file(&place).unwrap();
+            fs::rename(world.home().join("moved"), &place).unwrap();
+            world.frites(["clean", "1"].iter().chain(options)).expect(0);
+            assert_removed(&world, "1/c1");
+            assert_eq!(registered(&world), 0);
+            world.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn links_inside_of_a_worktree_are_not_followed() {
+    let world = World::new();
+    write(&world.home().join("precious/keep"), "mine\n");
+    world.attempts(&["ln -s \"$HOME/precious\" way; ln -s \"$HOME/precious\" src/way; ln -s ../../../.. up"]);
+    world.frites(["clean"]).expect(0);
+    assert_eq!(fs::read_to_string(world.home().join("precious/keep")).unwrap(), "mine\n");
+    assert_eq!(world.git(["cat-file", "-p", "refs/frites/1/c1:up"]), "../../../..");
+    world.assert_clean();
+}
+
+#[test]
+fn read_only_folders_are_removed() {
+    let world = World::new();
+    world.attempts(&[
+        "mkdir -p mod/deep/er; echo x > mod/deep/er/x; chmod 444 mod/deep/er/x; chmod 555 mod/deep/er mod/deep mod",
+    ]);
+    world.frites(["clean"]).expect(0);
+    assert_removed(&world, "1/c1");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:mod/deep/er/x"]), "x");
+    assert_eq!(trash(&world), Vec::<std::path::PathBuf>::new());
+    world.assert_clean();
+}
+
+fn trash(world: &World) -> Vec<std::path::PathBuf> {
+    files_below(&world.repo.join(".frites/worktrees"))
+}
+
+#[test]
+fn a_worktree_that_is_gone_or_lost_its_git_file_is_cleaned() {
+    let cases = [
+        "rm -r .frites/worktrees/1/c1",
+        "rm -r .frites/worktrees/1",
+        "rm -r .frites/worktrees/1/c1; git worktree prune --expire now",
+        "git worktree remove --force .frites/worktrees/1/c1",
+        "rm .frites/worktrees/1/c1/.git",
+        "echo 'gitdir: /nowhere' > .frites/worktrees/1/c1/.git",
+        "git worktree lock .frites/worktrees/1/c1",
+        "chmod 555 .frites/worktrees/1/c1",
+    ];
+    for script in cases {
+        let world = World::new();
+        world.attempts(&["echo x > x"]);
+        world.frites(["diff", "1"]).expect(0);
+        world.sh(&world.repo, script).expect(0);
+        world.frites(["clean"]).expect(0);
+        assert_removed(&world, "1/c1");
+        assert_eq!(registered(&world), 0, "{script}");
+        assert_eq!(world.git(["show", "refs/frites/1/c1:x"]), "x", "{script}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_foreign_repository_at_the_path_is_kept() {
+    let world = World::new();
+    world.attempts(&["true"]);
+    let place = world.worktree("1/c1");
+    fs::remove_dir_all(&place).unwrap();
+    world.sh(&world.repo, "git init -q .frites/worktrees/1/c1; cd .frites/worktrees/1/c1; echo theirs > f; git add f; git commit -qm f").expect(0);
+    let before = files_below(&place);
+    world.frites(["clean"]).refuses(1, "the worktree was made a repository of its own");
+    assert_eq!(files_below(&place), before);
+    assert_eq!(world.git_in(&place, ["show", "HEAD:f"]), "theirs");
+    world.assert_clean();
+}
+
+#[test]
+fn a_folder_that_git_has_no_entry_for_is_not_ours() {
+    let world = World::new();
+    world.attempts(&["true"]);
+    let place = world.worktree("1/c1");
+    world.sh(&world.repo, "git worktree remove .frites/worktrees/1/c1; mkdir -p .frites/worktrees/1/c1; echo mine > .frites/worktrees/1/c1/keep").expect(0);
+    for words in [&["clean"][..], &["clean", "--discard"]] {
+        world.frites(words).refuses(1, "as a worktree of this repository");
+        assert_eq!(fs::read_to_string(place.join("keep")).unwrap(), "mine\n");
+    }
+    fs::remove_dir_all(&place).unwrap();
+    world.frites(["clean"]).expect(0);
+    assert_removed(&world, "1/c1");
+    world.assert_clean();
+}
+
+#[test]
+fn a_spawn_that_finds_its_place_taken_takes_nothing_away() {
+    let world = World::new();
+    write(&world.worktree("mine/c2/keep"), "mine\n");
+    world.frites(["spawn", "--run", "mine", "-n", "3"]).refuses(128, "exists already");
+    assert_eq!(fs::read_to_string(world.worktree("mine/c2/keep")).unwrap(), "mine\n");
+    assert!(!world.worktree("mine/c1").exists() && !world.worktree("mine/c3").exists());
+    assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
+    world.assert_clean();
+}
+
+#[test]
+fn only_the_whole_name_of_a_run_is_cleaned() {
+    let world = World::new();
+    world.spawn(["--run", "rename-field", "-n", "1"]);
+    world.frites(["diff", "rename"]).expect(0);
+    for words in [&["clean", "rename"][..], &["clean", "rename/c1"], &["clean", "-n", "rename-"]] {
+        world.frites(words).refuses(128, "there is no run 'rename");
+    }
+    world.frites(["clean", "rename-field/c1@1"]).refuses(2, "an iteration cannot be cleaned alone");
+    // Names are looked up before anything is removed.
+    world.frites(["clean", "rename-field", "nothing"]).refuses(128, "there is no run 'nothing'");
+    assert!(world.worktree("rename-field/c1").exists());
+    world.frites(["clean", "rename-field"]).expect(0);
+    assert_removed(&world, "rename-field/c1");
+    world.assert_clean();
+}
+
+#[test]
+fn a_capture_that_fails_keeps_the_worktree_and_says_how_large_it_is() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "echo secret > locked; chmod 000 locked"]);
+    if fs::read(world.worktree("1/c2/locked")).is_ok() {
+        // The superuser reads everything: a filter that fails does as well.
+        world.git(["config", "filter.broken.clean", "false"]);
+        world.git(["config", "filter.broken.required", "true"]);
+        write(&world.worktree("1/c2/.gitattributes"), "locked filter=broken\n");
+    }
+    let answer = world.frites(["clean"]).refuses(1, "1/c2 could not be captured");
+    assert!(answer.stderr.contains("its worktree of ") && answer.stderr.contains("KiB is kept"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("`--discard` removes it"), "{}", answer.stderr);
+    assert_removed(&world, "1/c1");
+    let locked = world.worktree("1/c2/locked");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(fs::read_to_string(locked).unwrap(), "secret\n");
+    world.frites(["clean", "--discard"]).expect(0);
+    assert_removed(&world, "1/c2");
+    world.assert_clean();
+}
+
+#[test]
+fn empty_folders_of_cleaned_runs_go() {
+    let world = World::new();
+    world.attempts(&["true", "true"]);
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert!(world.worktree("1").exists());
+    world.frites(["clean"]).expect(0);
+    let left: Vec<_> =
+        fs::read_dir(world.repo.join(".frites/worktrees")).unwrap().flatten().map(|e| e.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(Path::new(&world.repo.join(".frites/runs/1/run.toml")).exists(), "the record stays");
+    world.assert_clean();
+}
