@@ -222,6 +222,9 @@ next is large with {lines} lines in 2 files"
         tested.out()
     );
 
+    world.git(["switch", "-q", "-"]);
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
+
     // Nothing that an attempt made is lost, whatever became of it.
     world.frites(["clean", "1"]).expect(0);
     assert_eq!(strsim.captured("exits-3"), strsim.tree);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cli::{Git, nul_separated};
 use super::repo::Repo;
-use super::{diff, worktree};
+use super::{diff, refs, worktree};
 use crate::error::{Error, IoContext, Result};
 use crate::model::oid::Oid;
 
@@ -145,9 +145,12 @@ fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BT
 pub fn switch_to(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Result<()> {
     repo.update_ref(branch, Some(&from.commit), None, "apply")?;
     let git = repo.checkout();
+    let left = from.branch.as_deref().map_or(from.commit.as_str(), refs::short);
+    // In git's own words, which `git switch -` reads to find the way back.
+    let moving = format!("checkout: moving from {left} to {}", refs::short(branch));
     let moved = git
         .call("symbolic-ref")
-        .args(["-m", "git-frites: apply", "HEAD", branch])
+        .args(["-m", &moving, "HEAD", branch])
         .run()
         .and_then(|()| git.call("read-tree").args(["-m", "-u", from.commit.as_str(), tree.as_str()]).run());
     if let Err(error) = moved {
