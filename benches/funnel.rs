@@ -1,6 +1,8 @@
 //! What git-frites costs, as a ratio against git doing the same by hand in the same run.
 //!
 //! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads them.
+#![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -160,7 +162,7 @@ fn main() {
             || {
                 count.set(count.get() + 1);
                 timed(|| {
-                    drop(bench.frites(&format!("apply -q --no-switch -m land --branch landed-{} {run}", count.get())))
+                    drop(bench.frites(&format!("apply -q --no-switch -m land --branch landed-{} {run}", count.get())));
                 })
             },
             || {

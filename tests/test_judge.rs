@@ -41,7 +41,9 @@ fn lines_of(world: &World, file: &str) -> Vec<String> {
 #[test]
 fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
     let test = &["--test", "grep -q TWO src/lib.txt"][..];
-    let cases: [(&[&str], &[&str], i32, &str, Value); 8] = [
+    /// The attempts, judge's arguments, the exit code, the sentence, the recommended candidate.
+    type Case<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, Value);
+    let cases: [Case<'_>; 8] = [
         (
             &[SMALL],
             test,
@@ -159,7 +161,10 @@ fn nothing_of_the_users_checkout_is_found_by_looking_upwards() {
     let has_node = world.sh(&world.repo, "node --version").code == 0;
     for (name, test) in [("", "sh climb.sh"), ("node", "node require.js")] {
         if name == "node" && !has_node {
-            eprintln!("skipped: node is not on PATH");
+            #[expect(clippy::print_stderr, reason = "a skip is to be seen")]
+            {
+                eprintln!("skipped: node is not on PATH");
+            }
             continue;
         }
         world.sh(&world.worktree("1/c1"), test).expect(0);

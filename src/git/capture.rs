@@ -172,7 +172,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     let tree = git.call("write-tree").oid()?;
 
     note_gitlinks(repo, subject, &mut notes)?;
-    note_special_files(subject.worktree, &mut notes);
+    note_special_files(subject, &mut notes);
     if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
         notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
     }
@@ -356,9 +356,9 @@ fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Resul
     Ok(())
 }
 
-/// FIFOs, sockets and devices: git lists them nowhere. Ignored folders are not entered.
-fn note_special_files(worktree: &Path, notes: &mut Notes) {
-    let walk = ignore::WalkBuilder::new(worktree)
+/// FIFOs, sockets and devices: git lists them nowhere. Ignored and excluded folders are not looked into.
+fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
+    let walk = ignore::WalkBuilder::new(subject.worktree)
         .standard_filters(false)
         .git_ignore(true)
         .require_git(false)
@@ -366,8 +366,9 @@ fn note_special_files(worktree: &Path, notes: &mut Notes) {
         .build();
     for entry in walk.flatten() {
         let Some(why) = entry.file_type().and_then(special_kind) else { continue };
-        if let Ok(path) = entry.path().strip_prefix(worktree) {
-            notes.unholdable.insert(worktree::path_bytes(path).to_vec(), why);
+        let Ok(path) = entry.path().strip_prefix(subject.worktree).map(worktree::path_bytes) else { continue };
+        if !subject.excludes.hides(path) {
+            notes.unholdable.insert(path.to_vec(), why);
         }
     }
 }

@@ -82,10 +82,13 @@ pub fn points_to(admin: &Path) -> Option<PathBuf> {
     if bytes.is_empty() {
         return None;
     }
+    let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
+    if path.is_absolute() {
+        // As git wrote it: what lies there now may be a link that leads elsewhere.
+        return Some(path);
+    }
     // Relative since git 2.48 with worktree.useRelativePaths.
-    let path = admin.join(PathBuf::from(std::ffi::OsString::from_vec(bytes)));
-    let folder = path.parent()?;
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let folder = admin.join(path.parent()?).canonicalize().ok()?;
     Some(folder.join(path.file_name()?))
 }
 
