@@ -16,6 +16,10 @@ test:
 demo: build
 	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
 
+# Ratios against git by hand, in the same run. Nothing is asserted: machines are noisy.
+bench:
+	$(CARGO) bench --locked --bench funnel
+
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
@@ -36,4 +40,4 @@ install:
 		$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_completions.d/git-frites.fish"; \
 	fi
 
-.PHONY: build test demo lint install
+.PHONY: build test demo bench lint install
