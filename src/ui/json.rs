@@ -11,7 +11,18 @@ pub fn document(fields: Value) -> String {
     if let Value::Object(fields) = fields {
         document.extend(fields);
     }
-    format!("{:#}\n", Value::Object(document))
+    format!("{:#}\n", with_underscores(Value::Object(document)))
+}
+
+/// Records have their keys as TOML is written (`exit-code`), documents as JSON is (`exit_code`).
+fn with_underscores(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (key.replace('-', "_"), with_underscores(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(with_underscores).collect(),
+        other => other,
+    }
 }
 
 /// Adds a path as `key`, and as `key_hex` when it is not UTF-8 (`key` is then an approximation).
