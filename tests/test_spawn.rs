@@ -99,7 +99,7 @@ fn spawn_is_all_or_nothing() {
 fn a_ref_that_cannot_be_made_takes_the_run_back() {
     let world = World::new();
     let before = (world.belongings(), ours(&world));
-    // The folder of the third branch's lock is taken: git cannot make that branch.
+    // The third branch is locked: git cannot make it.
     let lock = world.repo.join(".git/refs/heads/frites/run/fix/c3.lock");
     write(&lock, "");
     let answer = world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git worktree failed");
@@ -209,7 +209,7 @@ fn how_a_command_ended_is_recorded() {
         let seen = candidate(&world, "1", at);
         assert_eq!((&seen["candidate"], &seen["state"]), (&names[at].into(), &state.into()));
         let number = |key: &str| seen.get(key).and_then(serde_json::Value::as_i64);
-        assert_eq!((number("exit-code"), number("signal")), (code, signal), "{seen:#}");
+        assert_eq!((number("exit_code"), number("signal")), (code, signal), "{seen:#}");
         let address = format!("1/{}", names[at]);
         assert!(told.contains(&format!("{address}: {words} in ")), "{words}:\n{told}");
         let row = table.lines().find(|l| l.contains(&address)).unwrap();

@@ -91,6 +91,15 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     rest.split_once(to).unwrap().0
 }
 
+/// All keys of a document, at any depth.
+fn keys(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(|(k, v)| [vec![k.clone()], keys(v)].concat()).collect(),
+        Value::Array(items) => items.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
 #[test]
 fn status_has_every_field_in_json() {
     let world = edited();
@@ -133,6 +142,8 @@ fn status_has_every_field_in_json() {
     assert_eq!((&beta["iteration"], &beta["capture"], &beta["tree"]), (&Value::Null, &Value::Null, &Value::Null));
     let states: Vec<&Value> = two["candidates"].as_array().unwrap().iter().map(|c| &c["state"]).collect();
     assert_eq!(states, ["succeeded", "failed"]);
+    assert_eq!((&two["candidates"][1]["exit_code"], &two["candidates"][1]["signal"]), (&json!(3), &Value::Null));
+    assert_eq!(keys(&document).into_iter().find(|key| key.contains('-')), None, "one spelling of keys: {document:#}");
     let only = world.frites(["status", "--json", "2/c2"]).expect(0).json();
     assert_eq!(only["runs"][0]["candidates"], json!([two["candidates"][1]]));
 }
