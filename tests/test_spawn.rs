@@ -261,10 +261,11 @@ fn a_number_is_never_used_twice() {
 }
 
 /// Spawns with the same candidate names from many processes at once; all of it is there afterwards.
-fn race(world: &World, processes: usize) {
+fn race(world: &World, processes: usize, base: &str) {
     let before = world.belongings();
     let start = |_| {
-        let mut command = world.command(&world.repo, "git", ["frites", "spawn", "-q", "-c", "c1", "c2"]);
+        let mut command =
+            world.command(&world.repo, "git", ["frites", "spawn", "-q", "--base", base, "-c", "c1", "c2"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = (0..processes).map(start).collect();
@@ -299,7 +300,7 @@ fn head(world: &World) -> String {
 #[test]
 fn sixteen_spawns_at_once_are_sixteen_whole_runs() {
     let world = World::new();
-    race(&world, 16);
+    race(&world, 16, "HEAD");
     world.assert_clean();
 }
 
@@ -308,9 +309,11 @@ fn spawns_do_not_want_the_lock_of_the_configuration() {
     let world = World::new();
     // What would make git write a branch's upstream into the configuration.
     world.git(["config", "branch.autoSetupMerge", "always"]);
+    world.git(["remote", "add", "origin", "."]);
+    world.git(["fetch", "-q", "origin"]);
     let lock = world.repo.join(".git/config.lock");
     fs::write(&lock, "").unwrap();
-    race(&world, 8);
+    race(&world, 8, "origin/main");
     assert!(Path::new(&lock).exists(), "it is not ours to remove");
     fs::remove_file(&lock).unwrap();
     world.assert_clean();
