@@ -233,10 +233,11 @@ impl Config {
     }
 }
 
-/// The user's own checkout, never a candidate's: that one may have been edited by an attempt.
-pub fn checkout_root(repo: &Repo, candidates: &Path) -> Option<PathBuf> {
+/// The user's own checkout. In a candidate's worktree (`inside`) that is the main one: the candidate's
+/// may have been edited by an attempt.
+pub fn checkout_root(repo: &Repo, inside: bool) -> Option<PathBuf> {
     match repo.work_tree() {
-        Some(dir) if !dir.starts_with(candidates) => Some(dir.to_owned()),
+        Some(dir) if !inside => Some(dir.to_owned()),
         Some(_) if repo.common_dir().ends_with(".git") => repo.common_dir().parent().map(Path::to_owned),
         _ => None,
     }

@@ -59,7 +59,7 @@ fn require_own_checkout(session: &Session) -> Result<()> {
     let root =
         session.repo.need_work_tree().map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));
-    if ours || root.starts_with(session.store.worktrees(None)) {
+    if ours || session.store.is_candidates(&session.repo, root)? {
         return Err(Error::fatal("this is a candidate's worktree").hint("go to your own checkout and apply there"));
     }
     Ok(())

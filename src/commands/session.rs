@@ -63,7 +63,8 @@ impl Session {
             ui.warn(line);
         }
         checkout::sweep(&repo, &store)?;
-        let root = config::checkout_root(&repo, &store.worktrees(None));
+        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(&repo, dir))?;
+        let root = config::checkout_root(&repo, inside);
         let config = Config::load(&repo, root.as_deref())?;
         let excludes = Excludes::new(&config.list("diff.exclude", &["node_modules", "dist", ".frites"]))?;
         Ok(Session { repo, store, config, ui, excludes })

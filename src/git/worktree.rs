@@ -145,6 +145,15 @@ pub fn is_real_folder(root: &Path, path: &Path) -> bool {
     })
 }
 
+/// A path with its existing part resolved.
+pub fn nearest_real(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => nearest_real(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
 /// Deletes a folder and all in it, never through a link, also where folders are read-only (Go's
 /// module cache). A folder that is not there is fine.
 pub fn delete_tree(path: &Path) -> io::Result<()> {

@@ -122,23 +122,14 @@ fn rooms(repo: &Repo) -> Result<PathBuf> {
     }
     places.push(std::env::temp_dir());
     let outside = |place: &PathBuf| {
-        let real = nearest_real(place);
+        let real = worktree::nearest_real(place);
         !checkouts.iter().any(|root| real.starts_with(root))
     };
     let place = places.into_iter().find(outside).ok_or_else(|| {
         Error::fatal("the cache folder and the temporary folder both lie inside this repository's checkout")
             .hint("set XDG_CACHE_HOME to a folder outside it")
     })?;
-    Ok(nearest_real(&place).join("git-frites").join(repo.key()))
-}
-
-/// A path with its existing part resolved.
-fn nearest_real(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(parent), Some(name)) => nearest_real(parent).join(name),
-        _ => path.to_owned(),
-    }
+    Ok(worktree::nearest_real(&place).join("git-frites").join(repo.key()))
 }
 
 /// Fills the folders of the submodules that the user's checkout has initialised, at the commits that

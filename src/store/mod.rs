@@ -9,13 +9,14 @@ pub mod lock;
 pub mod records;
 pub mod select;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use self::lock::Lock;
 use crate::error::{Error, IoContext, Result};
 use crate::git::repo::Repo;
+use crate::git::worktree;
 use crate::model::name::Name;
 use crate::model::run::Run;
 
@@ -73,7 +74,21 @@ impl Store {
     /// The folder that holds the worktrees of all runs, unless a run's record names another.
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.root.parent().unwrap_or(&self.root);
-        home.join(configured.unwrap_or(".frites/worktrees"))
+        match configured {
+            // As git writes it into its entries: without `..`, links resolved.
+            Some(folder) => worktree::nearest_real(&home.join(folder)),
+            None => home.join(".frites/worktrees"),
+        }
+    }
+
+    /// Whether a checkout is a candidate's, wherever its run has its worktrees.
+    pub fn is_candidates(&self, repo: &Repo, checkout: &Path) -> Result<bool> {
+        if checkout.starts_with(self.worktrees(None)) {
+            return Ok(true);
+        }
+        let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
+        let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else { return Ok(false) };
+        Ok(self.run(repo, &run)?.is_some_and(|run| self.worktree(&run, &candidate) == checkout))
     }
 
     /// A candidate's worktree.
