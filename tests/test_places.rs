@@ -338,3 +338,49 @@ fn repositories_that_cannot_be_read_are_refused_in_one_line() {
     whole_way(&world, &world.repo);
     world.assert_clean();
 }
+
+#[test]
+fn worktrees_may_lie_outside_the_repository() {
+    for root in ["../trees", "/absolute", "links/../../trees"] {
+        let world = World::new();
+        let trees = world.home().join("trees");
+        let root = if root == "/absolute" { trees.to_str().unwrap().to_owned() } else { root.to_owned() };
+        fs::create_dir(world.repo.join("links")).unwrap();
+        world.git(["config", "frites.spawn.worktree-root", &root]);
+        let before = world.belongings();
+        let answer = world.frites(["spawn", "-n", "1"]).expect(0);
+        assert_eq!(answer.out(), format!("1/c1\t{}\n", trees.join("1/c1").display()));
+        assert_eq!(world.belongings(), before);
+        // An attempt there cannot choose its own judge, nor land itself.
+        let inside = trees.join("1/c1");
+        write(&inside.join(".frites.toml"), "[oracle]\ntest = \"true\"\n");
+        for detached in [false, true] {
+            if detached {
+                world.git_in(&inside, ["switch", "-q", "--detach"]);
+            }
+            world.frites_in(&inside, ["judge"]).expect(3);
+            world.frites_in(&inside, ["apply", "--allow-unverified"]).refuses(128, "this is a candidate's worktree");
+        }
+        world.git(["config", "--unset", "frites.spawn.worktree-root"]);
+        world.frites(["clean", "-q", "1"]).expect(0);
+        assert!(!trees.join("1").exists(), "the run knows where its worktrees are");
+        whole_way(&world, &world.repo);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn an_attempt_cannot_choose_its_own_judge() {
+    let world = World::new();
+    world.write(".frites.toml", "[oracle]\ntest = \"false\"\n");
+    world.commit("configure");
+    world.spawn(["-n", "1"]);
+    let inside = world.worktree("1/c1");
+    write(&inside.join(".frites.toml"), "[oracle]\ntest = \"true\"\n");
+    for dir in [&inside, &inside.join("src"), &world.repo] {
+        assert!(world.frites_in(dir, ["judge"]).expect(1).out().contains("near-miss: "));
+    }
+    write(&inside.join(".frites.toml"), "nonsense");
+    world.frites_in(&inside, ["judge"]).expect(1);
+    world.assert_clean();
+}
