@@ -1,1 +1,307 @@
-//! To be written.
+//! Detection: what a project's files show is what runs, as `judge --explain` says.
+use std::fs;
+use std::path::Path;
+
+use crate::common::{World, make_executable, write};
+
+/// A committed project of these files, and one attempt that adds a file to it.
+fn project(files: &[(&str, &str)]) -> World {
+    let world = World::unborn();
+    for (path, text) in files {
+        world.write(path, text);
+    }
+    world.commit("base");
+    world.attempts(&["echo x > attempt.txt"]);
+    world
+}
+
+/// Puts a stand-in for a program first on PATH that writes how it was called to `$HOME/calls`.
+fn stand_in(world: &mut World, program: &str) {
+    let bin = world.home().join("bin");
+    let path = bin.join(program);
+    write(&path, format!("#!/bin/sh\necho \"{program} $*\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"));
+    make_executable(&path);
+    let old = std::env::var("PATH").unwrap();
+    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
+    world.set_env("PATH", format!("{}:{ours}:{old}", bin.display()));
+}
+
+fn calls(world: &World) -> String {
+    fs::read_to_string(world.home().join("calls")).unwrap_or_default()
+}
+
+/// What `--explain` says: `STAGE: COMMAND, from SOURCE`, without the quotes.
+fn explained(stderr: &str) -> Vec<String> {
+    let lines = stderr.lines().filter(|l| l.contains(", from "));
+    lines.map(|l| l.replace('`', "")).collect()
+}
+
+const SCRIPTS: &str = r#""scripts": {"build": "tsc", "lint": "eslint .", "test": "jest", "start": "node ."}"#;
+
+/// Each project, what is run for it, and from which file that was read.
+#[test]
+fn each_kind_of_project_runs_its_own_commands() {
+    let scripts = format!("{{{SCRIPTS}}}");
+    let needing = format!("{{{SCRIPTS}, \"devDependencies\": {{\"jest\": \"1\"}}}}");
+    let declared = format!("{{{SCRIPTS}, \"packageManager\": \"yarn@4.1.0\", \"dependencies\": {{\"a\": \"1\"}}}}");
+    let run = |manager: &str| {
+        ["build", "lint", "test"].map(|s| format!("{s}: {manager} run {s}, from package.json")).to_vec()
+    };
+    let with = |setup: &str, manager: &str| [vec![format!("setup: {setup}")], run(manager)].concat();
+    let only = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+    let cases: Vec<(&str, Vec<(&str, &str)>, Vec<String>)> = vec![
+        ("npm", vec![("package.json", &scripts)], run("npm")),
+        ("npm", vec![("package.json", &scripts), ("package-lock.json", "{}")], run("npm")),
+        (
+            "npm",
+            vec![("package.json", &needing), ("package-lock.json", "{}")],
+            with("npm ci, from package-lock.json", "npm"),
+        ),
+        (
+            "pnpm",
+            vec![("package.json", &needing), ("pnpm-lock.yaml", "")],
+            with("pnpm install --frozen-lockfile, from pnpm-lock.yaml", "pnpm"),
+        ),
+        (
+            "yarn",
+            vec![("package.json", &needing), ("yarn.lock", "")],
+            with("yarn install --frozen-lockfile, from yarn.lock", "yarn"),
+        ),
+        (
+            "yarn",
+            vec![("package.json", &declared), ("yarn.lock", ""), (".yarnrc.yml", "")],
+            with("yarn install --immutable, from yarn.lock", "yarn"),
+        ),
+        (
+            "bun",
+            vec![("package.json", &needing), ("bun.lock", "{}")],
+            with("bun install --frozen-lockfile, from bun.lock", "bun"),
+        ),
+        (
+            "npm",
+            vec![(
+                "package.json",
+                r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1", "lint": "eslint"}}"#,
+            )],
+            only(&["lint: npm run lint, from package.json"]),
+        ),
+        (
+            "cargo",
+            vec![("Cargo.toml", "[package]\nname = \"a\"\n")],
+            only(&["build: cargo build, from Cargo.toml", "test: cargo test, from Cargo.toml"]),
+        ),
+        (
+            "cargo",
+            vec![
+                ("Cargo.toml", "[workspace]\nmembers = []\n[workspace.lints.rust]\nunsafe_code = \"forbid\"\n"),
+                ("Cargo.lock", ""),
+            ],
+            only(&[
+                "build: cargo build --locked --workspace, from Cargo.toml",
+                "lint: cargo clippy --locked --workspace, from Cargo.toml",
+                "test: cargo test --locked --workspace, from Cargo.toml",
+            ]),
+        ),
+        (
+            "go",
+            vec![("go.mod", "module a\n")],
+            only(&[
+                "build: go build ./..., from go.mod",
+                "lint: go vet ./..., from go.mod",
+                "test: go test ./..., from go.mod",
+            ]),
+        ),
+        ("python3", vec![("test_a.py", "")], only(&["test: python3 -m unittest discover, from test_a.py"])),
+        (
+            "python3",
+            vec![("pyproject.toml", "[tool.pytest.ini_options]\n")],
+            only(&["test: python3 -m pytest, from pyproject.toml"]),
+        ),
+        ("python3", vec![("setup.cfg", "[tool:pytest]\n")], only(&["test: python3 -m pytest, from setup.cfg"])),
+        ("python3", vec![("tox.ini", "[pytest]\n")], only(&["test: python3 -m pytest, from tox.ini"])),
+        ("python3", vec![("conftest.py", "")], only(&["test: python3 -m pytest, from conftest.py"])),
+        (
+            "python3",
+            vec![("setup.py", ""), ("tests/test_a.py", "")],
+            only(&["test: python3 -m pytest, from the tests folder"]),
+        ),
+        ("ruff", vec![("ruff.toml", "")], only(&["lint: ruff check, from ruff settings"])),
+        (
+            "make",
+            vec![("Makefile", "CC := gcc\nall:\n\ttrue\nlint check: all\n\ttrue\n")],
+            only(&[
+                "build: make all, from Makefile",
+                "lint: make lint, from Makefile",
+                "test: make check, from Makefile",
+            ]),
+        ),
+        (
+            "make",
+            vec![("Makefile", "lint:\n"), ("GNUmakefile", "test check build all:\n")],
+            only(&["build: make build, from GNUmakefile", "test: make test, from GNUmakefile"]),
+        ),
+        // The first kind whose files give a command wins whole.
+        (
+            "go",
+            vec![("package.json", "{}"), ("go.mod", "module a\n"), ("Makefile", "test:\n")],
+            only(&[
+                "build: go build ./..., from go.mod",
+                "lint: go vet ./..., from go.mod",
+                "test: go test ./..., from go.mod",
+            ]),
+        ),
+        (
+            "make",
+            vec![("pyproject.toml", "[project]\nname = \"a\"\n"), ("Makefile", "test:\n")],
+            only(&["test: make test, from Makefile"]),
+        ),
+    ];
+    for (program, files, expected) in cases {
+        let mut world = project(&files);
+        stand_in(&mut world, program);
+        let answer = world.frites(["judge", "--explain"]).expect(0);
+        assert_eq!(explained(&answer.stderr), expected, "{files:?}");
+        let called: Vec<String> =
+            expected.iter().map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap().to_owned()).collect();
+        assert_eq!(calls(&world).lines().collect::<Vec<_>>(), called, "{files:?}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_project_that_shows_no_command_has_no_oracle() {
+    let cases = [
+        ("README", "hello\n"),
+        ("package.json", r#"{"name": "a", "scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#),
+        ("package.json", r#"{"name": "a", "dependencies": {"b": "1"}}"#),
+        ("pyproject.toml", "[project]\nname = \"a\"\n"),
+        ("Makefile", "install:\n\ttrue\n# test: not a rule\n.PHONY: test\nTEST = a:b\n"),
+        ("sub/Makefile", "test:\n\ttrue\n"),
+    ];
+    for (path, text) in cases {
+        let world = project(&[(path, text)]);
+        let answer = world.frites(["judge", "--explain"]).expect(3);
+        assert!(answer.stderr.contains("no command was named, configured or found"), "{path}: {}", answer.stderr);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_is_fatal() {
+    let cases = [
+        ("package.json", "{\"scripts\": ", "package.json of the base cannot be understood: EOF"),
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"x\"}, \"packageManager\": \"pip@1\"}",
+            "unknown packageManager 'pip'",
+        ),
+        ("Cargo.toml", "[package\n", "Cargo.toml of the base cannot be understood: "),
+        ("pyproject.toml", "= 1\n", "pyproject.toml of the base cannot be understood: "),
+    ];
+    for (path, text, words) in cases {
+        let world = project(&[(path, text)]);
+        let answer = world.frites(["judge"]).refuses(128, words);
+        assert!(
+            answer.stderr.contains("hint: name the commands with `--build`, `--lint` and `--test`"),
+            "{}",
+            answer.stderr
+        );
+        // A named command needs no detection.
+        world.frites(["judge", "--test", "true"]).expect(0);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_tool_that_is_not_installed_is_fatal_with_its_source() {
+    let mut world = project(&[("go.mod", "module a\n")]);
+    // git and sh, and nothing else.
+    let bin = world.home().join("few");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "sh"] {
+        let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
+        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
+    }
+    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
+    world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    let answer = world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
+    assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+/// Real tools on minimal real projects: the right attempt passes, the wrong one fails at the right
+/// command. Those whose tool is missing are named and left out.
+#[test]
+fn real_tools_tell_right_from_wrong() {
+    let cargo = [
+        ("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        ("Cargo.lock", "version = 3\n\n[[package]]\nname = \"tiny\"\nversion = \"0.1.0\"\n"),
+        (".gitignore", "target\n"),
+        ("src/lib.rs", "pub fn two() -> i32 { 1 }\n#[test]\nfn is_two() { assert_eq!(two(), 2); }\n"),
+    ];
+    let make = [
+        ("Makefile", "build:\n\tcp value built\ntest: built\n\tgrep -q 2 built\nbuilt: build\n"),
+        (".gitignore", "built\n"),
+        ("value", "1\n"),
+    ];
+    let npm = [
+        ("package.json", r#"{"name": "tiny", "version": "1.0.0", "scripts": {"test": "node test.js"}}"#),
+        ("value.js", "module.exports = 1;\n"),
+        ("test.js", "if (require('./value') !== 2) process.exit(1);\n"),
+    ];
+    let python = [
+        ("value.py", "VALUE = 1\n"),
+        (
+            "test_value.py",
+            "import unittest, value\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(value.VALUE, 2)\n",
+        ),
+    ];
+    // Tool, project, the file at issue, and how its line becomes right, stays wrong, and breaks.
+    let cases: [(&str, &[(&str, &str)], &str, &str, &str); 4] = [
+        ("make", &make, "sed -i.bak s/1/2/ value; rm value.bak", "echo 3 > value", "c2 failed test (exit 2)"),
+        (
+            "cargo",
+            &cargo,
+            "sed -i.bak 's/{ 1 }/{ 2 }/' src/lib.rs; rm src/lib.rs.bak",
+            "echo 'fn broken( {' >> src/lib.rs",
+            "c2 failed build (exit 101)",
+        ),
+        (
+            "npm",
+            &npm,
+            "sed -i.bak s/1/2/ value.js; rm value.js.bak",
+            "echo '// more' >> value.js",
+            "c2 failed test (exit 1)",
+        ),
+        (
+            "python3",
+            &python,
+            "sed -i.bak s/1/2/ value.py; rm value.py.bak",
+            "echo '# more' >> value.py",
+            "c2 failed test (exit 1)",
+        ),
+    ];
+    for (tool, files, right, wrong, words) in cases {
+        let mut world = World::unborn();
+        for (path, text) in files {
+            world.write(path, text);
+        }
+        world.commit("base");
+        if world.run(&world.repo, tool, ["--version"]).code != 0 {
+            eprintln!("skipped: {tool} does not run here");
+            continue;
+        }
+        world.set_env("CARGO_NET_OFFLINE", "true");
+        world.attempts(&[right, wrong]);
+        let answer = world.frites(["judge"]).expect(0);
+        let last = answer.out().lines().last().unwrap().to_owned();
+        assert!(
+            last.starts_with("tests: only c1 of 2 passed") && last.ends_with(words),
+            "{tool}: {last}\n{}",
+            answer.stderr
+        );
+        world.frites(["apply"]).expect(0);
+        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"), "no build output lands");
+        world.assert_clean();
+    }
+}
