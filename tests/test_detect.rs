@@ -2,10 +2,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{World, make_executable, write};
+use crate::common::{World, make_executable, skipped, write};
 
 /// A committed project of these files, and one attempt that adds a file to it.
-fn project(files: &[(&str, &str)]) -> World {
+fn project(files: &[File<'_>]) -> World {
     let world = World::unborn();
     for (path, text) in files {
         world.write(path, text);
@@ -30,6 +30,9 @@ fn calls(world: &World) -> String {
     fs::read_to_string(world.home().join("calls")).unwrap_or_default()
 }
 
+/// A path and a text.
+type File<'a> = (&'a str, &'a str);
+
 /// What `--explain` says: `STAGE: COMMAND, from SOURCE`, without the quotes.
 fn explained(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter(|l| l.contains(", from "));
@@ -49,7 +52,7 @@ fn each_kind_of_project_runs_its_own_commands() {
     };
     let with = |setup: &str, manager: &str| [vec![format!("setup: {setup}")], run(manager)].concat();
     let only = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
-    let cases: Vec<(&str, Vec<(&str, &str)>, Vec<String>)> = vec![
+    let cases: Vec<(&str, Vec<File<'_>>, Vec<String>)> = vec![
         ("npm", vec![("package.json", &scripts)], run("npm")),
         ("npm", vec![("package.json", &scripts), ("package-lock.json", "{}")], run("npm")),
         (
@@ -257,7 +260,7 @@ fn real_tools_tell_right_from_wrong() {
         ),
     ];
     // Tool, project, the file at issue, and how its line becomes right, stays wrong, and breaks.
-    let cases: [(&str, &[(&str, &str)], &str, &str, &str); 4] = [
+    let cases: [(&str, &[File<'_>], &str, &str, &str); 4] = [
         ("make", &make, "sed -i.bak s/1/2/ value; rm value.bak", "echo 3 > value", "c2 failed test (exit 2)"),
         (
             "cargo",
@@ -288,7 +291,7 @@ fn real_tools_tell_right_from_wrong() {
         }
         world.commit("base");
         if world.run(&world.repo, tool, ["--version"]).code != 0 {
-            eprintln!("skipped: {tool} does not run here");
+            skipped(&format!("{tool} does not run here"));
             continue;
         }
         world.set_env("CARGO_NET_OFFLINE", "true");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::{World, make_executable, poll, write};
+use crate::common::{World, make_executable, poll, skipped, write};
 
 /// Three attempts at one line: of 2 changed lines, of 3, of 4.
 const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
@@ -161,10 +161,7 @@ fn nothing_of_the_users_checkout_is_found_by_looking_upwards() {
     let has_node = world.sh(&world.repo, "node --version").code == 0;
     for (name, test) in [("", "sh climb.sh"), ("node", "node require.js")] {
         if name == "node" && !has_node {
-            #[expect(clippy::print_stderr, reason = "a skip is to be seen")]
-            {
-                eprintln!("skipped: node is not on PATH");
-            }
+            skipped("node is not on PATH");
             continue;
         }
         world.sh(&world.worktree("1/c1"), test).expect(0);

@@ -296,6 +296,12 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Says that a part of a test was left out, and why.
+#[expect(clippy::print_stderr, reason = "a skipped test should be seen")]
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 /// Waits for something that is about to be true, 20 seconds at most.
 #[track_caller]
 pub fn poll(mut ready: impl FnMut() -> bool) {
