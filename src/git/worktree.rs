@@ -133,11 +133,15 @@ pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
 }
 
-/// Whether every component of `path` below `root` is a real folder, not a link that leads elsewhere.
+/// Whether every component of `path`, `root` and all above it included, is a real folder, not a link
+/// that leads elsewhere.
 ///
 /// `git worktree remove --force` empties a link's target; a rename of a checked folder cannot.
 pub fn is_real_folder(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
+    if root.canonicalize().ok().as_deref() != Some(root) {
+        return false;
+    }
     let mut at = root.to_owned();
     below.components().all(|component| {
         at.push(component);
