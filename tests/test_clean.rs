@@ -1,7 +1,7 @@
 //! `clean`: worktrees and branches go, captures stay, and nothing unsaved is lost.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::common::{World, files_below, poll, write};
@@ -227,7 +227,7 @@ fn a_branch_that_the_user_went_to_stays() {
 #[test]
 fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
     // The path that becomes a link, and where the candidate's worktree then seems to be.
-    for (replaced, below) in [("1/c1", ""), ("1", "c1")] {
+    for (replaced, below) in [("1/c1", ""), ("1", "c1"), ("", "1/c1")] {
         for options in [&[][..], &["--discard"]] {
             let world = World::new();
             world.attempts(&["echo x > x"]);
@@ -235,7 +235,8 @@ fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
             write(&target.join(below).join("keep"), "mine\n");
             write(&target.join(below).join("deep/keep"), "mine\n");
             let before = (World::files_of(&target), world.belongings());
-            let place = world.worktree(replaced);
+            // Without a slash at its end, which would follow the link.
+            let place: PathBuf = world.worktree(replaced).components().collect();
             fs::rename(&place, world.home().join("moved")).unwrap();
             symlink(&target, &place).unwrap();
             let answer = world.frites(["clean", "1"].iter().chain(options));
@@ -274,11 +275,11 @@ fn read_only_folders_are_removed() {
     world.frites(["clean"]).expect(0);
     assert_removed(&world, "1/c1");
     assert_eq!(world.git(["show", "refs/frites/1/c1:mod/deep/er/x"]), "x");
-    assert_eq!(trash(&world), Vec::<std::path::PathBuf>::new());
+    assert_eq!(trash(&world), Vec::<PathBuf>::new());
     world.assert_clean();
 }
 
-fn trash(world: &World) -> Vec<std::path::PathBuf> {
+fn trash(world: &World) -> Vec<PathBuf> {
     files_below(&world.repo.join(".frites/worktrees"))
 }
 
@@ -345,6 +346,27 @@ fn a_spawn_that_finds_its_place_taken_takes_nothing_away() {
     assert_eq!(fs::read_to_string(world.worktree("mine/c2/keep")).unwrap(), "mine\n");
     assert!(!world.worktree("mine/c1").exists() && !world.worktree("mine/c3").exists());
     assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
+    world.assert_clean();
+}
+
+#[test]
+fn a_configured_worktree_root_may_be_relative_or_behind_a_link() {
+    let world = World::new();
+    world.sh(&world.home(), "mkdir real; ln -s real link").expect(0);
+    for (at, (configured, real)) in
+        [("../outside", "outside"), ("../link", "real"), ("../link/deep", "real/deep")].iter().enumerate()
+    {
+        world.git(["config", "frites.spawn.worktree-root", configured]);
+        let run = world.spawn(["-n", "1"]);
+        let place = world.home().join(real).join(&run).join("c1");
+        assert_eq!(world.frites(["path"]).expect(0).out(), format!("{}\n", place.display()));
+        write(&place.join("new"), "x\n");
+        assert_eq!(registered(&world), 1);
+        world.frites(["clean"]).expect(0);
+        assert!(!place.exists());
+        assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
+        assert_eq!(world.git(["show", &format!("refs/frites/{}/c1:new", at + 1)]), "x");
+    }
     world.assert_clean();
 }
 
