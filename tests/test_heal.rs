@@ -166,6 +166,9 @@ fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
         }
         assert_eq!(world.git(["for-each-ref", "refs/heads/frites/run"]), "");
     }
+    // The next removal also takes away what a kill left of earlier ones.
+    let run = world.spawn(["-n", "1"]);
+    world.frites(["clean", &run]).expect(0);
     let left = crate::common::files_below(&world.repo.join(".frites/worktrees"));
     assert!(left.is_empty(), "{left:?} is left");
 }

@@ -249,7 +249,8 @@ fn delete_old_trash(root: &Path) {
     for bin in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());
         let age = bin.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok()).unwrap_or_default();
-        if is_trash && (bin.path().join("worktree").exists() || age.as_secs() > 60) {
+        let filled = ["worktree", "entry"].iter().any(|name| bin.path().join(name).exists());
+        if is_trash && (filled || age.as_secs() > 60) {
             let _ = delete_tree(&bin.path());
         }
     }
