@@ -203,7 +203,9 @@ impl Config {
         for (key, kind) in KEYS {
             let variable = format!("FRITES_{}", key.replace(['.', '-'], "_").to_uppercase());
             let Some(text) = std::env::var_os(&variable) else { continue };
-            let text = text.into_string().map_err(|_| Error::fatal(format!("{variable} is not UTF-8")))?;
+            let text = text.into_string().map_err(|_| {
+                Error::fatal(format!("{variable} is not UTF-8")).hint(format!("write it again, or `unset {variable}`"))
+            })?;
             if kind == Kind::List {
                 let list = text.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect();
                 self.values.insert(key, (Value::List(list), variable));

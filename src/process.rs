@@ -121,6 +121,11 @@ fn outcome_of(status: ExitStatus) -> Outcome {
     }
 }
 
+/// How many things this machine does at once.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Does `work` on every item, at most `jobs` at once; gives the results in the items' order.
 ///
 /// All items are worked on even when one fails; the error is that of the first item that failed.

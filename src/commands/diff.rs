@@ -39,7 +39,12 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
                 .hint(format!("write {}/CANDIDATE first", run.run)));
         }
         (None, None) => {
-            run.candidates.iter().map(|name| view(session, run, name, None, args)).collect::<Result<_>>()?
+            let all = if args.no_capture {
+                run.candidates.iter().map(|name| session.stored(run, name)).collect::<Result<_>>()?
+            } else {
+                session.capture_all(run)?
+            };
+            all.into_iter().map(|captured| view_of(session, run, captured)).collect()
         }
         (Some(name), None) => vec![view(session, run, name, selection.iteration, args)?],
         (Some(name), Some(other)) => {
@@ -63,27 +68,31 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
 }
 
 fn view(session: &Session, run: &Run, name: &Name, iteration: Option<u32>, args: &cli::Diff) -> Result<View> {
-    let captured: Captured =
+    let captured =
         if args.no_capture || iteration.is_some() { session.stored(run, name)? } else { session.capture(run, name)? };
-    session.tell_notes(&captured);
-    let address = captured.candidate.address();
-    let state = captured.candidate.state_in_words();
+    let mut view = view_of(session, run, captured);
     if let Some(wanted) = iteration {
         let capture = session.store.iteration(&session.repo, run, name, wanted)?;
-        let changes = diff::changes(&session.repo, &run.base, &run.base, &capture.tree)?;
-        let blast = diff::blast(&session.repo, &changes);
-        let address = format!("{address}@{wanted}");
-        return Ok(View { address, from: run.base.clone(), to: capture.tree, iteration, changes, blast, state });
+        view.changes = diff::changes(&session.repo, &run.base, &run.base, &capture.tree)?;
+        view.blast = diff::blast(&session.repo, &view.changes);
+        view.address = format!("{}@{wanted}", view.address);
+        view.to = capture.tree;
+        view.iteration = iteration;
     }
-    Ok(View {
-        address,
+    Ok(view)
+}
+
+fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
+    session.tell_notes(&captured);
+    View {
+        address: captured.candidate.address(),
         from: run.base.clone(),
         to: captured.tree(&run.base).clone(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
+        state: captured.candidate.state_in_words(),
         changes: captured.changes,
         blast: captured.blast,
-        state,
-    })
+    }
 }
 
 /// The second of two candidates: of the first one's run, unless it says otherwise.

@@ -67,8 +67,7 @@ fn judge(session: &Session, run: &Run, args: &cli::Judge) -> Result<Verdict> {
     if args.explain {
         explain(ui, &oracle);
     }
-    let candidates: Vec<Captured> =
-        run.candidates.iter().map(|name| session.capture(run, name)).collect::<Result<_>>()?;
+    let candidates = session.capture_all(run)?;
     for captured in &candidates {
         session.tell_notes(captured);
     }
@@ -200,7 +199,7 @@ fn render(ui: &Ui, run: &Run, verdict: &Verdict, args: &cli::Judge) -> Result<()
             ui.hint(format!("look at it with `git frites diff {winner}`, land it with `git frites apply {}`", run.run));
         }
         (DecisionKind::NearMiss, Some(winner)) => {
-            ui.hint(format!("the logs are beside '.frites/runs/{winner}/'; go on in `cd \"$(git frites path {winner})\"` and judge again"));
+            ui.hint(format!("the logs are in '.frites/runs/{winner}/'; go on in `cd \"$(git frites path {winner})\"` and judge again"));
         }
         (DecisionKind::NoOracle, Some(_)) => {
             ui.hint("name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml");

@@ -11,6 +11,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::oracle::checkout;
+use crate::process;
 use crate::store::{Store, atomic};
 use crate::ui::Ui;
 
@@ -87,6 +88,11 @@ impl Session {
                 other => return other,
             }
         }
+    }
+
+    /// Captures every candidate of a run, several at once; in spawn order.
+    pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
+        process::in_parallel(process::processors(), &run.candidates, |name| self.capture(run, name))
     }
 
     fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {

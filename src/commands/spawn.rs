@@ -122,14 +122,23 @@ fn make(session: &Session, mut run: Run, wanted: Option<Name>) -> Result<(Run, L
     let Session { repo, store, .. } = session;
     store.prepare()?;
     let repository = store.lock_repository()?;
-    run.run = match wanted {
+    let lock = match wanted {
         Some(name) => {
             store.refuse_taken(repo, &name)?;
-            name
+            run.run = name;
+            store.lock_run(&run.run)?
         }
-        None => store.next_number(repo)?,
+        None => {
+            run.run = store.next_number(repo)?;
+            // A run that is being taken back may have let go of its number and not yet of its lock.
+            loop {
+                match store.try_lock_run(&run.run)? {
+                    Some(lock) => break lock,
+                    None => run.run = run.run.following(),
+                }
+            }
+        }
     };
-    let lock = store.lock_run(&run.run)?;
     let active = Active { phase: Phase::Making, entries: heal::entry_names(repo)? };
     // The intent, before the first effect: whoever finds it without a holder takes the run back.
     store.set_active(&run.run, &active)?;
@@ -167,9 +176,8 @@ fn register_all(session: &Session, run: &Run) -> Result<Vec<(Name, std::path::Pa
 
 /// The checkout half, in parallel, then the records.
 fn fill(session: &Session, run: &Run, admins: &[(Name, std::path::PathBuf)]) -> Result<()> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let state = if run.command.is_empty() { State::Open } else { State::Running };
-    process::in_parallel(processors, admins, |(name, admin)| {
+    process::in_parallel(process::processors(), admins, |(name, admin)| {
         worktree::populate(admin, &session.store.worktree(run, name))?;
         let folder = session.store.candidate_dir(&run.run, name);
         std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
@@ -182,7 +190,7 @@ fn fill(session: &Session, run: &Run, admins: &[(Name, std::path::PathBuf)]) -> 
 
 /// Runs the command in every worktree, and captures each as its command ends.
 fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<Vec<Captured>> {
-    let default = session.config.count("spawn.jobs", std::thread::available_parallelism().map_or(1, usize::from));
+    let default = session.config.count("spawn.jobs", process::processors());
     let jobs = args.jobs.map_or(default, |n| n as usize);
     let results = process::in_parallel(jobs, &run.candidates, |name| attempt(session, run, name, args))?;
     session.store.clear_active(&run.run)?;

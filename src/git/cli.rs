@@ -68,6 +68,7 @@ pub struct Git {
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
+    hooks: Option<OsString>,
     voice: Voice,
 }
 
@@ -105,7 +106,7 @@ pub struct Output {
 impl Git {
     /// git on `git_dir`, without a work tree.
     pub fn at(git_dir: &Path) -> Self {
-        Git { git_dir: git_dir.to_owned(), work_tree: None, index: None, voice: Voice::Own }
+        Git { git_dir: git_dir.to_owned(), work_tree: None, index: None, hooks: None, voice: Voice::Own }
     }
 
     /// The same with a work tree, where the call also runs.
@@ -134,6 +135,13 @@ impl Git {
     #[must_use]
     pub fn for_user(mut self) -> Self {
         self.voice = Voice::User;
+        self
+    }
+
+    /// The same with the hooks of that folder, when hooks run at all.
+    #[must_use]
+    pub fn hooks(mut self, folder: &OsStr) -> Self {
+        self.hooks = Some(folder.to_owned());
         self
     }
 
@@ -229,6 +237,12 @@ impl Call {
             Voice::User => [&[][..], &[]],
         };
         let settings = pinned.into_iter().flatten().flat_map(|s| [OsStr::new("-c"), OsStr::new(*s)]);
+        let hooks = self.git.hooks.as_ref().map(|folder| {
+            let mut setting = OsString::from("core.hooksPath=");
+            setting.push(folder);
+            setting
+        });
+        let settings = settings.chain(hooks.iter().flat_map(|s| [OsStr::new("-c"), s.as_os_str()]));
         let args: Vec<&OsStr> = settings.chain(self.args.iter().map(OsString::as_os_str)).collect();
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
         env.insert("GIT_DIR".into(), self.git.git_dir.clone().into());

@@ -1,6 +1,6 @@
 //! Landing: the landed tree computed before anything is touched, then a fresh branch.
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -275,12 +275,13 @@ pub fn commit(git: &Git, message: &Message<'_>) -> Result<bool> {
     Ok(call.interactive()? == 0)
 }
 
-/// Whether the user has a hook that `git commit` would run.
-pub fn has_commit_hooks(repo: &Repo) -> Result<bool> {
-    let folder =
-        repo.checkout().for_user().call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?;
+/// The folder of the hooks that `git commit` would run in the user's checkout, if there is any such hook.
+fn commit_hooks(repo: &Repo) -> Result<Option<OsString>> {
+    let git = repo.checkout().for_user();
+    let folder = git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?;
     let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
-    Ok(hooks.iter().any(|hook| Path::new(&folder).join(hook).is_file()))
+    let any = hooks.iter().any(|hook| Path::new(&folder).join(hook).is_file());
+    Ok(any.then_some(folder))
 }
 
 /// Makes the commit in a worktree of its own and puts `branch` on it: the user's checkout is not
@@ -288,11 +289,14 @@ pub fn has_commit_hooks(repo: &Repo) -> Result<bool> {
 ///
 /// Gives the commit, or none when git or a hook refused.
 pub fn commit_aside(repo: &Repo, aside: &Aside<'_>, tree: &Oid, message: &Message<'_>) -> Result<Option<Oid>> {
-    let git = worktree::git(aside.admin, aside.path);
-    if has_commit_hooks(repo)? && message.verify {
-        git.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()?;
-    } else {
-        git.call("read-tree").arg(tree.as_str()).run()?;
+    let mut git = worktree::git(aside.admin, aside.path);
+    match commit_hooks(repo)? {
+        Some(folder) => {
+            git.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()?;
+            // A relative `core.hooksPath` would be looked for in the worktree aside.
+            git = git.hooks(&folder);
+        }
+        None => git.call("read-tree").arg(tree.as_str()).run()?,
     }
     if !commit(&git, message)? {
         return Ok(None);

@@ -34,6 +34,12 @@ impl Name {
         (n.to_string() == self.0).then_some(n)
     }
 
+    /// The number after this one; for a name that is no number, the first.
+    #[must_use]
+    pub fn following(&self) -> Name {
+        Name(self.number().map_or(1, |n| n.saturating_add(1)).to_string())
+    }
+
     /// Whether two names would collide on a file system that folds case.
     pub fn collides(&self, other: &Name) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
