@@ -1,5 +1,6 @@
 //! The command line: clap types and help text, nothing else.
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -75,6 +76,12 @@ pub struct Spawn {
     /// How many commands run at once  [default: the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
+    /// End a command that takes longer, with all it started  [default: spawn.timeout, or 1h]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// End a command that prints nothing for so long  [default: spawn.idle-timeout, or never]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub idle_timeout: Option<Duration>,
     /// Keep the worktree of a candidate whose command changed nothing
     #[arg(long)]
     pub keep: bool,
@@ -156,6 +163,9 @@ pub struct Judge {
     /// How many candidates are judged at once
     #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: u32,
+    /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub timeout: Option<Duration>,
     /// Say which commands are run, and why those
     #[arg(long)]
     pub explain: bool,
@@ -271,4 +281,8 @@ pub struct Path {
     /// The candidate; a run with one candidate is enough
     #[arg(value_name = "RUN/CAND")]
     pub address: Option<String>,
+}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    crate::config::parse_duration(text).ok_or("a duration is written 90s, 10m or 1h30m")
 }

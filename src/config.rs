@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -24,6 +25,7 @@ enum Kind {
     Text,
     Switch,
     Count,
+    Span,
     List,
 }
 
@@ -34,18 +36,22 @@ impl Kind {
             Kind::Text => "a string",
             Kind::Switch => "true or false",
             Kind::Count => "a whole number from 1",
+            Kind::Span => "a duration such as \"90s\", \"10m\" or \"1h30m\"",
             Kind::List => "an array of strings",
         }
     }
 }
 
 /// Every key there is.
-const KEYS: [(&str, Kind); 10] = [
+const KEYS: [(&str, Kind); 13] = [
     ("oracle.build", Kind::Command),
     ("oracle.lint", Kind::Command),
     ("oracle.test", Kind::Command),
     ("oracle.detect", Kind::Switch),
+    ("oracle.timeout", Kind::Span),
     ("spawn.jobs", Kind::Count),
+    ("spawn.timeout", Kind::Span),
+    ("spawn.idle-timeout", Kind::Span),
     ("spawn.setup", Kind::Command),
     ("spawn.worktree-root", Kind::Text),
     ("diff.exclude", Kind::List),
@@ -60,6 +66,7 @@ enum Value {
     Text(String),
     Switch(bool),
     Count(usize),
+    Span(Duration),
     List(Vec<String>),
 }
 
@@ -94,6 +101,14 @@ impl Config {
         match self.values.get(key) {
             Some((Value::Count(n), _)) => *n,
             _ => default,
+        }
+    }
+
+    /// A duration, if one is set.
+    pub fn span(&self, key: &str) -> Option<Duration> {
+        match self.values.get(key)? {
+            (Value::Span(span), _) => Some(*span),
+            _ => None,
         }
     }
 
@@ -227,6 +242,7 @@ impl Config {
                 _ => None,
             },
             Kind::Count => text.parse().ok().filter(|n| *n > 0).map(Value::Count),
+            Kind::Span => parse_duration(text).map(Value::Span),
             Kind::List => None,
         };
         let value = value.ok_or_else(|| wrong_type(source, key, kind))?;
@@ -243,6 +259,12 @@ pub fn checkout_root(repo: &Repo, inside: bool) -> Option<PathBuf> {
         Some(_) if repo.common_dir().ends_with(".git") => repo.common_dir().parent().map(Path::to_owned),
         _ => None,
     }
+}
+
+/// Reads `90s`, `10m` or `1h30m`; none if it is something else, or no time at all.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let span: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(span).ok().filter(|d| !d.is_zero())
 }
 
 fn known(key: &str, place: &dyn Fn() -> String) -> Result<(&'static str, Kind)> {
@@ -274,6 +296,7 @@ fn from_toml(kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
         },
         Kind::Text => value.as_str().map(|s| Value::Text(s.to_owned())),
         Kind::Switch => value.as_bool().map(Value::Switch),
+        Kind::Span => value.as_str().and_then(parse_duration).map(Value::Span),
         Kind::Count => value.as_integer()?.as_str().parse().ok().filter(|n| *n > 0).map(Value::Count),
         Kind::List => strings(value).map(Value::List),
     }
@@ -293,6 +316,13 @@ mod tests {
         let config = read("[oracle]\nbuild = \"make all\"\ntest = [\"cargo\", \"test\"]\n").expect("valid");
         assert_eq!(config.command("oracle.build").map(|c| c.0.argv().len()), Some(3), "sh -c");
         assert_eq!(config.command("oracle.test").map(|c| c.0.to_string()).as_deref(), Some("cargo test"));
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let seconds = |text| parse_duration(text).map(|d| d.as_secs());
+        assert_eq!(["90s", "10m", "1h30m"].map(seconds), [Some(90), Some(600), Some(5400)]);
+        assert_eq!(["", "10", "0s", "-5s", "soon"].map(seconds), [None; 5]);
     }
 
     #[test]

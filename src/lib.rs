@@ -14,6 +14,7 @@ mod process;
 mod store;
 mod ui;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -21,10 +22,17 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use commands::session::Session;
 use error::{Error, Result, exit};
+use process::{interrupt, supervisor};
 use ui::{ColorChoice, Ui};
 
 /// The program: reads the command line, runs the command, says what went wrong; gives the exit code.
 pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some((first, rest)) = arguments.split_first()
+        && first == supervisor::VERB
+    {
+        return supervisor::main(rest);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
@@ -34,7 +42,8 @@ pub fn main() -> ExitCode {
         Ui::new(color, quiet).error(&error);
         error.kind.code()
     });
-    ExitCode::from(code)
+    // Whatever was saved in time, a command that was asked to stop did not do all it was asked to do.
+    ExitCode::from(interrupt::signal().and_then(|n| u8::try_from(128 + n).ok()).unwrap_or(code))
 }
 
 fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {

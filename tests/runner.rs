@@ -16,6 +16,7 @@ mod test_places;
 mod test_real_project;
 mod test_spawn;
 mod test_status;
+mod test_supervise;
 
 /// A file that is not named above would never run.
 #[test]

@@ -136,8 +136,16 @@ fn code_4_is_no_usable_candidate() {
     world.assert_clean();
 }
 
+/// Ctrl-C is passed on and everything is put in order; after SIGKILL the next command does that.
 #[test]
-fn code_130_is_an_interrupt_and_what_was_done_is_kept() {
+fn an_interrupt_is_code_130_and_what_was_done_is_kept_after_a_kill_too() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::KILL, 137)] {
+        what_was_done_is_kept_after(signal, code);
+    }
+}
+
+fn what_was_done_is_kept_after(signal: Signal, code: i32) {
+    let killed = signal == Signal::KILL;
     let world = World::new();
     let before = world.belongings();
     let script = r#"echo draft > work.txt; echo $$ > "$HOME/new-$FRITES_CANDIDATE"
@@ -150,21 +158,25 @@ fn code_130_is_an_interrupt_and_what_was_done_is_kept() {
         until("the command has started", || fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok())
     });
     let busy = world.frites(["judge", "1"]);
-    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    kill_process_group(Pid::from_child(&child), signal).unwrap();
+    let ended = answer(&child.wait_with_output().unwrap()).expect(code);
     busy.refuses(128, "run 1 is still at work");
-    assert_eq!(ended.out(), "");
+    assert_eq!(ended.out().lines().count(), if killed { 0 } else { 2 });
     for pid in pids {
         until("the command is gone", || (!runs(pid)).then_some(()));
     }
 
     let healed = world.frites(["status", "--json"]).expect(0);
-    assert!(healed.stderr.contains("run 1 was interrupted"), "{}", healed.stderr);
+    assert_eq!(healed.stderr.contains("run 1 was interrupted"), killed, "{}", healed.stderr);
     for candidate in healed.json()["runs"][0]["candidates"].as_array().unwrap() {
         assert_eq!(candidate["state"], "cancelled");
     }
     let shown = world.frites(["status", "1"]).expect(0);
-    assert!(shown.out().contains("cancelled (git-frites was interrupted)"), "{}", shown.out());
+    assert!(
+        shown.out().contains(if killed { "cancelled (git-frites was interrupted)" } else { "cancelled (interrupted)" }),
+        "{}",
+        shown.out()
+    );
     assert_eq!(shown.stderr, "", "once is enough");
     assert!(world.frites(["diff", "1/c1"]).expect(0).out().contains("\n+draft\n"));
     assert_eq!(world.git(["show", "refs/frites/1/c1:work.txt"]), "draft");

@@ -216,9 +216,15 @@ fn merge(session: &Session, args: &cli::Apply, plan: &mut Plan) -> Result<()> {
     let folder = store.run_dir(&plan.run.run).join("apply");
     std::fs::create_dir_all(&folder)
         .map_err(|e| Error::fatal(format!("could not make '{}': {e}", folder.display())))?;
-    let results = judge_commit(session, &room, oracle, &commit, &format!("{address} on HEAD"), &|stage| {
-        folder.join(format!("{stage}.log"))
-    })?;
+    let results = judge_commit(
+        session,
+        &room,
+        oracle,
+        session.oracle_timeout(),
+        &commit,
+        &format!("{address} on HEAD"),
+        &|stage| folder.join(format!("{stage}.log")),
+    )?;
     match results.iter().find(|r| !r.outcome.passed()) {
         None => Ok(()),
         Some(failed) => Err(Error::no(format!(

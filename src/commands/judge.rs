@@ -1,5 +1,6 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -80,7 +81,7 @@ fn judge(session: &Session, run: &Run, args: &cli::Judge) -> Result<Verdict> {
             let tree = captured.tree(&run.base).clone();
             distinct.entry(tree).or_insert_with(|| captured.candidate.candidate.clone());
         }
-        let outcomes = run_oracle(session, run, &oracle, &distinct, args.jobs as usize)?;
+        let outcomes = run_oracle(session, run, &oracle, &distinct, args)?;
         for entry in entries.iter_mut().filter(|e| e.usable()) {
             let Some((tree, (commit, results))) = entry.tree.as_ref().and_then(|t| outcomes.get_key_value(t)) else {
                 continue;
@@ -132,17 +133,18 @@ fn run_oracle(
     run: &Run,
     oracle: &[OracleCommand],
     distinct: &BTreeMap<Oid, Name>,
-    jobs: usize,
+    args: &cli::Judge,
 ) -> Result<Outcomes> {
+    let timeout = args.timeout.unwrap_or_else(|| session.oracle_timeout());
     let room = Room::open(&session.repo, &session.store)?;
     let mut trees: Vec<(&Oid, &Name)> = distinct.iter().collect();
     trees.sort_by_key(|(_, name)| run.index_of(name));
-    let results = process::in_parallel(jobs, &trees, |(tree, name)| {
+    let results = process::in_parallel(args.jobs as usize, &trees, |(tree, name)| {
         let commit = land::neutral_commit(&session.repo, tree, &run.base)?;
         let folder = session.store.candidate_dir(&run.run, name);
         std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
         let log = |stage: &str| session.store.log(&run.run, name, stage);
-        let results = judge_commit(session, &room, oracle, &commit, &format!("{}/{name}", run.run), &log)?;
+        let results = judge_commit(session, &room, oracle, timeout, &commit, &format!("{}/{name}", run.run), &log)?;
         Ok(((*tree).clone(), (commit, results)))
     })?;
     Ok(results.into_iter().collect())
@@ -153,16 +155,18 @@ pub fn judge_commit(
     session: &Session,
     room: &Room<'_>,
     oracle: &[OracleCommand],
+    timeout: Duration,
     commit: &Oid,
     who: &str,
     log: &dyn Fn(&str) -> std::path::PathBuf,
 ) -> Result<Vec<StageResult>> {
     let checkout = room.checkout(&session.repo, commit.short(), commit)?;
     let told = |result: &StageResult| {
-        let StageResult { stage, seconds, outcome } = result;
-        session.ui.note(format!("{who}: {stage} {outcome} ({})", table::duration(*seconds)));
+        let StageResult { stage, seconds, outcome, leaky } = result;
+        let left = if *leaky { ", and left processes behind: they were ended" } else { "" };
+        session.ui.note(format!("{who}: {stage} {outcome} ({}){left}", table::duration(*seconds)));
     };
-    let results = oracle_run::run(&checkout.path, oracle, &|c| log(c.stage.as_str()), &told);
+    let results = oracle_run::run(&checkout.path, oracle, timeout, &|c| log(c.stage.as_str()), &told);
     room.discard(&checkout)?;
     results
 }
@@ -241,6 +245,7 @@ fn grid(ui: &Ui, verdict: &Verdict) -> Grid {
             (Some(twin), _) => format!("same tree as {twin}"),
             (None, false) if matches!(entry.state, crate::model::candidate::State::Open) => "changed nothing".into(),
             (None, false) => entry.state.to_string(),
+            (None, true) if entry.results.iter().any(|r| r.leaky) => "leaky".into(),
             (None, true) => String::new(),
         };
         cells.push((note, Tone::Dim));

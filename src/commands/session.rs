@@ -1,4 +1,6 @@
 //! What every command stands on: the repository, its state, the configuration, the screen.
+use std::time::Duration;
+
 use crate::config::{self, Config};
 use crate::error::{Error, IoContext, Result};
 use crate::git::capture::{self, Excludes, Notes, Snapshot, Subject};
@@ -162,6 +164,11 @@ impl Session {
         };
         let blast = diff::blast(&self.repo, &changes);
         Ok(Captured { candidate, capture, changes, blast, notes })
+    }
+
+    /// How long an oracle command may take, unless a flag says otherwise.
+    pub fn oracle_timeout(&self) -> Duration {
+        self.config.span("oracle.timeout").unwrap_or(Duration::from_secs(10 * 60))
     }
 
     /// Tells what a capture left out.

@@ -1,6 +1,7 @@
 //! `git frites spawn`: makes candidates, and runs a command in them.
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
-use crate::process::{self, Job};
+use crate::process::{self, Job, Limits};
 use crate::store::heal::{self, Active, Phase};
 use crate::store::lock::Lock;
 use crate::ui::{json, table};
@@ -201,7 +202,15 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
     let Session { store, .. } = session;
     let dir = store.worktree(run, name);
     let index = run.index_of(name).unwrap_or_default();
-    let argv: Vec<OsString> = args.command.iter().map(|arg| fill_in(arg, run, name, index, dir.as_os_str())).collect();
+    let mut argv: Vec<OsString> =
+        args.command.iter().map(|arg| fill_in(arg, run, name, index, dir.as_os_str())).collect();
+    // `./codemod` is what the user sees under that name; if there is none, it is the worktree's.
+    if let Some(program) = argv.first_mut().filter(|p| p.as_bytes().contains(&b'/'))
+        && let Ok(real) = std::path::absolute(&*program)
+        && real.is_file()
+    {
+        *program = real.into();
+    }
     let log = store.log(&run.run, name, "agent");
     let depth: u32 = std::env::var("FRITES_DEPTH").ok().and_then(|d| d.parse().ok()).unwrap_or(0);
     let env: Vec<(String, OsString)> = vec![
@@ -215,11 +224,19 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
     ];
     let started = jiff::Timestamp::now();
     update(session, run, name, |c| c.started = Some(started))?;
-    let job = Job { argv: &argv, dir: &dir, env, hide: &[], log: &log };
-    let end = process::run(&job).context(|| format!("could not write '{}'", log.display()))?;
+    let limits = Limits {
+        hard: Some(args.timeout.or(session.config.span("spawn.timeout")).unwrap_or(Duration::from_secs(3600))),
+        // None of itself: many agents think for long before they print a word.
+        idle: args.idle_timeout.or(session.config.span("spawn.idle-timeout")),
+    };
+    let job = Job { argv: &argv, dir: &dir, env, hide: &[], log: &log, limits };
+    let end = process::run(&job).context(|| "could not run the command".into())?;
     update(session, run, name, |c| {
         c.ended = Some(jiff::Timestamp::now());
+        c.leaky = end.leaky;
         (c.state, c.exit_code, c.signal, c.reason) = match &end.outcome {
+            _ if end.cancelled => (State::Cancelled, None, None, Some("interrupted".into())),
+            Outcome::TimedOut => (State::TimedOut, None, None, None),
             Outcome::Passed => (State::Succeeded, Some(0), None, None),
             Outcome::Failed { code } => (State::Failed, Some(*code), None, None),
             Outcome::Signalled { signal } => (State::Failed, None, Some(*signal), None),
@@ -229,7 +246,7 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
     let captured = session.capture(run, name)?;
     let words = captured.candidate.state_in_words();
     let seconds = end.elapsed.as_secs_f64();
-    let details = json!({ "candidate": name, "state": captured.candidate.state, "exit_code": captured.candidate.exit_code, "signal": captured.candidate.signal, "seconds": seconds });
+    let details = json!({ "candidate": name, "state": captured.candidate.state, "exit_code": captured.candidate.exit_code, "signal": captured.candidate.signal, "leaky": end.leaky, "seconds": seconds });
     store.record_event("ended", &run.run, details)?;
     session.ui.note(format!(
         "{}: {words} in {}, {}",
@@ -237,6 +254,9 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
         table::duration(seconds),
         captured.blast
     ));
+    if end.leaky {
+        session.ui.warn(format!("{}: it left processes behind, which were ended", captured.candidate.address()));
+    }
     session.tell_notes(&captured);
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()

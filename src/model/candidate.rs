@@ -124,6 +124,9 @@ pub struct Candidate {
     /// Why the command could not start, or other words for `state`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether the command left processes behind, which were ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaky: bool,
     /// When the command started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<jiff::Timestamp>,
@@ -148,6 +151,7 @@ impl Candidate {
             exit_code: None,
             signal: None,
             reason: None,
+            leaky: false,
             started: None,
             ended: None,
             cleaned: false,

@@ -95,6 +95,9 @@ pub struct StageResult {
     pub stage: Stage,
     /// Wall-clock time in seconds; 0 when skipped.
     pub seconds: f64,
+    /// Whether it left processes behind, which were ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaky: bool,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,

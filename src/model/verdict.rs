@@ -369,7 +369,7 @@ mod tests {
             results: stages
                 .into_iter()
                 .zip(outcomes)
-                .map(|(stage, outcome)| StageResult { stage, seconds: 0.0, outcome: outcome.clone() })
+                .map(|(stage, outcome)| StageResult { stage, seconds: 0.0, leaky: false, outcome: outcome.clone() })
                 .collect(),
         }
     }

@@ -1,11 +1,11 @@
 //! Running the oracle on one tree: setup, build, lint, test, stopping at the first that says no.
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, StageResult};
-use crate::process::{self, Job};
+use crate::process::{self, Job, Limits};
 
 /// What a candidate's command sees and an oracle command must not: an outcome depends on the tree
 /// alone.
@@ -34,11 +34,14 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the oracle in a pristine checkout at `dir`. `log` says where a command's output goes; `told`
-/// hears of each command as it ends.
+/// Runs the oracle in a pristine checkout at `dir`, each command for at most `timeout`. `log` says where
+/// a command's output goes; `told` hears of each command as it ends.
+///
+/// Fails when git-frites is asked to stop: a partial result is never a pass, nor a fail.
 pub fn run(
     dir: &Path,
     oracle: &[OracleCommand],
+    timeout: Duration,
     log: &dyn Fn(&OracleCommand) -> std::path::PathBuf,
     told: &dyn Fn(&StageResult),
 ) -> Result<Vec<StageResult>> {
@@ -46,19 +49,18 @@ pub fn run(
     for command in oracle {
         let stage = command.stage;
         if results.iter().any(|r| !r.outcome.passed()) {
-            results.push(StageResult { stage, seconds: 0.0, outcome: Outcome::Skipped });
+            results.push(StageResult { stage, seconds: 0.0, leaky: false, outcome: Outcome::Skipped });
             continue;
         }
-        let (mut argv, log) = (command.command.argv(), log(command));
-        // A program that is part of the tree: duct alone would look for `./check` in our own folder.
-        if let Some(program) = argv.first_mut().filter(|p| p.as_bytes().contains(&b'/')) {
-            *program = dir.join(&*program).into();
+        let (argv, log) = (command.command.argv(), log(command));
+        let limits = Limits { hard: Some(timeout), idle: None };
+        let job = Job { argv: &argv, dir, env: Vec::new(), hide: &CANDIDATE_VARIABLES, log: &log, limits };
+        let end = process::run(&job)
+            .map_err(|e| Error::fatal(format!("could not run the {stage} command: {}", crate::error::describe(&e))))?;
+        if end.cancelled {
+            return Err(Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`"));
         }
-        let job = Job { argv: &argv, dir, env: Vec::new(), hide: &CANDIDATE_VARIABLES, log: &log };
-        let end = process::run(&job).map_err(|e| {
-            Error::fatal(format!("could not write '{}': {}", log.display(), crate::error::describe(&e)))
-        })?;
-        let result = StageResult { stage, seconds: end.elapsed.as_secs_f64(), outcome: end.outcome };
+        let result = StageResult { stage, seconds: end.elapsed.as_secs_f64(), leaky: end.leaky, outcome: end.outcome };
         told(&result);
         results.push(result);
     }

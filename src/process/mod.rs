@@ -1,14 +1,18 @@
-//! The only place that starts programs: a user's commands through duct, with a scrubbed environment.
+//! The only place that starts a user's commands: through duct, supervised, with a scrubbed environment.
+mod capped;
+pub mod interrupt;
+pub mod supervisor;
+
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::ExitStatus;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::interrupt::Listener;
+use self::supervisor::{Assignment, Report};
 use crate::error::Result;
 use crate::model::outcome::Outcome;
 
@@ -44,29 +48,59 @@ pub struct Job<'a> {
     pub env: Vec<(String, OsString)>,
     /// Variables that it must not see, beyond [`LOCAL_ENV_VARS`].
     pub hide: &'a [&'a str],
-    /// Where both its output streams go, through a file: a grandchild that keeps a pipe open
-    /// cannot hang us (GIT-FACTS, "Processes").
+    /// Where both its output streams go: the first and the last 4 MiB of them.
     pub log: &'a Path,
+    /// How long it may take.
+    pub limits: Limits,
+}
+
+/// How long a command may take; none is for ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// In all.
+    pub hard: Option<Duration>,
+    /// Without a byte of output.
+    pub idle: Option<Duration>,
 }
 
 /// How a command ended, and how long it took.
 pub struct End {
-    /// Passed, failed, signalled or could not start; the other arms are decided by callers.
+    /// How it ended.
     pub outcome: Outcome,
+    /// Whether it was ended because git-frites was asked to stop.
+    pub cancelled: bool,
+    /// Whether it left processes behind, which were ended.
+    pub leaky: bool,
     /// Wall-clock time.
     pub elapsed: Duration,
 }
 
-/// Runs a job to its end, its standard input empty.
+/// Runs a job and everything it starts to their end.
 ///
-/// A command that cannot be started is an [`Outcome`], not an error; an error is ours (the log
-/// cannot be written, for instance).
+/// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends the
+/// command and is seen by [`interrupt::signal`].
 pub fn run(job: &Job<'_>) -> io::Result<End> {
-    let mut log = File::create(job.log)?;
-    let (program, args) = job.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    // duct applies the last redirection first: only this order sends standard error to the log, too.
-    let mut expression =
-        duct::cmd(program, args).dir(job.dir).stdin_null().stderr_to_stdout().stdout_file(log.try_clone()?).unchecked();
+    interrupt::listen();
+    let start = Instant::now();
+    if interrupt::signal().is_some() {
+        let outcome = Outcome::Skipped;
+        return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
+    }
+    // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
+    let (orders, pipe) = io::pipe()?;
+    let assignment = Assignment { log: job.log, hard: job.limits.hard, idle: job.limits.idle };
+    let arguments = assignment.arguments().into_iter().chain(job.argv.iter().cloned());
+    let mut expression = duct::cmd(myself(), arguments)
+        .dir(job.dir)
+        .stdin_file(orders)
+        .stdout_capture()
+        .stderr_null()
+        .unchecked()
+        // Ctrl-C on the terminal is for us; we pass it on.
+        .before_spawn(|command| {
+            command.process_group(0);
+            Ok(())
+        });
     for name in LOCAL_ENV_VARS.iter().chain(job.hide) {
         expression = expression.env_remove(name);
     }
@@ -78,16 +112,27 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
     for (name, value) in &job.env {
         expression = expression.env(name, value);
     }
-    let start = Instant::now();
-    let outcome = match expression.run() {
-        Ok(output) => outcome_of(output.status),
-        Err(e) => {
-            let reason = crate::error::describe(&e);
-            writeln!(log, "git-frites: could not start {}: {reason}", program.to_string_lossy())?;
-            Outcome::CouldNotStart { reason }
-        }
+    let handle = expression.start()?;
+    let listener = Listener::add(pipe);
+    let output = handle.into_output()?;
+    drop(listener);
+    let report: Report = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| Report { reason: Some("its supervising process was killed".into()), ..Report::default() });
+    let outcome = match report {
+        Report { reason: Some(reason), .. } => Outcome::CouldNotStart { reason },
+        Report { timed_out: true, .. } => Outcome::TimedOut,
+        Report { code: Some(0), .. } => Outcome::Passed,
+        Report { code: Some(code), .. } => Outcome::Failed { code },
+        Report { signal, .. } => Outcome::Signalled { signal: signal.unwrap_or_default() },
     };
-    Ok(End { outcome, elapsed: start.elapsed() })
+    Ok(End { outcome, cancelled: report.cancelled, leaky: report.leaky, elapsed: start.elapsed() })
+}
+
+/// This program's file, to be started again as a supervisor.
+fn myself() -> PathBuf {
+    let path = std::env::current_exe().unwrap_or_default();
+    // Replaced while it runs (an upgrade): Linux still has it under this name.
+    if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
 /// Whether `program` can be found: a path that exists, or a name on PATH.
@@ -111,14 +156,6 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
         }
     }
     expression.run().map(drop)
-}
-
-fn outcome_of(status: ExitStatus) -> Outcome {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Outcome::Passed,
-        (Some(code), _) => Outcome::Failed { code },
-        (None, signal) => Outcome::Signalled { signal: signal.unwrap_or_default() },
-    }
 }
 
 /// How many things this machine does at once.

@@ -1,0 +1,66 @@
+//! Ctrl-C: once ends commands politely and keeps what they did, twice kills them, three times us.
+use std::collections::BTreeMap;
+use std::io::{PipeWriter, Write};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::supervisor::order;
+
+static FIRST: AtomicI32 = AtomicI32::new(0);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static PIPES: Mutex<BTreeMap<u64, PipeWriter>> = Mutex::new(BTreeMap::new());
+
+/// The signal that asked us to stop, if any did.
+pub fn signal() -> Option<i32> {
+    Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP end the commands that run, not git-frites itself.
+pub fn listen() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+        std::thread::spawn(move || signals.forever().for_each(received));
+    });
+}
+
+fn received(signal: i32) {
+    let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+    let byte = match COUNT.fetch_add(1, Ordering::SeqCst) {
+        0 => order::TERMINATE,
+        1 => order::KILL,
+        // Whatever we still do is not worth a third wait; the pipes end with us.
+        _ => std::process::exit(128 + signal),
+    };
+    for pipe in PIPES.lock().unwrap_or_else(PoisonError::into_inner).values_mut() {
+        let _ = pipe.write_all(&[byte]);
+    }
+}
+
+/// A supervisor's pipe, sent what signals order for as long as this lives.
+pub struct Listener(u64);
+
+impl Listener {
+    /// Adds a pipe. A signal that came before is passed on at once.
+    pub fn add(mut pipe: PipeWriter) -> Listener {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;
+        let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+        match COUNT.load(Ordering::SeqCst) {
+            0 => {}
+            1 => drop(pipe.write_all(&[order::TERMINATE])),
+            _ => drop(pipe.write_all(&[order::KILL])),
+        }
+        pipes.insert(key, pipe);
+        Listener(key)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        PIPES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}

@@ -1,0 +1,248 @@
+//! Supervision: time limits, whole trees, leftovers, output, Ctrl-C (SCOREBOARD rows 13–17). Processes are
+//! counted by a mark in their environment, so nothing that a command started can hide.
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::common::{World, answer};
+
+/// A world whose processes carry a mark of their own.
+fn marked() -> (World, String) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut world = World::new();
+    let mark = format!("frites-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
+    world.set_env("MARK", &mark);
+    (world, mark)
+}
+
+/// The living processes with that mark: id and command line.
+fn living(mark: &str) -> Vec<(u32, String)> {
+    let wanted = format!("MARK={mark}");
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let read =
+            |file: &str| String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default()).into_owned();
+        if read("environ").split('\0').any(|v| v == wanted) && !read("stat").contains(") Z ") {
+            found.push((pid, read("cmdline").replace('\0', " ")));
+        }
+    }
+    found
+}
+
+/// Waits for something that must come true soon.
+#[track_caller]
+fn soon(within: Duration, what: &str, mut is: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < within, "not within {within:?}: {what}");
+        std::thread::yield_now();
+    }
+    start.elapsed()
+}
+
+/// Starts `git-frites` itself, so that its process id is known.
+fn start(world: &World, args: &[&str]) -> Child {
+    let mut command: Command = world.command(&world.repo, "git-frites", args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_tree_that_ignores_term_and_leaves_its_session_ends_in_time() {
+    let (world, mark) = marked();
+    let begun = Instant::now();
+    let stubborn = "trap '' TERM; echo begun >> README; (trap '' TERM; setsid sh -c 'sleep 500; sleep 501') & (sleep 502 &) ; sleep 503; sleep 504";
+    world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", stubborn]).expect(4);
+    let took = begun.elapsed();
+    assert!(took > 5 * SECOND && took < 8 * SECOND, "timeout 1 s + grace 5 s + 1 s, and it took {took:?}");
+    assert_eq!(living(&mark), []);
+    let status = world.frites(["status", "--json", "1/c1"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][0]["state"], "timed-out");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:README"]), "hello\nbegun", "what it did is kept");
+    world.assert_clean();
+}
+
+#[test]
+fn an_idle_limit_restarts_at_every_byte_and_a_hard_one_does_not() {
+    let (world, mark) = marked();
+    let talks = "for i in 1 2 3 4 5 6 7 8; do printf .; sleep 0.25; done; echo done > README";
+    world.frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", talks]).expect(0);
+    world
+        .frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", "echo hello; exec sleep 500"])
+        .expect(4);
+    world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", talks]).expect(4);
+    world.git(["config", "frites.spawn.timeout", "1s"]);
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", talks]).expect(4);
+    let states = world.frites(["status", "--json"]).expect(0).json();
+    let states: Vec<&str> = (0..4).map(|i| states["runs"][i]["candidates"][0]["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["succeeded", "timed-out", "timed-out", "timed-out"]);
+    assert_eq!(living(&mark), []);
+    world.frites(["spawn", "--timeout", "soon"]).refuses(2, "a duration is written 90s, 10m or 1h30m");
+}
+
+#[test]
+fn an_oracle_that_takes_too_long_did_not_pass() {
+    let (world, mark) = marked();
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
+    let answer = world.frites(["judge", "--timeout", "1s", "--build", "true", "--test", "sleep 500"]).expect(1);
+    let words =
+        "near-miss: the one usable candidate did not pass; c1 came closest: it passed build and then timed out in test";
+    assert!(answer.out().contains(words), "{}", answer.out());
+    assert_eq!(living(&mark), []);
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_survives_when_git_frites_is_killed_in_the_middle() {
+    let (world, mark) = marked();
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
+    let mut child = start(&world, &["judge", "--test", "setsid sleep 500 & (sleep 501 &); sleep 502"]);
+    let sleeping = || living(&mark).iter().filter(|(_, line)| line.contains("sleep 50")).count();
+    soon(10 * SECOND, "the oracle runs", || sleeping() >= 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    soon(2 * SECOND, "all are gone", || living(&mark).is_empty());
+    let answer = world.frites(["judge", "--test", "true", "-q"]).expect(0);
+    assert_eq!(answer.out(), "1/c1\n");
+    world.assert_clean();
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_ended_and_flagged() {
+    let (world, mark) = marked();
+    let begun = Instant::now();
+    let leaves = "setsid sleep 500 & (sleep 501 &); echo x > README; exit 0";
+    let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", leaves]).expect(0);
+    assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
+    assert!(answer.stderr.contains("warning: 1/c1: it left processes behind, which were ended"), "{}", answer.stderr);
+    let answer = world.frites(["judge", "--test", "sleep 500 & exit 0"]).expect(0);
+    assert!(answer.out().contains("leaky"), "{}", answer.out());
+    let verdict = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(verdict["candidates"][0]["results"][0]["leaky"], true);
+    assert_eq!(living(&mark), []);
+    world.frites(["judge", "--test", "exit 0"]).expect(0);
+    let verdict = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(verdict["candidates"][0]["results"][0]["leaky"], serde_json::Value::Null);
+}
+
+#[test]
+fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
+    let (world, mark) = marked();
+    // The scoreboard's gigabyte with FRITES_TEST_OUTPUT=1073741824.
+    let size: u64 = std::env::var("FRITES_TEST_OUTPUT").ok().and_then(|n| n.parse().ok()).unwrap_or(200 << 20);
+    let script = format!("echo first; cat; head -c {size} /dev/zero; echo last; echo x > README");
+    let mut child = start(&world, &["spawn", "-q", "-n", "2", "--", "sh", "-c", &script]);
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        for (pid, line) in living(&mark) {
+            if !line.contains("git-frites") {
+                continue;
+            }
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let kib =
+                status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+            peak = peak.max(kib.unwrap_or(0));
+        }
+    }
+    assert_eq!(answer(&child.wait_with_output().unwrap()).expect(0).out(), "1\n");
+    assert!(peak > 0 && peak < 64 << 10, "{peak} KiB resident");
+    let log = fs::read(world.repo.join(".frites/runs/1/c1/agent.log")).unwrap();
+    assert!(log.len() < (8 << 20) + 100, "{} bytes", log.len());
+    assert!(log.starts_with(b"first\n\0") && log.ends_with(b"\0last\n"));
+    let left_out = size + 11 - (8 << 20);
+    let gap = format!("\n[git-frites: {left_out} bytes are left out here]\n");
+    assert!(log.windows(gap.len()).any(|w| w == gap.as_bytes()), "no line says '{}'", gap.trim());
+}
+
+#[test]
+fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
+    let (world, mark) = marked();
+    let polite = "echo begun > begun; trap 'echo saved > saved; exit 0' TERM; while :; do sleep 0.05; done";
+    let child = start(&world, &["spawn", "-n", "3", "-j", "2", "--", "sh", "-c", polite]);
+    let begun = |i: u32| world.worktree(&format!("1/c{i}/begun")).exists();
+    soon(10 * SECOND, "two commands run", || begun(1) && begun(2));
+    signal("-INT", child.id());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert_eq!(living(&mark), []);
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    for i in 0..3 {
+        assert_eq!(status["runs"][0]["candidates"][i]["state"], "cancelled");
+    }
+    for i in 1..=2 {
+        assert_eq!(world.git(["show", &format!("refs/frites/1/c{i}:saved")]), "saved");
+    }
+    assert!(!begun(3), "the third was never started");
+    world.assert_clean();
+}
+
+#[test]
+fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
+    let (world, mark) = marked();
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let verdict = world.git(["rev-parse", "refs/frites/1/@record"]);
+    let script = format!("trap '' TERM INT; echo ready > '{}/ready'; sleep 500; sleep 501", world.home().display());
+    let child = start(&world, &["judge", "--test", &script]);
+    soon(10 * SECOND, "the oracle runs", || world.home().join("ready").exists());
+    let begun = Instant::now();
+    signal("-INT", child.id());
+    // It is not known when the first is received; the second alone would end nothing sooner.
+    soon(SECOND, "the first is passed on", || begun.elapsed() > Duration::from_millis(200));
+    signal("-INT", child.id());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    assert!(ended.stderr.contains("error: interrupted; nothing was decided\nhint: "), "{}", ended.stderr);
+    assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
+    assert_eq!(living(&mark), []);
+    assert_eq!(world.git(["rev-parse", "refs/frites/1/@record"]), verdict, "the old verdict stands");
+    world.assert_clean();
+}
+
+#[test]
+fn ten_of_every_kind_end_as_they_should() {
+    let (world, mark) = marked();
+    let script = "case $FRITES_INDEX in \
+        1|2|3|4|5) for i in 1 2 3; do echo line $i; sleep 0.1; done; echo $FRITES_INDEX > README;; \
+        6) exec sleep 500;; \
+        7) setsid sleep 501 & echo x > README;; \
+        8) echo x > README; exit 3;; \
+        9) kill -SEGV $$;; \
+        10) echo out; echo err >&2;; esac";
+    let args = ["spawn", "-n", "10", "-j", "4", "--idle-timeout", "2s", "--", "sh", "-c", script];
+    world.frites(args).expect(0);
+    assert_eq!(living(&mark), []);
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    let told: Vec<String> = status["runs"][0]["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| {
+            let leaky = if c["leaky"] == true { " leaky" } else { "" };
+            format!("{} {} {}{leaky}", c["state"].as_str().unwrap(), c["exit_code"], c["signal"])
+        })
+        .collect();
+    let plain = "succeeded 0 null";
+    let expected = [
+        plain,
+        plain,
+        plain,
+        plain,
+        plain,
+        "timed-out null null",
+        "succeeded 0 null leaky",
+        "failed 3 null",
+        "failed null 11",
+        "empty 0 null",
+    ];
+    assert_eq!(told, expected);
+    let log = |i: u32| fs::read_to_string(world.repo.join(format!(".frites/runs/1/c{i}/agent.log"))).unwrap();
+    assert_eq!((log(1), log(10)), ("line 1\nline 2\nline 3\n".into(), "out\nerr\n".into()));
+    world.assert_clean();
+}
