@@ -1,5 +1,5 @@
 //! git-frites: competing attempts at one change, each in its own git worktree, judged by the project's
-//! own commands. The contract is in `docs/`; this crate is the program's inside, not an interface.
+//! own commands. The contract is docs/DESIGN.md; this crate is the program's inside, not an interface.
 #[cfg(not(unix))]
 compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supported yet.");
 

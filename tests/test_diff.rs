@@ -271,6 +271,15 @@ fn a_reader_that_goes_early_hears_no_complaint() {
     world.assert_clean();
 }
 
+/// Whether util-linux's `script` is there to make a terminal.
+fn has_script(world: &World) -> bool {
+    let found = world.sh(&world.repo, "script --version").code == 0;
+    if !found {
+        crate::common::skipped("util-linux's `script` is not on PATH");
+    }
+    found
+}
+
 /// On a terminal that `script` makes; gives what the terminal showed.
 fn on_a_terminal(world: &World, command: &str, pager: Option<&str>, env: &[(&str, &str)]) -> (i32, String) {
     let mut call = world.command(&world.repo, "script", ["-qefc", command, "/dev/null"]);
@@ -285,6 +294,9 @@ fn on_a_terminal(world: &World, command: &str, pager: Option<&str>, env: &[(&str
 #[test]
 fn it_pages_on_a_terminal_alone() {
     let world = world();
+    if !has_script(&world) {
+        return;
+    }
     let patch = world.frites(["diff", "1/c1"]).expect(0).out();
     let paged: String = patch.lines().map(|l| format!("PAGED:{l}\n")).collect();
     let sed = "sed s/^/PAGED:/";
@@ -301,6 +313,9 @@ fn it_pages_on_a_terminal_alone() {
 #[test]
 fn it_colours_on_a_terminal_unless_told_otherwise() {
     let world = world();
+    if !has_script(&world) {
+        return;
+    }
     let green = "\u{1b}[32m";
     let on = [("TERM", "xterm")];
     let colored =
