@@ -464,13 +464,96 @@ fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
             world.git(["restore", path]);
         }
         let answer = world.frites(["status"]).expect(0);
-        assert!(answer.stderr.contains("landing on 'frites/apply/1' was complete"), "{}", answer.stderr);
-        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
-        world.sh(&world.repo, "git switch -qf main; git branch -qD frites/apply/1").expect(0);
+        // The commit that was asked for was never made.
+        assert!(answer.stderr.contains("landing on 'frites/apply/1' is taken back"), "{}", answer.stderr);
         assert_eq!(state(&world), before, "{edited:?}");
         fs::remove_file(&started).unwrap();
         fs::remove_file(&go).unwrap();
     }
+    world.assert_clean();
+}
+
+#[test]
+fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
+    let world = World::new();
+    world.write("mine", "committed\n");
+    world.commit("mine");
+    judged(&world, &[TWO]);
+    // Hidden from `git status`, so that the checkout counts as clean; and written while the hook runs.
+    world.git(["update-index", "--assume-unchanged", "mine"]);
+    world.write("mine", "precious\n");
+    hook(&world, "pre-commit", "echo reformatted >> src/lib.txt; echo meanwhile >> README; exit 1");
+    let answer = world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
+    assert_eq!(fs::read_to_string(world.repo.join("mine")).unwrap(), "precious\n");
+    assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\nmeanwhile\n");
+    assert!(answer.stderr.contains("hint: modified meanwhile, and left so: README"), "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(), "one\ntwo\nthree\n");
+    let kept = world.git(["show", "refs/frites/1/@withdrawn:src/lib.txt"]);
+    assert!(kept.ends_with("reformatted"), "what the hook made of it is kept: {kept}");
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
+    world.assert_clean();
+}
+
+#[test]
+fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
+    let world = World::new();
+    world.git(["branch", "other"]);
+    judged(&world, &[TWO]);
+    world.write("moved", "on\n");
+    world.commit("main moves");
+    // The oracle itself stands for another terminal: it moves the user's checkout.
+    let switch = format!("unset GIT_CEILING_DIRECTORIES; git -C '{}' switch -q other", world.repo.display());
+    world.git(["config", "frites.oracle.test", &switch]);
+    world.frites(["judge"]).expect(0);
+    world.git(["switch", "-q", "main"]);
+    world.frites(["apply"]).refuses(128, "your checkout has changed meanwhile");
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/other");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    assert_eq!(world.git(["for-each-ref", "refs/heads/frites/apply"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let inside = world.worktree("1/c1");
+    for args in [&["apply"][..], &["apply", "--no-switch", "-m", "x"]] {
+        world.frites_in(&inside, args).refuses(128, "this is a candidate's worktree");
+    }
+    world.git(["branch", "topic/a/b"]);
+    for (name, blocker) in [("topic/a", "topic/a/b"), ("main/x", "main")] {
+        world.frites(["apply", "--branch", name]).refuses(128, &format!("a branch named '{blocker}' is in the way"));
+    }
+    for name in ["HEAD", "frites/run/1/x"] {
+        world.frites(["apply", "--branch", name]).refuses(2, "is not a valid branch name");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "linked"]);
+    hook(
+        &world,
+        "pre-commit",
+        "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1",
+    );
+    let mut apply = world.command(&linked, "git-frites", ["apply", "-m", "x", "--branch", "killed"]).spawn().unwrap();
+    poll(|| world.home().join("started").exists());
+    apply.kill().unwrap();
+    apply.wait().unwrap();
+    write(&world.home().join("go"), "");
+    poll(|| !world.repo.join(".git/worktrees/linked/index.lock").exists());
+    fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
+    world.frites(["apply", "-m", "x"]).expect(0);
+    let answer = world.frites_in(&linked, ["status"]).expect(0);
+    assert!(answer.stderr.contains("landing on 'killed' is taken back"), "{}", answer.stderr);
+    assert_eq!(world.git_in(&linked, ["symbolic-ref", "HEAD"]), "refs/heads/linked");
+    assert_eq!(world.git_in(&linked, ["status", "--porcelain"]), "");
     world.assert_clean();
 }
 

@@ -509,3 +509,64 @@ fn git_clean_in_the_users_checkout_loses_no_captured_run() {
     world.frites(["clean", "1"]).expect(0);
     world.assert_clean();
 }
+
+#[test]
+fn a_name_that_git_refuses_is_flagged_and_not_lost() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    fs::write(world.worktree("1/c1/git~1"), "work\n").unwrap();
+    fs::write(world.worktree("1/c1/README"), "edited\n").unwrap();
+    let answer = world.frites(["diff", "1/c1"]).expect(0);
+    assert!(answer.stderr.contains("not captured: 'git~1' (git refuses that name)"), "{}", answer.stderr);
+    world.frites(["clean"]).refuses(1, "holds what cannot be captured");
+    assert!(world.worktree("1/c1/git~1").exists());
+}
+
+#[test]
+fn planted_replace_refs_change_nothing_that_is_read() {
+    let world = World::new();
+    world.write("README", "second\n");
+    world.commit("second");
+    world.spawn(["-n", "1"]);
+    fs::write(world.worktree("1/c1/README"), "third\n").unwrap();
+    world.git(["replace", "HEAD", "HEAD~1"]);
+    let diff = world.frites(["diff", "1/c1"]).expect(0).out();
+    assert!(diff.contains("\n-second\n+third\n"), "{diff}");
+    world.frites(["judge", "--test", "grep -q third README"]).expect(0);
+}
+
+#[test]
+fn a_candidate_that_cannot_be_captured_does_not_hide_the_others() {
+    let world = World::new();
+    // Tracked by nobody, and unreadable as what it claims to be: git fails on its broken clean filter.
+    world.git(["config", "filter.broken.clean", "false"]);
+    world.git(["config", "filter.broken.required", "true"]);
+    let script = "case $FRITES_CANDIDATE in c1) echo '*.bad filter=broken' > .gitattributes; echo x > x.bad;; c2) echo fine > README;; esac";
+    let answer = world.frites(["spawn", "-n", "2", "--", "sh", "-c", script]).expect(0);
+    assert!(
+        answer.stderr.contains("warning: 1/c1 could not be captured: git update-index failed"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(answer.out().lines().count(), 2);
+    let answer = world.frites(["judge", "--test", "true"]).expect(0);
+    assert!(
+        answer.out().contains("not captured") && answer.out().contains("single: c2 is the only usable"),
+        "{}",
+        answer.out()
+    );
+    assert!(world.frites(["diff", "1"]).expect(0).out().contains("1/c2\t2 lines in 1 file"));
+    world.frites(["diff", "1/c1"]).expect(128);
+    world.frites(["clean"]).expect(1);
+    assert!(world.worktree("1/c1/x.bad").exists(), "what could not be captured is kept");
+    assert!(!world.worktree("1/c2").exists());
+}
+
+#[test]
+fn an_attempt_that_left_only_excluded_files_keeps_its_worktree() {
+    let world = World::new();
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "mkdir dist; echo work > dist/report"]).expect(4);
+    assert!(world.worktree("1/c1/dist/report").exists());
+    let answer = world.frites(["clean"]).expect(0);
+    assert!(answer.stderr.contains("1 untracked path left out by diff.exclude"), "{}", answer.stderr);
+}

@@ -422,3 +422,48 @@ fn empty_folders_of_cleaned_runs_go() {
     assert!(Path::new(&world.repo.join(".frites/runs/1/run.toml")).exists(), "the record stays");
     world.assert_clean();
 }
+
+#[test]
+fn a_busy_run_or_a_wrong_word_stops_nothing_half_way() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    world.spawn(["-n", "2"]);
+    let script = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
+    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
+    let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| world.home().join("started").exists());
+    world.spawn(["-n", "1"]);
+    world.frites(["clean", "--forget", "1", "2/c2"]).refuses(2, "--forget removes whole runs");
+    assert!(world.worktree("1/c1").exists() && world.worktree("2/c2").exists(), "nothing was removed before that");
+    let answer = world.frites(["clean", "--all"]).expect(1);
+    assert!(answer.stderr.contains("run 3 is still at work"), "{}", answer.stderr);
+    assert!(answer.out().contains("removed 1/c1") && answer.out().contains("removed 4/c1"), "{}", answer.out());
+    assert!(world.worktree("3/c1").exists() && !world.worktree("4/c1").exists());
+    write(&world.home().join("go"), "");
+    assert!(spawn.wait().unwrap().success());
+}
+
+#[test]
+fn the_state_folder_stays_ignored_after_it_was_swept_away() {
+    let world = World::new();
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo x > x"]);
+    world.git(["clean", "-ffdxq"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_lock_from_the_future_or_a_stray_file_in_the_cache_stops_nothing() {
+    let world = World::new();
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo x > x"]);
+    let lock = world.repo.join(".git/refs/frites/1/c1.lock");
+    write(&lock, "");
+    world.run(&world.repo, "touch", ["-d", "2199-01-01", lock.to_str().unwrap()]).expect(0);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    assert!(!lock.exists());
+    let rooms = world.home().join("cache/git-frites");
+    for repository in fs::read_dir(rooms).unwrap().flatten() {
+        write(&repository.path().join(".DS_Store"), "");
+    }
+    world.frites(["status"]).expect(0);
+}

@@ -6,9 +6,9 @@ use super::parse_address;
 use super::session::Session;
 use crate::cli;
 use crate::error::{Error, Result, exit};
-use crate::git::land::{self, Aside, Merged, Message, Position};
+use crate::git::land::{self, Aside, Merged, Message, Position, Withdrawal};
 use crate::git::refs;
-use crate::model::candidate::{Capture, Landing};
+use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -33,6 +33,22 @@ struct Plan {
     tree: Oid,
 }
 
+impl Plan {
+    fn intent(&self, args: &cli::Apply) -> LandingIntent {
+        LandingIntent {
+            run: self.run.run.clone(),
+            candidate: self.candidate.clone(),
+            iteration: self.capture.iteration,
+            branch: self.branch.clone(),
+            tree: self.tree.clone(),
+            verified: self.verified,
+            commit: args.commit || !args.message.is_empty(),
+            unlocked: false,
+            from: self.from.clone(),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
@@ -40,8 +56,9 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     let _landing = session.store.lock_landing()?;
     // The branch first: of several landings at once the later ones find the first one's change staged.
     let branch = fresh_branch(session, args, &selection.run.run)?;
+    refuse_candidates_worktree(session)?;
     if !args.no_switch {
-        require_own_checkout(session)?;
+        session.repo.need_work_tree().map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
         land::require_clean(&session.repo)?;
     }
     let plan = plan(session, args, selection, branch)?;
@@ -49,15 +66,14 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
         refuse_obstacles(session, &plan)?;
     }
     let commit = land(session, args, &plan)?;
-    record(session, &plan, commit.as_ref())?;
+    session.store.record_landing(&session.repo, &plan.intent(args), commit.as_ref())?;
     answer(session, args, &plan, commit.as_ref())?;
     Ok(exit::OK)
 }
 
-/// A candidate's worktree is not the user's checkout.
-fn require_own_checkout(session: &Session) -> Result<()> {
-    let root =
-        session.repo.need_work_tree().map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
+/// A candidate's worktree is not the user's checkout: its HEAD is not what to land on.
+fn refuse_candidates_worktree(session: &Session) -> Result<()> {
+    let Some(root) = session.repo.work_tree() else { return Ok(()) };
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));
     if ours || session.store.is_candidates(&session.repo, root)? {
         return Err(Error::fatal("this is a candidate's worktree").hint("go to your own checkout and apply there"));
@@ -70,8 +86,8 @@ fn fresh_branch(session: &Session, args: &cli::Apply, run: &Name) -> Result<Stri
         None => refs::apply_branch(run),
         Some(name) => {
             let full = format!("refs/heads/{name}");
-            let valid = session.repo.git().call("check-ref-format").arg(&full).output()?.code == 0;
-            if !valid || name.starts_with('-') {
+            let valid = session.repo.git().call("check-ref-format").args(["--branch", name]).output()?.code == 0;
+            if !valid || name.starts_with("@{") || name.starts_with("frites/run/") {
                 return Err(Error::usage(format!("--branch: '{name}' is not a valid branch name"))
                     .hint("see `git help check-ref-format`"));
             }
@@ -82,6 +98,21 @@ fn fresh_branch(session: &Session, args: &cli::Apply, run: &Name) -> Result<Stri
         let short = refs::short(&branch);
         return Err(Error::fatal(format!("a branch named '{short}' exists"))
             .hint(format!("take another with `--branch NAME`, or delete it with `git branch -D {short}`")));
+    }
+    // `a` and `a/b` cannot both be branches.
+    let above = branch.match_indices('/').map(|(at, _)| &branch[..at]).skip(2);
+    let mut blocker = None;
+    for name in above {
+        blocker = blocker.or(session.repo.read_ref(name)?.map(|_| name.to_owned()));
+    }
+    let below = session.repo.refs_under(&format!("{branch}/"))?;
+    if let Some(blocker) = blocker.or(below.into_iter().next().map(|(name, _)| name)) {
+        return Err(Error::fatal(format!(
+            "a branch named '{}' is in the way of '{}'",
+            refs::short(&blocker),
+            refs::short(&branch)
+        ))
+        .hint("take another with `--branch NAME`"));
     }
     Ok(branch)
 }
@@ -262,17 +293,19 @@ fn land(session: &Session, args: &cli::Apply, plan: &Plan) -> Result<Option<Oid>
         repo.update_ref(&plan.branch, Some(&commit), None, "apply")?;
         return Ok(Some(commit));
     }
-    let intent = LandingIntent::new(repo, &plan.branch, &plan.from, &plan.tree);
-    store.begin_landing(&intent)?;
+    store.begin_landing(repo, &plan.intent(args))?;
     let landed = switch_and_commit(session, args, plan, &message);
-    store.end_landing()?;
+    store.end_landing(repo)?;
     landed
 }
 
 fn switch_and_commit(session: &Session, args: &cli::Apply, plan: &Plan, message: &Message<'_>) -> Result<Option<Oid>> {
     let repo = &session.repo;
-    land::switch_to(repo, &plan.from, &plan.branch, &plan.tree)?;
-    if !args.commit && args.message.is_empty() {
+    let commit = args.commit || !args.message.is_empty();
+    let keep = refs::withdrawn(&plan.run.run);
+    let landing = land::Landing { from: &plan.from, branch: &plan.branch, tree: &plan.tree, commit, keep: &keep };
+    land::switch_to(repo, &landing)?;
+    if !commit {
         return Ok(None);
     }
     let made = land::commit(&repo.checkout(), message).and_then(|made| {
@@ -286,10 +319,23 @@ fn switch_and_commit(session: &Session, args: &cli::Apply, plan: &Plan, message:
     match made {
         Ok(commit) => Ok(Some(commit)),
         Err(error) => {
-            land::withdraw(repo, &plan.from, &plan.branch, &plan.tree)?;
-            Err(error)
+            let found = land::withdraw(repo, &landing)?;
+            Err(tell_withdrawal(error, plan, &found))
         }
     }
+}
+
+/// What a hook did besides refusing.
+fn tell_withdrawal(error: Error, plan: &Plan, found: &Withdrawal) -> Error {
+    let error = match &found.kept {
+        Some(commit) => error.hint(format!("what the hook made of it is kept: `git diff {} {commit}`", plan.tree)),
+        None => error,
+    };
+    if found.modified.is_empty() {
+        return error;
+    }
+    let names: Vec<String> = found.modified.iter().map(|p| land::quoted(p)).collect();
+    error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 
 fn refused(state: &str) -> Error {
@@ -330,21 +376,6 @@ fn trailers(plan: &Plan) -> Vec<String> {
         lines.push("Frites-Oracle: unverified".into());
     }
     lines
-}
-
-fn record(session: &Session, plan: &Plan, commit: Option<&Oid>) -> Result<()> {
-    let store = &session.store;
-    {
-        let _lock = store.lock_candidate(&plan.run.run, &plan.candidate)?;
-        let mut candidate = store.candidate(&session.repo, &plan.run, &plan.candidate)?;
-        candidate.landing = Landing::Landed;
-        store.save_candidate(&candidate)?;
-    }
-    let details = json!({
-        "candidate": plan.candidate, "iteration": plan.capture.iteration, "branch": refs::short(&plan.branch),
-        "tree": plan.tree, "commit": commit, "verified": plan.verified,
-    });
-    store.record_event("landed", &plan.run.run, details)
 }
 
 fn answer(session: &Session, args: &cli::Apply, plan: &Plan, commit: Option<&Oid>) -> Result<()> {

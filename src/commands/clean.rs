@@ -26,31 +26,36 @@ struct Removal {
 pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
-    for (run, names) in targets(session, args)? {
-        let whole = names.len() == run.candidates.len();
-        if args.forget && !whole {
-            return Err(Error::usage("--forget removes whole runs")
-                .hint(format!("write `git frites clean --forget {}`", run.run)));
-        }
-        let _lock = session.store.lock_run(&run.run)?;
-        session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
-        let before = removals.len();
-        for name in &names {
-            removals.push(clean_one(session, &run, name, args));
-        }
-        let complete = removals[before..].iter().all(|r: &Removal| r.error.is_none());
-        if args.forget && complete {
-            if !args.dry_run {
-                forget(session, &run)?;
+    let targets = targets(session, args)?;
+    let alone = targets.len() == 1;
+    for (run, names) in targets {
+        match clean_run(session, &run, &names, args) {
+            Ok(some) => {
+                if args.forget && some.iter().all(|r| r.error.is_none()) {
+                    forgotten.push(run.run.clone());
+                }
+                removals.extend(some);
             }
-            forgotten.push(run.run.clone());
+            Err(error) if alone => return Err(error),
+            // A run that is at work, for instance: the others are cleaned all the same.
+            Err(error) => removals.push(Removal { address: run.run.to_string(), bytes: 0, error: Some(error) }),
         }
     }
     report(session, args, &removals, &forgotten)?;
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// The runs to clean and which of their candidates, each once.
+fn clean_run(session: &Session, run: &Run, names: &[Name], args: &cli::Clean) -> Result<Vec<Removal>> {
+    let _lock = session.store.lock_run(&run.run)?;
+    session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
+    let removals: Vec<Removal> = names.iter().map(|name| clean_one(session, run, name, args)).collect();
+    if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
+        forget(session, run)?;
+    }
+    Ok(removals)
+}
+
+/// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
 fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all {
         let runs = session.store.runs(&session.repo)?;
@@ -74,6 +79,11 @@ fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>
             Some((_, set)) => set.extend(names),
             None => found.push((selection.run, names.into_iter().collect())),
         }
+    }
+    if let Some((run, _)) = found.iter().find(|(run, set)| args.forget && set.len() < run.candidates.len()) {
+        return Err(
+            Error::usage("--forget removes whole runs").hint(format!("write `git frites clean --forget {}`", run.run))
+        );
     }
     let in_order = |(run, set): (Run, BTreeSet<Name>)| {
         let names = run.candidates.iter().filter(|n| set.contains(n)).cloned().collect();
@@ -108,6 +118,7 @@ fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
             .hint("mend that and clean again; `--discard` removes it with what is not saved")
     })?;
     if !captured.notes.loses_work() {
+        session.tell_notes(&captured);
         return Ok(());
     }
     let lines = captured.notes.lines().join("; ");

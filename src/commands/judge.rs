@@ -118,6 +118,7 @@ fn entry(captured: &Captured) -> Entry {
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree: captured.capture.as_ref().map(|c| c.tree.clone()),
         blast: captured.blast,
+        problem: captured.problem.clone(),
         same_as: None,
         drew_on: Vec::new(),
         results: Vec::new(),
@@ -161,6 +162,11 @@ pub fn judge_commit(
     log: &dyn Fn(&str) -> std::path::PathBuf,
 ) -> Result<Vec<StageResult>> {
     let checkout = room.checkout(&session.repo, commit.short(), commit)?;
+    if let Some(reason) = &checkout.problem {
+        session.ui.warn(format!("{who}: {reason}"));
+        room.discard(&checkout)?;
+        return Ok(oracle_run::not_started(oracle, reason));
+    }
     let told = |result: &StageResult| {
         let StageResult { stage, seconds, outcome, leaky } = result;
         let left = if *leaky { ", and left processes behind: they were ended" } else { "" };
@@ -243,6 +249,7 @@ fn grid(ui: &Ui, verdict: &Verdict) -> Grid {
         cells.push((entry.blast.files.to_string(), Tone::Plain));
         let note = match (&entry.same_as, entry.usable()) {
             (Some(twin), _) => format!("same tree as {twin}"),
+            (None, false) if entry.problem.is_some() => "not captured".into(),
             (None, false) if matches!(entry.state, crate::model::candidate::State::Open) => "changed nothing".into(),
             (None, false) => entry.state.to_string(),
             (None, true) if entry.results.iter().any(|r| r.leaky) => "leaky".into(),

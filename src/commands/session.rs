@@ -42,6 +42,8 @@ pub struct Captured {
     pub blast: Blast,
     /// What was left out; empty when there is no worktree to look at.
     pub notes: Notes,
+    /// Why its worktree could not be captured, if so: what is told here is its last capture.
+    pub problem: Option<String>,
 }
 
 impl Captured {
@@ -52,7 +54,7 @@ impl Captured {
 
     /// Whether it may be judged.
     pub fn usable(&self) -> bool {
-        self.candidate.state.usable(self.blast.files)
+        self.problem.is_none() && self.candidate.state.usable(self.blast.files)
     }
 }
 
@@ -94,7 +96,16 @@ impl Session {
 
     /// Captures every candidate of a run, several at once; in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
-        process::in_parallel(process::processors(), &run.candidates, |name| self.capture(run, name))
+        process::in_parallel(process::processors(), &run.candidates, |name| self.capture_or_tell(run, name))
+    }
+
+    /// Captures a candidate; one that cannot be captured is told of with its problem, for it must not
+    /// keep the others from being compared.
+    pub fn capture_or_tell(&self, run: &Run, name: &Name) -> Result<Captured> {
+        self.capture(run, name).or_else(|error| {
+            let stored = self.stored(run, name)?;
+            Ok(Captured { problem: Some(error.message), ..stored })
+        })
     }
 
     fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
@@ -147,7 +158,7 @@ impl Session {
             "lines": blast.lines, "files": blast.files,
         });
         self.store.record_event("captured", &run.run, details)?;
-        Ok(Captured { candidate, capture: Some(capture), changes: patch.changes, blast, notes })
+        Ok(Captured { candidate, capture: Some(capture), changes: patch.changes, blast, notes, problem: None })
     }
 
     /// A candidate as last captured, without looking at its worktree.
@@ -163,7 +174,7 @@ impl Session {
             None => Vec::new(),
         };
         let blast = diff::blast(&self.repo, &changes);
-        Ok(Captured { candidate, capture, changes, blast, notes })
+        Ok(Captured { candidate, capture, changes, blast, notes, problem: None })
     }
 
     /// How long an oracle command may take, unless a flag says otherwise.
@@ -171,8 +182,11 @@ impl Session {
         self.config.span("oracle.timeout").unwrap_or(Duration::from_secs(10 * 60))
     }
 
-    /// Tells what a capture left out.
+    /// Tells what a capture left out, or why there is none.
     pub fn tell_notes(&self, captured: &Captured) {
+        if let Some(problem) = &captured.problem {
+            self.ui.warn(problem);
+        }
         for line in captured.notes.lines() {
             let line = format!("{}: {line}", captured.candidate.address());
             if captured.notes.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }

@@ -9,6 +9,7 @@ use super::parse_name;
 use super::session::{Captured, Session};
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
+use crate::git::capture::Notes;
 use crate::git::worktree::{self, Head};
 use crate::git::{capture, refs};
 use crate::model::FORMAT;
@@ -121,7 +122,6 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
 /// Makes the run's worktrees: all of them, or none.
 fn make(session: &Session, mut run: Run, wanted: Option<Name>) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
-    store.prepare()?;
     let repository = store.lock_repository()?;
     let lock = match wanted {
         Some(name) => {
@@ -193,9 +193,9 @@ fn fill(session: &Session, run: &Run, admins: &[(Name, std::path::PathBuf)]) -> 
 fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<Vec<Captured>> {
     let default = session.config.count("spawn.jobs", process::processors());
     let jobs = args.jobs.map_or(default, |n| n as usize);
-    let results = process::in_parallel(jobs, &run.candidates, |name| attempt(session, run, name, args))?;
+    let results = process::in_parallel(jobs, &run.candidates, |name| attempt(session, run, name, args));
     session.store.clear_active(&run.run)?;
-    Ok(results)
+    results
 }
 
 fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Result<Captured> {
@@ -243,7 +243,7 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
             other => (State::Failed, None, None, Some(other.to_string())),
         };
     })?;
-    let captured = session.capture(run, name)?;
+    let captured = session.capture_or_tell(run, name)?;
     let words = captured.candidate.state_in_words();
     let seconds = end.elapsed.as_secs_f64();
     let details = json!({ "candidate": name, "state": captured.candidate.state, "exit_code": captured.candidate.exit_code, "signal": captured.candidate.signal, "leaky": end.leaky, "seconds": seconds });
@@ -260,7 +260,9 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
     session.tell_notes(&captured);
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
-        && !captured.notes.loses_work()
+        && captured.problem.is_none()
+        // What a note tells of lies in the worktree and nowhere else.
+        && captured.notes == Notes::default()
         && !args.keep
     {
         super::clean::remove(session, run, name, false)?;

@@ -91,6 +91,7 @@ impl Notes {
 }
 
 /// `diff.exclude`, in the syntax of `.gitignore`: which untracked paths a capture leaves out.
+#[derive(Clone)]
 pub struct Excludes(Gitignore);
 
 impl Excludes {
@@ -170,6 +171,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         call.stdin(list).run()?;
     }
     let tree = git.call("write-tree").oid()?;
+    note_refused_names(repo, subject, &staged, &mut notes);
 
     note_gitlinks(repo, subject, &mut notes)?;
     note_special_files(subject, &mut notes);
@@ -356,20 +358,33 @@ fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Resul
     Ok(())
 }
 
+/// Names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a link).
+fn note_refused_names(repo: &Repo, subject: &Subject<'_>, staged: &BTreeSet<Vec<u8>>, notes: &mut Notes) {
+    let Some(index) = open_index(repo, subject.index).filter(|_| !staged.is_empty()) else { return };
+    for path in staged {
+        let there = fs::symlink_metadata(subject.worktree.join(OsStr::from_bytes(path))).is_ok_and(|m| !m.is_dir());
+        if there && index.entry_by_path(path.as_slice().as_bstr()).is_none() {
+            notes.unholdable.insert(path.clone(), "git refuses that name");
+        }
+    }
+}
+
 /// FIFOs, sockets and devices: git lists them nowhere. Ignored and excluded folders are not looked into.
 fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
+    let (root, excludes) = (subject.worktree.to_owned(), subject.excludes.clone());
     let walk = ignore::WalkBuilder::new(subject.worktree)
         .standard_filters(false)
         .git_ignore(true)
         .require_git(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
+        .filter_entry(move |entry| {
+            let path = entry.path().strip_prefix(&root).map(worktree::path_bytes).unwrap_or_default();
+            entry.file_name() != ".git" && (path.is_empty() || !excludes.hides(path))
+        })
         .build();
     for entry in walk.flatten() {
         let Some(why) = entry.file_type().and_then(special_kind) else { continue };
         let Ok(path) = entry.path().strip_prefix(subject.worktree).map(worktree::path_bytes) else { continue };
-        if !subject.excludes.hides(path) {
-            notes.unholdable.insert(path.to_vec(), why);
-        }
+        notes.unholdable.insert(path.to_vec(), why);
     }
 }
 

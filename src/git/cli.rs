@@ -204,7 +204,17 @@ impl Call {
 
     /// Runs it and takes any exit code but 0 as an error; gives the standard output.
     pub fn bytes(self) -> Result<Vec<u8>> {
-        let what = self.args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+        // The verb: what comes after settings of our own.
+        let mut words = self.args.iter().map(|a| a.to_string_lossy());
+        let mut what = words.next().unwrap_or_default().into_owned();
+        while what.starts_with('-') {
+            let value = if what == "-c" { words.next() } else { None };
+            drop(value);
+            match words.next() {
+                Some(word) => what = word.into_owned(),
+                None => break,
+            }
+        }
         let output = self.output()?;
         if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
     }

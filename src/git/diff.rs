@@ -28,6 +28,8 @@ pub struct Change {
     pub path: Vec<u8>,
     /// git's letter: `A`, `D`, `M` or `T`.
     pub status: u8,
+    /// The mode after, in octal; zeros if there is no file.
+    pub mode: String,
     /// The blob before; null if none.
     pub old: Oid,
     /// The blob after; null if none.
@@ -124,11 +126,11 @@ fn parse(answer: &[u8]) -> Option<Patch> {
     while rest.first() == Some(&b':') {
         let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
         let mut fields = head[1..].split(' ');
-        let (_old_mode, _new_mode) = (fields.next()?, fields.next()?);
+        let (_, mode) = (fields.next()?, fields.next()?.to_owned());
         let (old, new) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
         let status = *fields.next()?.as_bytes().first()?;
         let path = take_record(&mut rest)?.to_vec();
-        changes.push(Change { path, status, old, new, lines: Some((0, 0)) });
+        changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
     }
     // The counts come in the same order, though not for every path.
     let mut at = 0;

@@ -43,7 +43,7 @@ pub fn merge(repo: &Repo, base: &Oid, ours: &Oid, theirs: &Oid) -> Result<Merged
 }
 
 /// Where a checkout stands: what is put back when a landing is withdrawn.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
@@ -79,7 +79,7 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
     let dirty = repo
         .checkout()
         .call("status")
-        .args(["--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=none"])
+        .args(["--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=untracked"])
         .bytes()?;
     let files: Vec<String> = nul_separated(&dirty).map(|record| quoted(record.get(3..).unwrap_or_default())).collect();
     match files.as_slice() {
@@ -138,13 +138,35 @@ fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BT
     }
 }
 
+/// A landing in the user's checkout.
+#[derive(Clone, Copy)]
+pub struct Landing<'a> {
+    /// Where the checkout was before.
+    pub from: &'a Position,
+    /// The fresh branch, by its full name.
+    pub branch: &'a str,
+    /// What it is to hold.
+    pub tree: &'a Oid,
+    /// Whether it is to be committed.
+    pub commit: bool,
+    /// The ref that keeps what a hook made of it, should it be withdrawn.
+    pub keep: &'a str,
+}
+
 /// Goes to a fresh branch at HEAD with `tree` staged and checked out, or leaves all as it was.
 ///
 /// The branch is made first: of several landings of one run exactly one gets it. HEAD moves before
 /// the files do, so that a landing killed halfway is seen on the fresh branch, not on the user's.
-pub fn switch_to(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Result<()> {
-    repo.update_ref(branch, Some(&from.commit), None, "apply")?;
+/// Looks once more at where the checkout stands: judging a merged tree may have taken long.
+pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
+    let Landing { from, branch, tree, .. } = *landing;
     let git = repo.checkout();
+    let as_it_was = |error: Error| error.context("your checkout is as it was");
+    if position(repo)? != *from || git.call("write-tree").oid()? != repo.commit(&from.commit)?.tree {
+        return Err(as_it_was(Error::fatal("your checkout has changed meanwhile")).hint("apply again"));
+    }
+    require_clean(repo)?;
+    repo.update_ref(branch, Some(&from.commit), None, "apply")?;
     let left = from.branch.as_deref().map_or(from.commit.as_str(), refs::short);
     // In git's own words, which `git switch -` reads to find the way back.
     let moving = format!("checkout: moving from {left} to {}", refs::short(branch));
@@ -156,33 +178,115 @@ pub fn switch_to(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Resu
     if let Err(error) = moved {
         restore_head(repo, from)?;
         repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
-        return Err(error.context("your checkout is as it was"));
+        return Err(as_it_was(error));
+    }
+    if git.call("write-tree").oid()? != *tree {
+        withdraw(repo, landing)?;
+        return Err(as_it_was(Error::fatal("your checkout has changed meanwhile")).hint("apply again"));
     }
     Ok(())
+}
+
+/// What a withdrawal found besides what was landed.
+#[derive(Debug, Default)]
+pub struct Withdrawal {
+    /// Where the versions are kept that were neither the user's nor landed (a hook rewrote them).
+    pub kept: Option<Oid>,
+    /// Tracked files that are modified and were no part of the landing: left as they are.
+    pub modified: Vec<Vec<u8>>,
 }
 
 /// Goes back to where the checkout was before [`switch_to`] and deletes the branch, whatever it
 /// points to by now. Everything that was landed is still in its capture.
 ///
-/// By way of the landed tree: the index may know more (a hook added a file) or less of it (a hook
-/// unstaged one, a kill came before it was written), and what it does not know would stay behind.
-/// HEAD moves after the files, so that a withdrawal killed halfway is seen on the fresh branch.
-pub fn withdraw(repo: &Repo, to: &Position, branch: &str, landed: &Oid) -> Result<()> {
-    for tree in [landed, &to.commit] {
-        repo.checkout().call("read-tree").args(["--reset", "-u", tree.as_str()]).run()?;
+/// Only paths that the landing, or a hook by staging them, has changed are put back: anything else in
+/// the checkout is the user's. A version of such a path that is neither the old nor the landed one is
+/// kept under the ref `keep` first. HEAD moves after the files, so that a withdrawal killed halfway is seen on
+/// the fresh branch.
+pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
+    let Landing { from: to, branch, tree: landed, keep, .. } = *landing;
+    let git = repo.checkout();
+    let mut found = Withdrawal::default();
+    let changes = diff::changes(repo, &to.commit, &to.commit, landed)?;
+    let staged = diff::changes(repo, &to.commit, &to.commit, &git.call("write-tree").oid()?)?;
+    let paths: BTreeSet<&[u8]> = changes.iter().chain(&staged).map(|c| c.path.as_slice()).collect();
+    if !paths.is_empty() {
+        let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
+        // Files that were created already go only if the index knows them.
+        let created = changes.iter().filter(|c| c.status == b'A');
+        let lines: Vec<u8> =
+            created.flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat()).collect();
+        git.call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
+        if !edited_paths(repo, to, landed)?.is_empty() {
+            found.kept = Some(keep_versions(repo, to, &list, keep)?);
+        }
+        let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
+        let restore = restore.arg(format!("--source={}", to.commit));
+        restore.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).stdin(list).run()?;
     }
     restore_head(repo, to)?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
-    Ok(())
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    let modified = git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=untracked"]).bytes()?;
+    found.modified = nul_separated(&modified).map(<[u8]>::to_vec).collect();
+    Ok(found)
+}
+
+/// Stores the versions that lie at these paths as a commit on the position's; earlier ones stay reachable.
+fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &str) -> Result<Oid> {
+    let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+    let git = repo.checkout().index(&index.path().join("index"));
+    git.call("read-tree").arg(at.commit.as_str()).run()?;
+    let add = git.call("update-index").args(["-z", "--add", "--remove", "--replace", "--stdin"]);
+    add.stdin(list).run()?;
+    let tree = git.call("write-tree").oid()?;
+    let earlier = repo.read_ref(keep)?;
+    let mut call = repo.git().call("commit-tree").args([tree.as_str(), "-p", at.commit.as_str()]);
+    if let Some(earlier) = &earlier {
+        call = call.args(["-p", earlier.as_str()]);
+    }
+    let commit = call.args(["-m", "frites: withdrawn"]).oid()?;
+    repo.update_ref(keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
+    Ok(commit)
+}
+
+/// The paths of a landing that are in the worktree neither as before nor as landed, nor a beginning of
+/// what was to land (git was killed writing it), nor missing.
+fn edited_paths(repo: &Repo, from: &Position, tree: &Oid) -> Result<Vec<Vec<u8>>> {
+    let git = repo.checkout();
+    let landing = diff::changes(repo, &from.commit, &from.commit, tree)?;
+    let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
+        let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+        let git = repo.checkout().index(&index.path().join("index"));
+        git.call("read-tree").arg(source.as_str()).run()?;
+        git.call("update-index").args(["-q", "--refresh"]).output()?;
+        Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
+    };
+    let (before, after) = (differing(&from.commit)?, differing(tree)?);
+    let mut edited = Vec::new();
+    for change in &landing {
+        let as_before = change.status != b'A' && !before.contains(&change.path);
+        let as_landed = change.status != b'D' && !after.contains(&change.path);
+        let Ok(found) = fs::read(repo.need_work_tree()?.join(OsStr::from_bytes(&change.path))) else { continue };
+        if as_before || as_landed {
+            continue;
+        }
+        let name = [tree.as_str().as_bytes(), b":", &change.path].concat();
+        let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
+        if whole.code != 0 || !whole.stdout.starts_with(&found) {
+            edited.push(change.path.clone());
+        }
+    }
+    Ok(edited)
 }
 
 /// What became of a landing whose process was killed.
 pub enum Interrupted {
     /// Nothing had happened yet, or all had been taken back.
     NotBegun,
-    /// The branch holds the tree, and the checkout is on it.
+    /// The branch holds the tree as it was asked for, and the checkout is on it.
     Done,
     /// It was half done, and is taken back.
     Withdrawn,
@@ -190,15 +294,10 @@ pub enum Interrupted {
     Edited(Vec<u8>),
 }
 
-/// Looks at an interrupted [`switch_to`] (with or without a commit after it) and takes it back unless
-/// it was complete or a person has worked in the checkout since.
-pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Result<Interrupted> {
-    // The locks of a killed git: whoever held them was killed with the landing.
-    for lock in [repo.common_dir().join(branch), repo.git_dir().join("index"), repo.git_dir().join("HEAD")] {
-        let mut name = lock.into_os_string();
-        name.push(".lock");
-        let _ = fs::remove_file(name);
-    }
+/// Looks at an interrupted [`switch_to`] and takes it back unless it was complete (with a commit after
+/// it, if one was asked for) or a person has worked on its files since.
+pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
+    let Landing { from, branch, tree, commit, .. } = *landing;
     let tip = repo.read_ref(branch)?;
     if repo.head_branch().as_deref() != Some(branch) {
         // HEAD never moved, or is back: only the fresh branch may be left.
@@ -211,33 +310,26 @@ pub fn interrupted(repo: &Repo, from: &Position, branch: &str, tree: &Oid) -> Re
     let moved = tip.is_some_and(|tip| tip != from.commit);
     let holds = |commit: &Oid| repo.commit(commit).is_ok_and(|c| c.tree == *tree);
     let staged = git.call("write-tree").oid().is_ok_and(|t| t == *tree);
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
     let unmodified = git.call("diff-files").arg("--quiet").output()?.code == 0;
-    if staged && unmodified && (!moved || repo.head().is_some_and(|head| holds(&head))) {
+    if staged && unmodified && moved == commit && (!moved || repo.head().is_some_and(|head| holds(&head))) {
         return Ok(Interrupted::Done);
     }
-    let touched = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
-        let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
-        let git = repo.checkout().index(&index.path().join("index"));
-        git.call("read-tree").arg(source.as_str()).run()?;
-        git.call("update-index").args(["-q", "--refresh"]).output()?;
-        Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
-    };
-    // A file that is neither as before nor as landed was edited, unless git was killed writing it: then
-    // it is missing, or a beginning of what was to land.
-    let mut before = touched(&from.commit)?;
-    let changes = diff::changes(repo, &from.commit, &from.commit, tree)?;
-    before.extend(changes.into_iter().filter(|c| c.status == b'A').map(|c| c.path));
-    let after = touched(tree)?;
-    for path in before.intersection(&after) {
-        let Ok(found) = fs::read(repo.need_work_tree()?.join(OsStr::from_bytes(path))) else { continue };
-        let name = [tree.as_str().as_bytes(), b":", path].concat();
-        let landed = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?.stdout;
-        if !landed.starts_with(&found) {
-            return Ok(Interrupted::Edited(path.clone()));
-        }
+    if let Some(path) = edited_paths(repo, from, tree)?.into_iter().next() {
+        return Ok(Interrupted::Edited(path));
     }
-    withdraw(repo, from, branch, tree)?;
+    withdraw(repo, landing)?;
     Ok(Interrupted::Withdrawn)
+}
+
+/// Removes the locks that a killed landing left in its checkout. To be called once for each landing:
+/// later ones are somebody else's.
+pub fn remove_locks(repo: &Repo, branch: &str) {
+    for lock in [repo.common_dir().join(branch), repo.git_dir().join("index"), repo.git_dir().join("HEAD")] {
+        let mut name = lock.into_os_string();
+        name.push(".lock");
+        let _ = fs::remove_file(name);
+    }
 }
 
 fn restore_head(repo: &Repo, to: &Position) -> Result<()> {

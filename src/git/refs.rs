@@ -1,7 +1,8 @@
 //! Refs: what ours are called, reading them, and moving them only from the value we saw.
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gix::bstr::ByteSlice;
 
@@ -28,6 +29,11 @@ pub fn record(run: &Name) -> String {
 /// `refs/heads/frites/apply/RUN`: what was landed, unless the user names another branch.
 pub fn apply_branch(run: &Name) -> String {
     format!("refs/heads/frites/apply/{run}")
+}
+
+/// `refs/frites/RUN/@withdrawn`: what hooks made of landings that were then withdrawn.
+pub fn withdrawn(run: &Name) -> String {
+    format!("refs/frites/{run}/@withdrawn")
 }
 
 /// A branch as people write it.
@@ -68,11 +74,13 @@ impl Repo {
     /// waited for: a living git holds one for milliseconds (a hook of the user's, for longer).
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
         for lock in lock_files(&self.common_dir().join(prefix)) {
-            let held = || {
-                let modified = fs::metadata(&lock).and_then(|m| m.modified()).ok()?;
-                age.checked_sub(modified.elapsed().unwrap_or_default())
+            let end = Instant::now() + age;
+            // The clock of the file system is not ours, and may be wrong: never wait for longer than `age`.
+            let is_young = || {
+                let modified = fs::metadata(&lock).and_then(|m| m.modified()).ok();
+                modified.and_then(|m| m.elapsed().ok()).is_some_and(|elapsed| elapsed < age)
             };
-            while held().is_some() {
+            while Instant::now() < end && is_young() {
                 std::thread::sleep(Duration::from_millis(10));
             }
             let _ = fs::remove_file(&lock);
@@ -84,26 +92,32 @@ impl Repo {
     fn guard_deletion(&self) -> Result<DeletionGuard> {
         let path = self.common_dir().join(DELETING);
         let failed = || format!("could not write '{}'", path.display());
-        let file = fs::OpenOptions::new().create(true).append(true).open(&path).context(failed)?;
+        let mut file = open_guard(&path).context(failed)?;
         file.lock().context(failed)?;
-        fs::write(&path, "a git-frites process deletes a ref\n").context(failed)?;
-        Ok(DeletionGuard { path, _file: file })
+        file.write_all(b"a git-frites process deletes a ref\n").context(failed)?;
+        Ok(DeletionGuard { file })
     }
 
-    /// Removes the `packed-refs.lock` of a deletion of ours that was killed, and no other.
+    /// Removes the `packed-refs.lock` of a deletion of ours that was killed, and no other: the guard's
+    /// file says something although nobody holds it, and the lock is from that very moment.
     pub fn heal_deletion(&self) -> Result<()> {
         let path = self.common_dir().join(DELETING);
-        let Ok(file) = fs::OpenOptions::new().append(true).open(&path) else { return Ok(()) };
-        if file.try_lock().is_err() {
+        let length = |path: &Path| fs::metadata(path).map_or(0, |m| m.len());
+        if length(&path) == 0 {
+            return Ok(());
+        }
+        let failed = || format!("could not read '{}'", path.display());
+        let file = open_guard(&path).context(failed)?;
+        if file.try_lock().is_err() || length(&path) == 0 {
             return Ok(());
         }
         let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
         let lock = self.common_dir().join("packed-refs.lock");
-        if modified(&lock) >= modified(&path) {
+        let between = modified(&lock).zip(modified(&path)).and_then(|(lock, guard)| lock.duration_since(guard).ok());
+        if between.is_some_and(|time| time < Duration::from_secs(2)) {
             let _ = fs::remove_file(&lock);
         }
-        let _ = fs::remove_file(&path);
-        Ok(())
+        file.set_len(0).context(failed)
     }
 
     /// Moves a ref from `old` to `new`; `None` means that it must not exist, or is to go.
@@ -121,17 +135,21 @@ impl Repo {
     }
 }
 
-/// In the common git directory while a ref is deleted; locked by whoever does it.
+/// In the common git directory: locked and not empty while a ref is deleted. It is never removed, for
+/// whoever waits for the lock of a removed file would get a lock on nothing.
 const DELETING: &str = "frites-deleting";
 
+fn open_guard(path: &Path) -> std::io::Result<fs::File> {
+    fs::OpenOptions::new().create(true).append(true).open(path)
+}
+
 struct DeletionGuard {
-    path: PathBuf,
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Drop for DeletionGuard {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = self.file.set_len(0);
     }
 }
 

@@ -31,7 +31,10 @@ impl Repo {
     /// Finds the repository from `dir` upwards, honouring GIT_DIR and GIT_WORK_TREE as git does (so
     /// that it works in hooks), and refuses what `safe.directory` refuses.
     pub fn discover(dir: &Path) -> Result<Repo> {
-        let strict = gix::open::Options::default().bail_if_untrusted(true);
+        let strict = gix::open::Options::default()
+            .bail_if_untrusted(true)
+            // As GIT_NO_REPLACE_OBJECTS does for our calls: a planted replacement must not bend what is read.
+            .config_overrides(["core.useReplaceRefs=false"]);
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(dir, Default::default(), trust);
         let shared = found.map_err(|e| refusal(dir, &e))?;
@@ -175,15 +178,25 @@ impl Repo {
 
     /// A short name for this repository, from where it lies: tells caches of several apart.
     pub fn key(&self) -> String {
-        let path = super::worktree::path_bytes(&self.common_dir);
-        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, path);
-        id.map(|id| id.to_hex_with_len(16).to_string()).unwrap_or_default()
+        key_of(&self.common_dir)
+    }
+
+    /// A short name for the checkout that the command runs in.
+    pub fn checkout_key(&self) -> String {
+        key_of(&self.git_dir)
     }
 
     /// gix's own handle, for the other rooms of `git/`.
     pub(super) fn gix(&self) -> gix::Repository {
         self.shared.to_thread_local()
     }
+}
+
+/// A short name for a path, which may not be UTF-8.
+fn key_of(path: &Path) -> String {
+    let path = super::worktree::path_bytes(path);
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, path);
+    id.map(|id| id.to_hex_with_len(16).to_string()).unwrap_or_default()
 }
 
 /// Our word for gix's id.

@@ -79,6 +79,9 @@ pub struct Entry {
     /// How much it changes.
     #[serde(flatten)]
     pub blast: Blast,
+    /// Why it could not be captured as it was: then it cannot win.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Where the tree's commands ran, if not for this candidate itself: one with the same tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<Name>,
@@ -93,7 +96,7 @@ pub struct Entry {
 impl Entry {
     /// Whether it may win at all.
     pub fn usable(&self) -> bool {
-        self.state.usable(self.blast.files)
+        self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
     /// Whether every command ran and exited 0.
@@ -311,6 +314,7 @@ fn no_usable(entries: &[Entry]) -> String {
     let all: Vec<&Entry> = entries.iter().collect();
     let why: Vec<String> = in_spawn_order(&all)
         .map(|e| match e.state {
+            _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
             State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
             state => format!("{} is {state}", e.candidate),
         })
@@ -364,6 +368,7 @@ mod tests {
             iteration: Some(1),
             tree: None,
             blast: Blast { lines, files },
+            problem: None,
             same_as: None,
             drew_on: Vec::new(),
             results: stages

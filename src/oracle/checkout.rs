@@ -19,6 +19,9 @@ use crate::store::lock::{self, Lock};
 /// What our administrative entries are called, so that a killed judge's can be told from the user's.
 const PREFIX: &str = "frites-judge-";
 
+/// What the rooms are called.
+const ROOM: &str = "room-";
+
 /// A folder in the user's cache that holds one process's checkouts, and goes with it.
 pub struct Room<'a> {
     store: &'a Store,
@@ -32,6 +35,8 @@ pub struct Checkout {
     pub path: PathBuf,
     /// Its administrative entry.
     pub admin: PathBuf,
+    /// Why it is not whole: a submodule at a commit that the user's checkout has not.
+    pub problem: Option<String>,
 }
 
 impl<'a> Room<'a> {
@@ -59,16 +64,16 @@ impl<'a> Room<'a> {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 Err(e).context(|| format!("could not prepare '{}'", admin.display()))
             }
-            _ => Ok(Checkout { path, admin }),
+            _ => Ok(Checkout { path, admin, problem: None }),
         }
     }
 
     /// Checks `commit` out: its tracked files, and the submodules that the user's checkout has.
     /// Every file gets the current time, which build tools go by.
     pub fn checkout(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
-        let checkout = self.register(repo, label, commit)?;
+        let mut checkout = self.register(repo, label, commit)?;
         worktree::populate(&checkout.admin, &checkout.path)?;
-        export_submodules(repo, commit, &checkout.path)?;
+        checkout.problem = export_submodules(repo, commit, &checkout.path).err().map(|e| e.message);
         Ok(checkout)
     }
 
@@ -90,7 +95,10 @@ impl Drop for Room<'_> {
 pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     let Ok(home) = rooms(repo) else { return Ok(()) };
     let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
-    let dirs: Vec<PathBuf> = listing.flatten().map(|e| e.path()).collect();
+    let ours = |e: &fs::DirEntry| {
+        e.file_name().as_bytes().starts_with(ROOM.as_bytes()) && e.file_type().is_ok_and(|t| t.is_dir())
+    };
+    let dirs: Vec<PathBuf> = listing.flatten().filter(ours).map(|e| e.path()).collect();
     if dirs.is_empty() {
         return Ok(());
     }
@@ -148,8 +156,11 @@ fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
         let dot_git = root.join(path).join(".git");
         if let Some(wanted) = wanted.filter(|_| dot_git.exists()) {
             land::export(&dot_git, &wanted, &into.join(path)).map_err(|e| {
-                e.context(format!("submodule '{}'", path.display()))
-                    .hint(format!("fetch its commit: `git submodule update {}`", path.display()))
+                e.context(format!(
+                    "your checkout of the submodule '{}' has no commit {}",
+                    path.display(),
+                    wanted.short()
+                ))
             })?;
         }
     }

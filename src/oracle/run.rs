@@ -67,6 +67,18 @@ pub fn run(
     Ok(results)
 }
 
+/// What is recorded for a tree that cannot be checked out whole: the first command could not start on it.
+pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
+    let outcome = |at| if at == 0 { Outcome::CouldNotStart { reason: reason.to_owned() } } else { Outcome::Skipped };
+    let result = |(at, c): (usize, &OracleCommand)| StageResult {
+        stage: c.stage,
+        seconds: 0.0,
+        leaky: false,
+        outcome: outcome(at),
+    };
+    oracle.iter().enumerate().map(result).collect()
+}
+
 fn missing(command: &OracleCommand, program: &str) -> Error {
     Error::fatal(format!("the {} command cannot run: '{program}' is not on PATH", command.stage)).hint(format!(
         "install it, or name another command with `--{} CMD` (this one is from {})",

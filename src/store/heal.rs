@@ -3,10 +3,11 @@
 //! While a run is being made, or its commands run, a file `active` lies in its folder and its lock is
 //! held. A file without a holder is what a killed process left.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Store;
 use super::records::{read_toml, write_toml};
@@ -14,7 +15,7 @@ use crate::error::{IoContext, Result};
 use crate::git::land::{self, Interrupted, Position};
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
-use crate::model::candidate::State;
+use crate::model::candidate::{Landing, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -51,7 +52,7 @@ impl Store {
         fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
     }
 
-    fn active_file(&self, run: &Name) -> std::path::PathBuf {
+    fn active_file(&self, run: &Name) -> PathBuf {
         self.run_dir(run).join("active")
     }
 
@@ -161,7 +162,7 @@ impl Store {
 }
 
 /// The entry that a killed `git worktree add` for `name` left without a readable `gitdir`.
-fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<std::path::PathBuf>> {
+fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
         let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
         let ours = file.strip_prefix(name.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
@@ -175,54 +176,86 @@ pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
     Ok(worktree::entries(repo)?.iter().filter_map(|path| name(path)).collect())
 }
 
-/// `landing.toml`: a landing in a checkout, from before its first effect until it is done or withdrawn.
+/// `landings/CHECKOUT.toml`: a landing in a checkout, from before its first effect until it is done or
+/// withdrawn. One for each checkout, so that none forgets another's.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LandingIntent {
-    checkout: String,
-    branch: String,
-    from: Position,
-    tree: Oid,
-}
-
-impl LandingIntent {
-    /// What is about to happen in the checkout that `repo` was opened in.
-    pub fn new(repo: &Repo, branch: &str, from: &Position, tree: &Oid) -> Self {
-        LandingIntent { checkout: checkout_id(repo), branch: branch.to_owned(), from: from.clone(), tree: tree.clone() }
-    }
-}
-
-/// The checkout's git directory, in hex: it may not be UTF-8.
-fn checkout_id(repo: &Repo) -> String {
-    worktree::path_bytes(repo.git_dir()).iter().map(|b| format!("{b:02x}")).collect()
+    /// What lands.
+    pub run: Name,
+    /// What of it.
+    pub candidate: Name,
+    /// Which capture.
+    pub iteration: u32,
+    /// Where.
+    pub branch: String,
+    /// What the branch will hold.
+    pub tree: Oid,
+    /// Whether it passed.
+    pub verified: bool,
+    /// Whether a commit was asked for.
+    pub commit: bool,
+    /// Whether healing has removed the locks of the killed process.
+    #[serde(default)]
+    pub unlocked: bool,
+    /// Where the checkout was.
+    pub from: Position,
 }
 
 impl Store {
+    fn landing_intent(&self, repo: &Repo) -> PathBuf {
+        self.landings().join(format!("{}.toml", repo.checkout_key()))
+    }
+
     /// Writes the intent of a landing. The caller holds the landing lock.
-    pub fn begin_landing(&self, intent: &LandingIntent) -> Result<()> {
-        write_toml(&self.landing_intent(), intent)
+    pub fn begin_landing(&self, repo: &Repo, intent: &LandingIntent) -> Result<()> {
+        write_toml(&self.landing_intent(repo), intent)
     }
 
     /// The landing is done, or withdrawn.
-    pub fn end_landing(&self) -> Result<()> {
-        let file = self.landing_intent();
+    pub fn end_landing(&self, repo: &Repo) -> Result<()> {
+        let file = self.landing_intent(repo);
         fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+    }
+
+    /// Notes that a landing is complete. The caller holds the landing lock.
+    pub fn record_landing(&self, repo: &Repo, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
+        if let Some(run) = self.run(repo, &landing.run)? {
+            let _lock = self.lock_candidate(&run.run, &landing.candidate)?;
+            let mut candidate = self.candidate(repo, &run, &landing.candidate)?;
+            candidate.landing = Landing::Landed;
+            self.save_candidate(&candidate)?;
+        }
+        let details = json!({
+            "candidate": landing.candidate, "iteration": landing.iteration, "branch": refs::short(&landing.branch),
+            "tree": landing.tree, "commit": commit, "verified": landing.verified,
+        });
+        self.record_event("landed", &landing.run, details)
     }
 
     /// Finishes or takes back a landing whose process was killed; gives what to tell.
     fn heal_landing(&self, repo: &Repo) -> Result<Option<String>> {
-        if !self.landing_intent().exists() {
+        let file = self.landing_intent(repo);
+        if !file.exists() {
             return Ok(None);
         }
         let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
-        let Some(intent) = read_toml::<LandingIntent>(&self.landing_intent()) else { return Ok(None) };
-        if intent.checkout != checkout_id(repo) {
-            return Ok(None);
+        let Some(mut intent) = read_toml::<LandingIntent>(&file) else { return Ok(None) };
+        if !intent.unlocked {
+            land::remove_locks(repo, &intent.branch);
+            intent.unlocked = true;
+            write_toml(&file, &intent)?;
         }
-        let branch = refs::short(&intent.branch).to_owned();
-        let said = match land::interrupted(repo, &intent.from, &intent.branch, &intent.tree)? {
+        let branch = refs::short(&intent.branch);
+        let keep = refs::withdrawn(&intent.run);
+        let LandingIntent { from, tree, commit, .. } = &intent;
+        let landing = land::Landing { from, branch: &intent.branch, tree, commit: *commit, keep: &keep };
+        let said = match land::interrupted(repo, &landing)? {
             Interrupted::NotBegun => None,
-            Interrupted::Done => Some(format!("the interrupted landing on '{branch}' was complete")),
+            Interrupted::Done => {
+                self.record_landing(repo, &intent, repo.head().filter(|_| intent.commit).as_ref())?;
+                Some(format!("the interrupted landing on '{branch}' was complete"))
+            }
             Interrupted::Withdrawn => {
                 Some(format!("the interrupted landing on '{branch}' is taken back; your checkout is as it was"))
             }
@@ -233,7 +266,7 @@ impl Store {
                 )));
             }
         };
-        self.end_landing()?;
+        self.end_landing(repo)?;
         Ok(said)
     }
 }

@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// Makes the state root, which git is told to ignore.
-    pub fn prepare(&self) -> Result<()> {
+    fn prepare(&self) -> Result<()> {
         let ignore = self.root.join(".gitignore");
         if !ignore.exists() {
             atomic::write(&ignore, b"*\n")?;
@@ -108,22 +108,22 @@ impl Store {
 
     /// Waits for the repository lock: numbering runs, making and dropping administrative entries.
     pub fn lock_repository(&self) -> Result<Lock> {
-        lock::wait(&self.lock_file("repository"))
+        lock::wait(&self.lock_file("repository")?)
     }
 
     /// Waits for the landing lock.
     pub fn lock_landing(&self) -> Result<Lock> {
-        lock::wait(&self.lock_file("landing"))
+        lock::wait(&self.lock_file("landing")?)
     }
 
     /// Takes the landing lock if nobody lands.
     pub fn try_lock_landing(&self) -> Result<Option<Lock>> {
-        lock::attempt(&self.lock_file("landing"))
+        lock::attempt(&self.lock_file("landing")?)
     }
 
     /// Takes a run's lock, which whoever makes, runs, judges or cleans it holds throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
-        lock::attempt(&self.lock_file(&format!("run/{run}")))
+        lock::attempt(&self.lock_file(&format!("run/{run}"))?)
     }
 
     /// Takes a run's lock or says that it is busy.
@@ -136,16 +136,18 @@ impl Store {
 
     /// Waits for a candidate's lock: capturing, and changing its record.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
-        lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}")))
+        lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)
     }
 
-    fn lock_file(&self, name: &str) -> PathBuf {
-        self.root.join("locks").join(name)
+    /// Whoever is to change anything takes a lock first: so this is where the state root is made.
+    fn lock_file(&self, name: &str) -> Result<PathBuf> {
+        self.prepare()?;
+        Ok(self.root.join("locks").join(name))
     }
 
-    /// What a landing is about to do, until it is done.
-    pub fn landing_intent(&self) -> PathBuf {
-        self.root.join("landing.toml")
+    /// What landings are about to do, until they are done.
+    fn landings(&self) -> PathBuf {
+        self.root.join("landings")
     }
 
     /// The runs that have a folder, whether or not their records are whole.
