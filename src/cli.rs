@@ -169,6 +169,9 @@ pub struct Judge {
     /// Say which commands are run, and why those
     #[arg(long)]
     pub explain: bool,
+    /// Accept the configuration as it is now, whatever changed in it while commands ran
+    #[arg(long)]
+    pub trust_config: bool,
     /// Decide again from the stored outcomes, without running anything
     #[arg(long, conflicts_with_all = ["build", "lint", "test"])]
     pub replay: bool,

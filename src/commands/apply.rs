@@ -2,8 +2,8 @@
 use serde_json::json;
 
 use super::judge::judge_commit;
-use super::parse_address;
 use super::session::Session;
+use super::{escape, parse_address};
 use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::git::land::{self, Aside, Merged, Message, Position, Withdrawal};
@@ -282,6 +282,9 @@ fn land(session: &Session, args: &cli::Apply, plan: &Plan) -> Result<Option<Oid>
     let Session { repo, store, .. } = session;
     let paragraphs = if args.message.is_empty() { vec![default_message(plan)] } else { args.message.clone() };
     let message = Message { paragraphs: &paragraphs, trailers: &trailers(plan), verify: !args.no_verify };
+    if args.no_switch || args.commit || !args.message.is_empty() {
+        escape::before_commit(session);
+    }
     if args.no_switch {
         let room = Room::open(repo, store)?;
         let checkout = room.register(repo, "commit", &plan.from.commit)?;

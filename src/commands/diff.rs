@@ -8,6 +8,7 @@ use super::session::{Captured, Session};
 use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
+use crate::git::pins;
 use crate::model::address::Address;
 use crate::model::blast::Blast;
 use crate::model::name::Name;
@@ -134,7 +135,10 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
         text.extend(diff::render(&session.repo, &run.base, &view.from, &view.to, format, args.nul, color)?);
     }
     if session.ui.on_terminal() && !text.is_empty() {
-        let pager = session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?;
+        let pager = match pins::pinned("core.pager") {
+            Some(before) => before.into(),
+            None => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
+        };
         if !pager.is_empty() && pager.as_bytes() != b"cat" {
             return process::page(&pager.to_string_lossy(), &text)
                 .map_err(|e| Error::fatal(format!("could not start the pager: {}", crate::error::describe(&e))));

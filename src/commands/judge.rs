@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::parse_address;
 use super::session::{Captured, Session};
+use super::{escape, parse_address};
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::land;
@@ -35,6 +35,7 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
         .hint(format!("write `git frites judge {}`", selection.run.run)));
     }
     let run = selection.run;
+    escape::require_trust(session, &run, args.trust_config)?;
     let verdict = if args.replay { replay(session, &run)? } else { judge(session, &run, args)? };
     render(&session.ui, &run, &verdict, args)?;
     Ok(code(verdict.decision.decision))

@@ -2,6 +2,7 @@
 pub mod apply;
 pub mod clean;
 pub mod diff;
+pub mod escape;
 pub mod judge;
 pub mod log;
 pub mod path;

@@ -1,6 +1,8 @@
 //! What every command stands on: the repository, its state, the configuration, the screen.
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::escape;
 use crate::config::{self, Config};
 use crate::error::{Error, IoContext, Result};
 use crate::git::capture::{self, Excludes, Notes, Snapshot, Subject};
@@ -27,6 +29,8 @@ pub struct Session {
     pub config: Config,
     /// The screen.
     pub ui: Ui,
+    /// The user's own checkout, if there is one: never a candidate's.
+    pub home: Option<PathBuf>,
     excludes: Excludes,
 }
 
@@ -64,15 +68,19 @@ impl Session {
         let here = std::env::current_dir().context(|| "the current folder cannot be read".into())?;
         let repo = Repo::discover(&here)?;
         let store = Store::of(&repo);
+        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(&repo, dir))?;
+        let home = config::checkout_root(&repo, inside);
+        // Before anything else calls git.
+        escape::pin(&repo, &store, home.as_deref(), None)?;
         for line in store.heal(&repo)? {
             ui.warn(line);
         }
         checkout::sweep(&repo, &store)?;
-        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(&repo, dir))?;
-        let root = config::checkout_root(&repo, inside);
-        let config = Config::load(&repo, root.as_deref())?;
+        let config = Config::load(&repo, home.as_deref())?;
         let excludes = Excludes::new(&config.list("diff.exclude", &["node_modules", "dist", ".frites"]))?;
-        Ok(Session { repo, store, config, ui, excludes })
+        let session = Session { repo, store, config, ui, home, excludes };
+        escape::recover(&session)?;
+        Ok(session)
     }
 
     /// Captures what a candidate's worktree holds, if that differs from its last capture.

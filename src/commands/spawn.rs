@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::parse_name;
 use super::session::{Captured, Session};
+use super::{escape, parse_name};
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::capture::Notes;
@@ -43,8 +43,8 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let (run, _lock) = make(session, run, wanted)?;
     session.store.record_event("spawned", &run.run, json!({ "base": run.base, "candidates": run.candidates }))?;
 
-    let results = if args.command.is_empty() { Vec::new() } else { work(session, &run, args)? };
-    answer(session, &run, args)?;
+    let (results, escaped) = if args.command.is_empty() { Default::default() } else { work(session, &run, args)? };
+    answer(session, &run, args, &escaped)?;
     if args.command.is_empty() || results.iter().any(Captured::usable) {
         if !args.command.is_empty() {
             session.ui.hint(format!("compare with `git frites diff {0}`, decide with `git frites judge {0}`", run.run));
@@ -190,12 +190,16 @@ fn fill(session: &Session, run: &Run, admins: &[(Name, std::path::PathBuf)]) -> 
 }
 
 /// Runs the command in every worktree, and captures each as its command ends.
-fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<Vec<Captured>> {
+/// Gives them, and what changed outside of them meanwhile.
+fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<(Vec<Captured>, Vec<String>)> {
     let default = session.config.count("spawn.jobs", process::processors());
     let jobs = args.jobs.map_or(default, |n| n as usize);
+    let watch = escape::begin(session, run)?;
     let results = process::in_parallel(jobs, &run.candidates, |name| attempt(session, run, name, args));
+    // Told also when a capture failed: a broken configuration may be why.
+    let escaped = escape::end(session, run, watch)?;
     session.store.clear_active(&run.run)?;
-    results
+    Ok((results?, escaped))
 }
 
 fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Result<Captured> {
@@ -304,7 +308,7 @@ fn fill_in(arg: &OsStr, run: &Run, name: &Name, index: u32, worktree: &OsStr) ->
     OsString::from_vec(filled)
 }
 
-fn answer(session: &Session, run: &Run, args: &cli::Spawn) -> Result<()> {
+fn answer(session: &Session, run: &Run, args: &cli::Spawn, escaped: &[String]) -> Result<()> {
     if args.json {
         let mut candidates = Vec::new();
         for name in &run.candidates {
@@ -317,9 +321,8 @@ fn answer(session: &Session, run: &Run, args: &cli::Spawn) -> Result<()> {
             json::put_file(&mut object, "worktree", &session.store.worktree(run, name));
             candidates.push(object);
         }
-        return session
-            .ui
-            .answer(json::document(json!({ "run": run.run, "base": run.base, "candidates": candidates })));
+        let document = json!({ "run": run.run, "base": run.base, "candidates": candidates, "escaped": escaped });
+        return session.ui.answer(json::document(document));
     }
     if args.quiet {
         return session.ui.answer(format!("{}\n", run.run));

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::{frozen, pins};
 use crate::error::{Error, Result};
 use crate::model::oid::Oid;
 
@@ -262,10 +263,16 @@ impl Call {
         if let Some(file) = &self.git.index {
             env.insert("GIT_INDEX_FILE".into(), file.clone().into());
         }
+        if self.git.voice == Voice::Own {
+            env.extend(frozen::environment(&self.git.git_dir));
+        }
         if self.git.voice != Voice::User {
             let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            let fixed = fixed.into_iter().chain([("GIT_NO_REPLACE_OBJECTS", "1")]).chain(IDENTITY);
+            // History and objects as they are: an attempt can write replacements and grafts, too.
+            let plain = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
+            let fixed = fixed.into_iter().chain(plain).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+            env.extend(pins::in_environment());
         }
         env.extend(self.env.iter().cloned());
         let mut expression = duct::cmd("git", args).unchecked();

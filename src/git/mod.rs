@@ -3,7 +3,11 @@
 pub mod capture;
 pub mod cli;
 pub mod diff;
+pub mod differences;
+pub mod fingerprint;
+pub mod frozen;
 pub mod land;
+pub mod pins;
 pub mod refs;
 pub mod repo;
 pub mod worktree;

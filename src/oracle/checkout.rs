@@ -47,7 +47,7 @@ impl<'a> Room<'a> {
         // A room appears locked: nobody sweeps between the two steps.
         let _repository = store.lock_repository()?;
         let dir = tempfile::Builder::new()
-            .prefix("room-")
+            .prefix(ROOM)
             .tempdir_in(&home)
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
@@ -81,6 +81,14 @@ impl<'a> Room<'a> {
     pub fn discard(&self, checkout: &Checkout) -> Result<()> {
         worktree::discard(&self.dir, &checkout.path, Some(&checkout.admin)).map(drop)
     }
+}
+
+/// Whether a folder is such a checkout, of whichever process.
+pub fn is_pristine(path: &Path) -> bool {
+    let begins = |path: Option<&Path>, prefix: &[u8]| {
+        path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
+    };
+    begins(Some(path), PREFIX.as_bytes()) && begins(path.parent(), ROOM.as_bytes())
 }
 
 impl Drop for Room<'_> {

@@ -8,6 +8,7 @@ pub mod heal;
 pub mod lock;
 pub mod records;
 pub mod select;
+pub mod untrusted;
 
 use std::path::{Path, PathBuf};
 

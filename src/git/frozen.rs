@@ -1,0 +1,113 @@
+//! The shared git directory with configuration, attributes and excludes as they were at one time.
+//!
+//! While a run's commands run, what one attempt plants could run in the capture of another, whenever
+//! we last looked. So captures go through a folder that has copies of what decides what runs, and links
+//! to objects and refs: `git` sees no other configuration, the user's own files included.
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use tempfile::TempDir;
+
+use super::repo::Repo;
+use crate::error::{IoContext, Result};
+
+/// What stands for which git directory in this process.
+static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
+
+/// Shared as they are: data, not settings.
+const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
+/// Copied.
+const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
+
+/// Until this is dropped, calls of ours that go to the shared git directory see it as it was.
+#[derive(Debug)]
+pub struct Frozen {
+    _dir: TempDir,
+}
+
+/// Freezes the configuration as it is now.
+pub fn freeze(repo: &Repo) -> Result<Frozen> {
+    let common = repo.common_dir();
+    let dir = TempDir::new().context(|| "could not make a temporary folder".into())?;
+    let failed = || format!("could not write in '{}'", dir.path().display());
+    let list = repo.git().call("config").args(["--list", "-z", "--show-scope", "--includes"]).bytes()?;
+    fs::write(dir.path().join("config"), as_file(&list)).context(failed)?;
+    fs::create_dir(dir.path().join("info")).context(failed)?;
+    for name in COPIED {
+        if let Ok(bytes) = fs::read(common.join(name)) {
+            fs::write(dir.path().join(name), bytes).context(failed)?;
+        }
+    }
+    for name in LINKED {
+        symlink(common.join(name), dir.path().join(name)).context(failed)?;
+    }
+    *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir.path().to_owned()));
+    Ok(Frozen { _dir: dir })
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// What a call that goes to `git_dir` is told instead, if that is frozen.
+pub(super) fn environment(git_dir: &Path) -> Vec<(OsString, OsString)> {
+    match &*FROZEN.read().unwrap_or_else(PoisonError::into_inner) {
+        Some((common, stand_in)) if common == git_dir => vec![
+            ("GIT_DIR".into(), stand_in.into()),
+            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+            ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// All settings of a list that git wrote with `-z --show-scope`, as one file without includes.
+fn as_file(list: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut fields = list.split(|b| *b == 0);
+    while let (Some(scope), Some(record)) = (fields.next(), fields.next()) {
+        let (key, value) = match record.iter().position(|b| *b == b'\n') {
+            Some(at) => (&record[..at], Some(&record[at + 1..])),
+            None => (record, None),
+        };
+        let dot = |at: Option<usize>| at.map(|at| (&key[..at], &key[at + 1..]));
+        let Some((section, rest)) = dot(key.iter().position(|b| *b == b'.')) else { continue };
+        // The command line is this process's own; includes are in the list already.
+        if scope == b"command" || matches!(section, b"include" | b"includeif") || key == b"core.worktree" {
+            continue;
+        }
+        file.extend([b"[", section].concat());
+        let name = match rest.iter().rposition(|b| *b == b'.') {
+            Some(at) => {
+                file.extend(b" \"");
+                quote(&rest[..at], &mut file);
+                file.extend(b"\"");
+                &rest[at + 1..]
+            }
+            None => rest,
+        };
+        file.extend([b"]\n", name].concat());
+        if let Some(value) = value {
+            file.extend(b" = \"");
+            quote(value, &mut file);
+            file.extend(b"\"");
+        }
+        file.push(b'\n');
+    }
+    file
+}
+
+fn quote(bytes: &[u8], file: &mut Vec<u8>) {
+    for byte in bytes {
+        match byte {
+            b'\n' => file.extend(b"\\n"),
+            b'\\' | b'"' => file.extend([b'\\', *byte]),
+            other => file.push(*other),
+        }
+    }
+}
