@@ -1,0 +1,529 @@
+//! What attempts do through the shared git directory: each change is named, none is reverted, and nothing
+//! that they plant runs through git-frites.
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Stdio};
+
+use crate::common::{Answer, World, make_executable, poll, write};
+
+/// Runs one command in `n` worktrees, where `$BAD` leaves a trace in `$HOME/canary`; gives what was said.
+fn spawn(world: &World, n: &str, script: &str) -> Answer {
+    world.frites(["spawn", "-n", n, "--keep", "--", "sh", "-euc", script])
+}
+
+/// A world with a program that leaves a trace whoever starts it, and hands its input on as a filter does.
+fn world() -> World {
+    let mut world = World::new();
+    let bad = world.home().join("bad");
+    fs::write(&bad, "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\ntest $# -eq 0 || exit 1\nexec cat\n").unwrap();
+    make_executable(&bad);
+    world.set_env("BAD", bad);
+    world
+}
+
+fn canary(world: &World) -> String {
+    fs::read_to_string(world.home().join("canary")).unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_nothing_ran(world: &World, when: &str) {
+    assert_eq!(canary(world), "", "planted programs ran: {when}");
+}
+
+/// What was warned of, without the common beginning.
+fn warnings(answer: &Answer) -> BTreeSet<String> {
+    let lines = answer.stderr.lines().filter_map(|l| l.strip_prefix("warning: while run "));
+    lines.filter_map(|l| l.split_once("'s commands ran: ").map(|(_, what)| what.to_owned())).collect()
+}
+
+/// The differences of the newest event `escaped`, in words.
+fn event(world: &World) -> BTreeSet<String> {
+    let log = world.frites(["log", "--json"]).expect(0).out();
+    let events: Vec<serde_json::Value> = log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let Some(event) = events.iter().rev().find(|e| e["event"] == "escaped") else { return BTreeSet::new() };
+    let list = event["differences"].as_array().unwrap();
+    assert_eq!(event["count"], list.len());
+    list.iter().map(|d| d["what"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn names(world: &World, script: &str, expected: &[&str]) {
+    let answer = spawn(world, "1", script).expect(0);
+    let expected: BTreeSet<String> = expected.iter().map(|s| (*s).to_owned()).collect();
+    assert_eq!(warnings(&answer), expected, "{}", answer.stderr);
+    assert_eq!(event(world), expected);
+    assert_eq!(answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"), !expected.is_empty());
+}
+
+#[test]
+fn an_attempt_that_stays_in_its_worktree_is_not_warned_of() {
+    let world = world();
+    world.write("untracked", "1\n");
+    world.write("README", "edited\n");
+    world.git(["config", "alias.x", "log"]);
+    let script = "echo 1 >>README; echo 2 >new; git add -A; git commit -qm mine; git commit -q --amend -m again
+        git checkout -q --detach; git branch -f \"frites/run/$FRITES_RUN/$FRITES_CANDIDATE\"; git status; git gc -q --auto";
+    names(&world, script, &[]);
+    let answer = world.frites(["spawn", "--json", "-n", "2", "--", "true"]).expect(4);
+    assert_eq!(answer.json()["escaped"], serde_json::json!([]));
+}
+
+#[test]
+fn configuration_hooks_and_files_of_the_git_directory_are_named() {
+    let world = world();
+    world.git(["config", "user.old", "1"]);
+    world.git(["config", "user.gone", "1"]);
+    write(&world.repo.join(".git/hooks/pre-push"), "#!/bin/sh\n");
+    write(&world.repo.join(".git/hooks/commit-msg"), "#!/bin/sh\n");
+    let script = "g=$(git rev-parse --git-common-dir); echo 1 >>README
+        git config core.fsmonitor \"$BAD\"; git config user.old 2; git config --unset user.gone
+        git config http.extraHeader 'Authorization: secret'; git config remote.o.url https://me:secret@host/
+        git config --global alias.st status
+        echo : >$g/hooks/pre-commit; chmod +x $g/hooks/pre-push; rm $g/hooks/commit-msg; echo : >$g/hooks/x.sample
+        mkdir -p $g/info $g/objects/info; echo '* -diff' >$g/info/attributes; echo new >>$g/info/exclude
+        echo /nowhere >$g/objects/info/alternates";
+    let bad = world.home().join("bad");
+    names(
+        &world,
+        script,
+        &[
+            &format!("config 'core.fsmonitor' was set to '{}'", bad.display()),
+            "config 'user.old' was set to '2'",
+            "config 'user.gone' was removed",
+            "config 'http.extraheader' was set",
+            "config 'remote.o.url' was set",
+            "global config 'alias.st' was set to 'status'",
+            "hook 'pre-commit' was added",
+            "hook 'pre-push' was changed",
+            "hook 'commit-msg' was removed",
+            "'info/attributes' was added",
+            "'info/exclude' was changed",
+            "'objects/info/alternates' was added",
+        ],
+    );
+    let log = fs::read_to_string(world.repo.join(".frites/events.jsonl")).unwrap();
+    assert!(!log.contains("secret"), "secrets are not told: {log}");
+    assert_eq!(world.git(["config", "user.old"]), "2", "nothing is reverted");
+    assert!(world.repo.join(".git/hooks/pre-commit").exists() && !world.repo.join(".git/hooks/commit-msg").exists());
+}
+
+#[test]
+fn refs_heads_and_files_of_other_checkouts_are_named() {
+    let world = world();
+    let base = world.git(["rev-parse", "HEAD"]);
+    world.write("src/lib.txt", "other\n");
+    let next = world.commit("next");
+    for name in ["moved", "gone", "side"] {
+        world.git(["branch", name, &base]);
+    }
+    world.git(["worktree", "add", "-q", world.home().join("side").to_str().unwrap(), "side"]);
+    world.write("dirty", "1\n");
+    let (user, side) = (world.repo.display().to_string(), world.home().join("side").display().to_string());
+    let script = format!(
+        "echo 1 >>README; git branch -f moved {next}; git branch -D gone; git branch new; git tag v1
+        git update-ref refs/replace/{base} {next}; git stash -q; echo 1 >>README; echo 3 >>README
+        cd {user}; echo 2 >dirty; echo 2 >>src/lib.txt; rm README; echo 'ref: refs/heads/new' >.git/HEAD
+        cd {side}; echo 1 >added; git checkout -q --detach; git worktree add -q ../third -b third"
+    );
+    let (base_10, next_10) = (&base[..10], &next[..10]);
+    let answer = spawn(&world, "1", &script).expect(0);
+    let stash = &world.git(["rev-parse", "refs/stash"])[..10];
+    let expected = [
+        format!("branch 'moved' moved from {base_10} to {next_10}"),
+        format!("branch 'gone' was deleted; it was at {base}"),
+        format!("branch 'new' was added at {next_10}"),
+        format!("branch 'third' was added at {base_10}"),
+        format!("tag 'v1' was added at {next_10}"),
+        format!("ref 'refs/replace/{base}' was added at {next_10}"),
+        format!("the stash was added at {stash}"),
+        "a file of your checkout was changed: 'dirty'".into(),
+        "a file of your checkout was changed: 'src/lib.txt'".into(),
+        "a file of your checkout was changed: 'README'".into(),
+        "HEAD of your checkout moved from branch 'main' to branch 'new'".into(),
+        format!("a file of the checkout '{side}' was changed: 'added'"),
+        format!("HEAD of '{side}' moved from branch 'side' to {base_10}"),
+        format!("worktree '{}' was added", world.home().join("third").display()),
+    ];
+    assert_eq!(warnings(&answer), expected.into_iter().collect(), "{}", answer.stderr);
+    assert_eq!(event(&world), warnings(&answer));
+    assert_eq!(world.git(["rev-parse", "moved"]), next, "nothing is reverted");
+}
+
+#[test]
+fn a_sibling_that_was_removed_is_named_and_an_empty_one_is_not() {
+    let world = world();
+    let script = "case $FRITES_CANDIDATE in
+        c1) echo 1 >new; git worktree remove --force ../c2;;
+        c2) while test -d .; do test -e .git || exit 0; done;;
+        esac";
+    let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]);
+    assert_eq!(warnings(&answer), ["the worktree of 1/c2 was removed".to_owned()].into(), "{}", answer.stderr);
+    assert!(!world.worktree("1/c3").exists(), "an empty one goes, which is ours to do");
+}
+
+const HOOKS: [&str; 10] = [
+    "post-checkout",
+    "post-index-change",
+    "reference-transaction",
+    "pre-commit",
+    "commit-msg",
+    "prepare-commit-msg",
+    "post-commit",
+    "post-merge",
+    "post-rewrite",
+    "pre-auto-gc",
+];
+
+/// Plants all that can name a program, in the repository and for the user.
+fn plant(settings: &str) -> String {
+    format!(
+        "echo 1 >>README; g=$(git rev-parse --git-common-dir)
+        for h in {}; do cp \"$BAD\" $g/hooks/$h; done
+        put() {{ until git config \"$@\" 2>/dev/null; do :; done; }}; for s in {settings}; do put $s \"$BAD\"; done
+        put core.untrackedCache true; put commit.gpgSign true; put log.showSignature true
+        put submodule.recurse true; put diff.submodule log",
+        HOOKS.join(" ")
+    )
+}
+
+const SETTINGS: &str = "core.fsmonitor core.pager pager.diff pager.status core.editor core.sshCommand core.askPass \
+     credential.helper diff.external diff.x.command diff.x.textconv difftool.x.cmd gpg.program gpg.ssh.program \
+     alias.diff alias.status alias.frites merge.x.driver mergetool.x.cmd sequence.editor core.alternateRefsCommand \
+     uploadpack.packObjectsHook core.gitProxy interactive.diffFilter trailer.Frites-Run.command trailer.x.cmd \
+     filter.x.clean filter.x.smudge filter.x.process";
+
+/// All that git-frites does but the user's own commit.
+fn everything(world: &World, run: &str) {
+    for args in [&["diff", run][..], &["diff", "--stat", run], &["judge", "--test", "true", run], &["status"], &["log"]]
+    {
+        world.frites(args).expect(0);
+        assert_nothing_ran(world, &format!("{args:?}"));
+    }
+    world.frites(["apply", run]).expect(0);
+    assert_nothing_ran(world, "apply");
+    world.frites(["spawn", "-n", "2"]).expect(0);
+    assert_nothing_ran(world, "spawn");
+    world.frites(["clean", run]).expect(0);
+    assert_nothing_ran(world, "clean");
+}
+
+#[test]
+fn no_program_or_hook_that_an_attempt_plants_runs_through_git_frites() {
+    let world = world();
+    world.write(".gitattributes", "* diff=x merge=x filter=x\n");
+    world.commit("attributes");
+    spawn(&world, "2", &plant(SETTINGS)).expect(0);
+    assert_nothing_ran(&world, "spawn with a command");
+    assert_eq!(event(&world).len(), SETTINGS.split_whitespace().count() + HOOKS.len() + 5);
+    everything(&world, "1");
+    // They would have run: the trace proves itself.
+    world.run(&world.repo, "git", ["status"]);
+    assert!(canary(&world).contains("bad "), "{}", canary(&world));
+}
+
+#[test]
+fn a_folder_of_hooks_that_an_attempt_names_is_not_used_either() {
+    let world = world();
+    let script = format!(
+        "echo 1 >>README; mkdir \"$HOME/hooks\"; for h in {}; do cp \"$BAD\" \"$HOME/hooks/$h\"; done
+        git config core.hooksPath \"$HOME/hooks\"",
+        HOOKS.join(" ")
+    );
+    let answer = spawn(&world, "1", &script).expect(0);
+    let folder = world.home().join("hooks").display().to_string();
+    assert!(warnings(&answer).contains(&format!("config 'core.hookspath' was set to '{folder}'")), "{}", answer.stderr);
+    assert!(warnings(&answer).contains(&format!("hook 'pre-commit' in '{folder}' was added")), "{}", answer.stderr);
+    everything(&world, "1");
+}
+
+#[test]
+fn the_users_own_commit_obeys_planted_hooks_and_is_warned_before() {
+    for args in [&["apply", "-m", "land"][..], &["apply", "--no-switch", "--no-verify", "-m", "land"]] {
+        let world = world();
+        spawn(&world, "1", "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit")
+            .expect(0);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        assert_nothing_ran(&world, "judge");
+        let warned = "warning: your commit obeys what changed while run 1's commands ran: hook 'post-commit' was added";
+        let said = world.frites(args).expect(0).stderr;
+        assert_eq!(said.lines().filter(|l| *l == warned).count(), 1, "{said}");
+        assert_eq!(canary(&world), "post-commit \n", "{args:?}");
+    }
+    // Nothing is said once the user has removed it.
+    let world = world();
+    spawn(&world, "1", "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit").expect(0);
+    fs::remove_file(world.repo.join(".git/hooks/post-commit")).unwrap();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    let said = world.frites(["apply", "-m", "land"]).expect(0).stderr;
+    assert!(!said.contains("warning"), "{said}");
+}
+
+#[test]
+fn a_planted_filter_changes_neither_what_is_captured_nor_what_is_judged() {
+    // Where the attributes come from: the attempt's own tree, or the shared git directory.
+    for attributes in [".gitattributes", "$g/info/attributes"] {
+        for driver in ["clean smudge", "process", "clean smudge process"] {
+            let world = world();
+            let script = format!(
+                "g=$(git rev-parse --git-common-dir); echo text >new.txt; echo 1 >>README
+                mkdir -p $g/info; printf '*.txt filter=evil\\nREADME filter=a=b.c\\n' >{attributes}
+                for d in {driver}; do git config filter.evil.$d \"$BAD\"; git config filter.a=b.c.$d \"$BAD\"; done
+                git config filter.evil.required true; git config filter.a=b.c.required true"
+            );
+            spawn(&world, "2", &script).expect(0);
+            assert_nothing_ran(&world, &format!("spawn: {driver} by {attributes}"));
+            assert_eq!(world.git(["show", "refs/frites/1/c2:new.txt"]), "text");
+            world.frites(["judge", "-q", "--test", "test \"$(cat new.txt)\" = text", "1"]).expect(0);
+            assert_nothing_ran(&world, &format!("judge: {driver} by {attributes}"));
+            everything(&world, "1");
+            // It would have run.
+            world
+                .sh(&world.worktree("2/c1"), "echo '* filter=evil' >.gitattributes; echo 2 >>README; git add -A || :")
+                .expect(0);
+            assert!(canary(&world).contains("bad "), "{driver} by {attributes}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_of_the_users_stays_what_it_was() {
+    let world = world();
+    world.write(".gitattributes", "*.rot filter=rot\n");
+    world.git(["config", "filter.rot.clean", "tr a-m n-z"]);
+    world.git(["config", "filter.rot.smudge", "tr n-z a-m"]);
+    world.git(["config", "filter.gone.clean", "tr a b"]);
+    world.write("x.gone", "a\n");
+    world.write("old.rot", "abc\n");
+    world.commit("filters");
+    assert_eq!(world.git(["show", "HEAD:old.rot"]), "nop");
+    let script = "echo cab >new.rot; echo bca >old.rot; git config filter.rot.clean \"$BAD\"; git config filter.rot.smudge \"$BAD\"
+        git config filter.rot.required true";
+    spawn(&world, "1", script).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new.rot"]), "pno", "as the filter was");
+    world.frites(["judge", "-q", "--test", "test \"$(cat new.rot old.rot)\" = \"$(printf 'cab\\nbca')\""]).expect(0);
+    assert_nothing_ran(&world, "judge");
+    // What the user sets again is the user's.
+    world.git(["config", "filter.rot.clean", "tr a-m N-Z"]);
+    world.sh(&world.worktree("1/c1"), "echo bab >new.rot").expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new.rot"]), "ONO");
+    assert_nothing_ran(&world, "diff");
+}
+
+#[test]
+fn what_is_accepted_is_obeyed() {
+    let world = world();
+    let script = "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
+    spawn(&world, "1", script).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "a");
+    let said = world.frites(["judge", "-q", "--trust-config", "--test", "true"]).expect(0);
+    assert_eq!(said.out(), "1/c1\n");
+    world.sh(&world.worktree("1/c1"), "echo aa >new").expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "bb");
+}
+
+#[test]
+fn a_planted_merge_driver_does_not_decide_a_landing() {
+    let world = world();
+    world.write(".gitattributes", "README merge=x\n");
+    world.commit("attributes");
+    for (key, conflicts) in [("merge.x.driver", true), ("merge.default", false)] {
+        let set = if conflicts {
+            "git config merge.x.driver \"$BAD\""
+        } else {
+            "git config merge.default y; git config merge.y.driver \"$BAD\""
+        };
+        let run = world.frites([
+            "spawn",
+            "-q",
+            "-n",
+            "1",
+            "--",
+            "sh",
+            "-euc",
+            &format!("echo mine >README; echo more >>src/lib.txt; {set}"),
+        ]);
+        let run = run.expect(0).out().trim().to_owned();
+        let before = fs::read_to_string(world.repo.join("src/lib.txt")).unwrap();
+        world.write("src/lib.txt", format!("top\n{before}"));
+        if conflicts {
+            world.write("README", "theirs\n");
+        }
+        world.commit("the base moves");
+        world.frites(["judge", "-q", "--test", "true", &run]).expect(0);
+        let answer = world.frites(["apply", &run]);
+        assert_nothing_ran(&world, key);
+        if conflicts {
+            answer.refuses(1, "conflicts with HEAD in README");
+        } else {
+            assert_eq!(
+                world.git(["show", ":src/lib.txt"]),
+                format!("top\n{before}more"),
+                "{}",
+                answer.expect(0).stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
+    let world = world();
+    // A commit whose tree is nowhere: git would fetch it.
+    let script = "echo 1 >>README; git config core.repositoryFormatVersion 1; git config extensions.partialClone evil
+        git config remote.evil.promisor true; git config remote.evil.url \"$HOME\"; git config remote.evil.uploadpack \"$BAD\"
+        printf 'tree %s\nparent %s\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nx\n' \
+          1111111111111111111111111111111111111111 $FRITES_BASE >\"$HOME/object\"
+        c=$(git hash-object -t commit -w --literally \"$HOME/object\"); echo $c >\"$HOME/commit\"
+        echo $c >$(git rev-parse --git-common-dir)/refs/heads/frites/run/$FRITES_RUN/$FRITES_CANDIDATE";
+    let answer = spawn(&world, "1", script);
+    assert!(warnings(&answer).contains("config 'remote.evil.promisor' was set to 'true'"), "{}", answer.stderr);
+    assert_nothing_ran(&world, "spawn");
+    for args in [&["diff", "1"][..], &["judge", "--test", "true", "1"], &["clean", "1"]] {
+        let _ = world.frites(args);
+        assert_nothing_ran(&world, args[0]);
+    }
+    let commit = fs::read_to_string(world.home().join("commit")).unwrap();
+    world.run(&world.repo, "git", ["rev-list", "--objects", commit.trim()]);
+    assert!(canary(&world).contains("bad "), "it would have been fetched");
+}
+
+#[test]
+fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
+    let world = world();
+    let base = world.git(["rev-parse", "HEAD"]);
+    let tree = world.tree("HEAD");
+    let script = "echo 1 >>README; echo other >src/lib.txt; git add -A; git commit -qm other; other=$(git rev-parse HEAD)
+        git reset -q --hard $FRITES_BASE; echo 1 >>README
+        git replace $FRITES_BASE $other; git replace $FRITES_BASE^{tree} $other^{tree} || git update-ref \
+          refs/replace/$(git --no-replace-objects rev-parse $FRITES_BASE^{tree}) $(git rev-parse $other^{tree})
+        mkdir -p $(git rev-parse --git-common-dir)/info; echo \"$FRITES_BASE $other\" >$(git rev-parse --git-common-dir)/info/grafts";
+    let answer = spawn(&world, "1", script).expect(0);
+    assert!(warnings(&answer).contains("'info/grafts' was added"), "{}", answer.stderr);
+    let replaced = warnings(&answer).iter().filter(|w| w.starts_with("ref 'refs/replace/")).count();
+    assert_eq!(replaced, 2, "{}", answer.stderr);
+    let plain =
+        |args: &[&str]| world.run(&world.repo, "git", [&["--no-replace-objects"][..], args].concat()).expect(0).out();
+    assert_eq!(plain(&["rev-parse", &format!("{base}^{{tree}}")]).trim(), tree);
+    assert_eq!(
+        plain(&["diff", "--name-only", &tree, "refs/frites/1/c1^{tree}"]),
+        "README\n",
+        "captured against the base as it is"
+    );
+    assert_eq!(world.frites(["diff", "--name-only", "1/c1"]).expect(0).out(), "README\n");
+    let test = "test \"$(git --no-replace-objects diff --name-only HEAD~1 HEAD)\" = README && test \"$(sed -n 2p src/lib.txt)\" = two";
+    let verdict = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+    assert_eq!(verdict["candidates"][0]["lines"], 1, "{verdict}");
+}
+
+#[test]
+fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
+    let changes = [
+        ("git config frites.oracle.test true", "config 'frites.oracle.test' was set to 'true'"),
+        ("git config --global frites.oracle.test true", "global config 'frites.oracle.test' was set to 'true'"),
+        ("git config --unset frites.oracle.detect", "config 'frites.oracle.detect' was removed"),
+        ("echo 'oracle.test = \"true\"' >>\"$MAIN/.frites.toml\"", "'.frites.toml' was changed"),
+        ("rm \"$MAIN/.frites.toml\"", "'.frites.toml' was removed"),
+    ];
+    for (change, words) in changes {
+        let mut world = world();
+        world.set_env("MAIN", world.repo.clone());
+        world.git(["config", "frites.oracle.detect", "false"]);
+        world.write(".frites.toml", "spawn.jobs = 1\n");
+        world.write(".git/info/exclude", ".frites.toml\n");
+        world.spawn(["-n", "1"]);
+        let answer = spawn(&world, "1", &format!("echo 1 >>README; {change}")).expect(0);
+        assert_eq!(warnings(&answer), [words.to_owned()].into(), "{}", answer.stderr);
+        // The configuration is every run's, and forgetting one run makes it no better.
+        for run in ["2", "1"] {
+            let refused =
+                world.frites(["judge", "--test", "true", run]).refuses(128, &format!("run 2's commands ran: {words}"));
+            assert!(refused.stderr.contains(&format!("`git frites judge --trust-config {run}`")), "{}", refused.stderr);
+        }
+        world.sh(&world.worktree("1/c1"), "echo 2 >>README").expect(0);
+        world.frites(["clean", "--forget", "2"]).expect(0);
+        world.frites(["judge", "--test", "true", "1"]).refuses(128, words);
+        let accepted = world.frites(["judge", "--trust-config", "--test", "true", "1"]).expect(0);
+        assert!(accepted.stderr.contains(&format!("accepted: {words}")), "{}", accepted.stderr);
+        world.frites(["judge", "--test", "true", "1"]).expect(0);
+        let log = world.frites(["log", "1"]).expect(0).out();
+        assert_eq!(log.matches("  trusted  ").count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn other_changes_do_not_stop_judge() {
+    let world = world();
+    spawn(&world, "1", "echo 1 >>README; git config user.x 1; echo 'oracle.test = \"false\"' >.frites.toml").expect(0);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+}
+
+#[test]
+fn a_configuration_that_an_attempt_breaks_is_named_and_stops_no_capture() {
+    let world = world();
+    let script = "echo 1 >>README; echo '[broken' >>$(git rev-parse --git-common-dir)/config";
+    let answer = spawn(&world, "1", script).expect(0);
+    let config = world.repo.join(".git/config").display().to_string();
+    let words = format!("the configuration cannot be read: git config failed: bad config line 6 in file {config}");
+    assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
+    assert!(answer.stderr.contains("1/c1: succeeded in "), "{}", answer.stderr);
+    assert!(world.repo.join(".git/refs/frites/1/c1").exists());
+    // git itself refuses from here on.
+    world.frites(["status"]).expect(128);
+}
+
+/// Starts a run whose attempt plants something, says so by `$HOME/ready`, and ends when `$HOME/go` is there.
+fn start(world: &World, script: &str) -> Child {
+    let script = format!("{script}; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done");
+    let args = ["frites", "spawn", "-n", "1", "--run", "slow", "--", "sh", "-euc", &script];
+    let mut command = world.command(&world.repo, "git-frites", &args[1..]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| world.home().join("ready").exists());
+    child
+}
+
+#[test]
+fn what_is_planted_does_not_run_in_other_commands_meanwhile() {
+    let world = world();
+    world.attempts(&["echo 2 >>README"]);
+    let plant = "echo '* filter=x' >.gitattributes; echo text >new; git config filter.x.clean \"$BAD\"; git config filter.x.smudge \"$BAD\"
+        git config frites.oracle.test true";
+    let mut child = start(&world, plant);
+    world.frites(["diff", "slow/c1"]).expect(0);
+    assert_nothing_ran(&world, "diff");
+    world
+        .frites(["judge", "--test", "true", "1"])
+        .refuses(128, "since run slow's commands started: config 'frites.oracle.test' was set");
+    world.sh(&world.home(), "touch go").expect(0);
+    assert!(child.wait().unwrap().success());
+    world.frites(["judge", "--test", "true", "1"]).refuses(128, "while run slow's commands ran");
+    assert_nothing_ran(&world, "judge");
+}
+
+#[test]
+fn a_killed_spawn_still_tells() {
+    let world = world();
+    let mut child = start(&world, "echo 1 >>README; git config frites.oracle.test true; git branch new");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.sh(&world.home(), "touch go").expect(0);
+    let said = world.frites(["status"]).expect(0);
+    let base = &world.git(["rev-parse", "HEAD"])[..10];
+    let expected =
+        ["config 'frites.oracle.test' was set to 'true'".to_owned(), format!("branch 'new' was added at {base}")];
+    assert_eq!(warnings(&said), expected.into(), "{}", said.stderr);
+    assert_eq!(event(&world), warnings(&said));
+    assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
+    world.frites(["judge", "--test", "true", "slow"]).refuses(128, "run slow's commands ran");
+}
+
+#[test]
+fn many_changes_are_told_in_few_lines() {
+    let world = world();
+    let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done").expect(0);
+    let said = warnings(&answer);
+    assert_eq!(said.len(), 21, "{}", answer.stderr);
+    assert!(said.contains("10 more changes; `git frites log --json 1` names them"), "{}", answer.stderr);
+    assert_eq!(event(&world).len(), 30);
+}
