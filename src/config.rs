@@ -26,6 +26,7 @@ enum Kind {
     Switch,
     Count,
     Span,
+    Size,
     List,
 }
 
@@ -37,13 +38,14 @@ impl Kind {
             Kind::Switch => "true or false",
             Kind::Count => "a whole number from 1",
             Kind::Span => "a duration such as \"90s\", \"10m\" or \"1h30m\"",
+            Kind::Size => "a size such as 2GiB",
             Kind::List => "an array of strings",
         }
     }
 }
 
 /// Every key there is.
-const KEYS: [(&str, Kind); 13] = [
+const KEYS: [(&str, Kind); 14] = [
     ("oracle.build", Kind::Command),
     ("oracle.lint", Kind::Command),
     ("oracle.test", Kind::Command),
@@ -57,6 +59,7 @@ const KEYS: [(&str, Kind); 13] = [
     ("diff.exclude", Kind::List),
     ("limits.candidates", Kind::Count),
     ("limits.worktrees", Kind::Count),
+    ("limits.min-free-disk", Kind::Size),
 ];
 
 /// What a key is set to.
@@ -67,6 +70,7 @@ enum Value {
     Switch(bool),
     Count(usize),
     Span(Duration),
+    Size(u64),
     List(Vec<String>),
 }
 
@@ -109,6 +113,14 @@ impl Config {
         match self.values.get(key)? {
             (Value::Span(span), _) => Some(*span),
             _ => None,
+        }
+    }
+
+    /// A size in bytes, or its default.
+    pub fn size(&self, key: &str, default: u64) -> u64 {
+        match self.values.get(key) {
+            Some((Value::Size(bytes), _)) => *bytes,
+            _ => default,
         }
     }
 
@@ -243,6 +255,7 @@ impl Config {
             },
             Kind::Count => text.parse().ok().filter(|n| *n > 0).map(Value::Count),
             Kind::Span => parse_duration(text).map(Value::Span),
+            Kind::Size => parse_size::parse_size(text).ok().map(Value::Size),
             Kind::List => None,
         };
         let value = value.ok_or_else(|| wrong_type(source, key, kind))?;
@@ -298,6 +311,10 @@ fn from_toml(kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
         Kind::Switch => value.as_bool().map(Value::Switch),
         Kind::Span => value.as_str().and_then(parse_duration).map(Value::Span),
         Kind::Count => value.as_integer()?.as_str().parse().ok().filter(|n| *n > 0).map(Value::Count),
+        Kind::Size => match value.as_str() {
+            Some(text) => parse_size::parse_size(text).ok().map(Value::Size),
+            None => value.as_integer()?.as_str().parse().ok().map(Value::Size),
+        },
         Kind::List => strings(value).map(Value::List),
     }
 }
@@ -323,6 +340,21 @@ mod tests {
         let seconds = |text| parse_duration(text).map(|d| d.as_secs());
         assert_eq!(["90s", "10m", "1h30m"].map(seconds), [Some(90), Some(600), Some(5400)]);
         assert_eq!(["", "10", "0s", "-5s", "soon"].map(seconds), [None; 5]);
+    }
+
+    #[test]
+    fn a_size_is_a_number_with_a_unit_or_of_bytes() {
+        let set =
+            |text: &str| read(&format!("limits.min-free-disk = {text}\n")).map(|c| c.size("limits.min-free-disk", 1));
+        let sizes =
+            [("\"2GiB\"", 2 << 30), ("\"1.5 MiB\"", 3 << 19), ("\"2GB\"", 2_000_000_000), ("4096", 4096), ("0", 0)];
+        for (text, bytes) in sizes {
+            assert_eq!(set(text).expect("a size"), bytes, "{text}");
+        }
+        for text in ["\"much\"", "\"\"", "-1", "\"-1GiB\"", "\"99999999TiB\"", "true", "[\"2GiB\"]"] {
+            let error = set(text).expect_err(text);
+            assert!(error.message.ends_with("'limits.min-free-disk' takes a size such as 2GiB"), "{}", error.message);
+        }
     }
 
     #[test]

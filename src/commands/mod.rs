@@ -6,6 +6,7 @@ pub mod escape;
 pub mod judge;
 pub mod log;
 pub mod path;
+mod prepare;
 pub mod session;
 pub mod spawn;
 pub mod status;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::session::{Captured, Session};
-use super::{escape, parse_name};
+use super::{escape, parse_name, prepare};
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::capture::Notes;
@@ -30,6 +30,7 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     check_program(&args.command)?;
     let base = session.repo.resolve_commit(&args.base)?;
     refuse_blocked_refs(session)?;
+    prepare::require_space(session, &base, names.len())?;
 
     let run = Run {
         version: FORMAT,

@@ -282,7 +282,7 @@ fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
 }
 
 /// A commit's tree as an index.
-fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> {
+pub(super) fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> {
     let gix = repo.gix();
     gix.find_commit(from_oid(commit)?)
         .ok()

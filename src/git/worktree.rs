@@ -201,6 +201,22 @@ pub fn disk_usage(path: &Path) -> u64 {
     walk(path, &mut std::collections::HashSet::new())
 }
 
+/// The bytes that a checkout of a commit will about occupy: blobs in whole blocks of 4 KiB.
+pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
+    let index = super::capture::base_index(repo, commit)?;
+    let gix = repo.gix();
+    let blobs = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
+    Ok(blobs.map(|e| gix.find_header(e.id).map_or(0, |h| h.size()).next_multiple_of(4096)).sum())
+}
+
+/// The bytes that this user may still write where `path` lies, or will lie.
+pub fn free_space(path: &Path) -> Result<u64> {
+    let there = path.ancestors().find(|p| p.exists()).unwrap_or(path);
+    let stat = rustix::fs::statvfs(there).map_err(io::Error::from);
+    let stat = stat.context(|| format!("could not ask how full the disk of '{}' is", there.display()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 /// The bytes of a path, for git's lists.
 pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
