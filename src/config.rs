@@ -45,12 +45,14 @@ impl Kind {
 }
 
 /// Every key there is.
-const KEYS: [(&str, Kind); 14] = [
+const KEYS: [(&str, Kind); 16] = [
     ("oracle.build", Kind::Command),
     ("oracle.lint", Kind::Command),
     ("oracle.test", Kind::Command),
     ("oracle.detect", Kind::Switch),
     ("oracle.timeout", Kind::Span),
+    ("seed.copy", Kind::List),
+    ("seed.link", Kind::List),
     ("spawn.jobs", Kind::Count),
     ("spawn.timeout", Kind::Span),
     ("spawn.idle-timeout", Kind::Span),

@@ -199,8 +199,9 @@ fn setup_build_lint_and_test_run_in_this_order_and_stop_at_the_first_no() {
     let step = |name: &str| {
         format!("echo {name} >> \"$HOME/order\"; echo out-{name}; echo err-{name} >&2; ! test -e no-{name}")
     };
-    world.git(["config", "frites.spawn.setup", &step("setup")]);
     world.attempts(&[SMALL, "echo x > no-lint", "echo x > no-setup", "kill() { :; }; echo x > no-build"]);
+    // After `spawn`, which would run it in each worktree.
+    world.git(["config", "frites.spawn.setup", &step("setup")]);
     let (build, lint, test) = (step("build"), step("lint"), step("test"));
     let json = world.frites(["judge", "--test", &test, "--lint", &lint, "--build", &build, "--json"]).expect(0).json();
     assert_eq!(

@@ -242,7 +242,7 @@ fn merge(session: &Session, args: &cli::Apply, plan: &mut Plan) -> Result<()> {
     }
     let oracle = plan.verdict.as_ref().map(|v| v.oracle.as_slice()).unwrap_or_default();
     ui.note("HEAD is not the base: judging the merged tree");
-    let room = Room::open(repo, store)?;
+    let room = Room::open(repo, store)?.seeded(session.seeds(&plan.from.commit)?);
     let commit = land::neutral_commit(repo, &plan.tree, &plan.from.commit)?;
     let folder = store.run_dir(&plan.run.run).join("apply");
     std::fs::create_dir_all(&folder)

@@ -138,7 +138,7 @@ fn run_oracle(
     args: &cli::Judge,
 ) -> Result<Outcomes> {
     let timeout = args.timeout.unwrap_or_else(|| session.oracle_timeout());
-    let room = Room::open(&session.repo, &session.store)?;
+    let room = Room::open(&session.repo, &session.store)?.seeded(session.seeds(&run.base)?);
     let mut trees: Vec<(&Oid, &Name)> = distinct.iter().collect();
     trees.sort_by_key(|(_, name)| run.index_of(name));
     let results = process::in_parallel(args.jobs as usize, &trees, |(tree, name)| {

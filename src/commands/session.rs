@@ -9,6 +9,8 @@ use crate::git::capture::{self, Excludes, Notes, Snapshot, Subject};
 use crate::git::diff::{self, Change};
 use crate::git::refs;
 use crate::git::repo::Repo;
+use crate::git::seed::Seeds;
+use crate::git::seeded::Seeded;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
 use crate::model::name::Name;
@@ -16,6 +18,7 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::oracle::checkout;
 use crate::process;
+use crate::store::records::read_toml;
 use crate::store::{Store, atomic};
 use crate::ui::Ui;
 
@@ -31,7 +34,8 @@ pub struct Session {
     pub ui: Ui,
     /// The user's own checkout, if there is one: never a candidate's.
     pub home: Option<PathBuf>,
-    excludes: Excludes,
+    /// `diff.exclude`.
+    pub excludes: Excludes,
 }
 
 /// A candidate as it is now.
@@ -83,6 +87,21 @@ impl Session {
         Ok(session)
     }
 
+    /// What the user's own checkout has to seed beside the files of `base`.
+    pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
+        let Some(home) = &self.home else { return Ok(Seeds::default()) };
+        let list = |key| self.config.list(key, &[]);
+        Seeds::find(&self.repo, home, &list("seed.copy"), &list("seed.link"), base)
+    }
+
+    /// What a candidate's worktree was given; if that record is lost, what it would be given now.
+    fn seeded(&self, run: &Run, name: &Name) -> Result<Seeded> {
+        match read_toml(&self.store.seeds(&run.run, name)) {
+            Some(seeded) => Ok(seeded),
+            None => self.seeds(&run.base)?.as_if_put(),
+        }
+    }
+
     /// Captures what a candidate's worktree holds, if that differs from its last capture.
     ///
     /// Retries when a `git gc --prune=now` beside us took objects away in the middle.
@@ -121,6 +140,7 @@ impl Session {
         let previous = self.store.latest(&self.repo, &run.run, name)?;
         let worktree = self.store.worktree(run, name);
         let (branch, index) = (refs::branch(&run.run, name), self.store.index(&run.run, name));
+        let seeds = self.seeded(run, name)?;
         let subject = Subject {
             worktree: &worktree,
             branch: &branch,
@@ -128,6 +148,7 @@ impl Session {
             index: &index,
             previous: previous.as_ref(),
             excludes: &self.excludes,
+            seeds: &seeds,
         };
         let there =
             crate::git::worktree::is_real_folder(&self.store.worktrees(run.worktree_root.as_deref()), &worktree);

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::prepare::{self, Preparation, Prepared};
 use super::session::{Captured, Session};
-use super::{escape, parse_name, prepare};
+use super::{escape, parse_name};
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::capture::Notes;
@@ -31,6 +32,7 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let base = session.repo.resolve_commit(&args.base)?;
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &base, names.len())?;
+    let preparation = Preparation::new(session, &base)?;
 
     let run = Run {
         version: FORMAT,
@@ -41,12 +43,15 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
         command: args.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         worktree_root: session.config.text("spawn.worktree-root").map(str::to_owned),
     };
-    let (run, _lock) = make(session, run, wanted)?;
+    let (run, prepared, _lock) = make(session, run, wanted, &preparation)?;
     session.store.record_event("spawned", &run.run, json!({ "base": run.base, "candidates": run.candidates }))?;
+
+    preparation.tell(session, &run, &prepared)?;
 
     let (results, escaped) = if args.command.is_empty() { Default::default() } else { work(session, &run, args)? };
     answer(session, &run, args, &escaped)?;
-    if args.command.is_empty() || results.iter().any(Captured::usable) {
+    let open = args.command.is_empty() && prepared.iter().any(|p| p.failure.is_none());
+    if open || results.iter().any(Captured::usable) {
         if !args.command.is_empty() {
             session.ui.hint(format!("compare with `git frites diff {0}`, decide with `git frites judge {0}`", run.run));
         }
@@ -121,7 +126,12 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
 }
 
 /// Makes the run's worktrees: all of them, or none.
-fn make(session: &Session, mut run: Run, wanted: Option<Name>) -> Result<(Run, Lock)> {
+fn make(
+    session: &Session,
+    mut run: Run,
+    wanted: Option<Name>,
+    preparation: &Preparation,
+) -> Result<(Run, Vec<Prepared>, Lock)> {
     let Session { repo, store, .. } = session;
     let repository = store.lock_repository()?;
     let lock = match wanted {
@@ -146,17 +156,20 @@ fn make(session: &Session, mut run: Run, wanted: Option<Name>) -> Result<(Run, L
     store.set_active(&run.run, &active)?;
     let made = store.save_intent(&run).and_then(|()| register_all(session, &run));
     drop(repository);
-    let made = made.and_then(|admins| fill(session, &run, &admins));
-    if let Err(error) = made {
-        store.unmake(repo, &run, &active.entries)?;
-        return Err(error.hint("nothing was made"));
-    }
+    let made = made.and_then(|admins| fill(session, &run, &admins, preparation));
+    let prepared = match made {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            store.unmake(repo, &run, &active.entries)?;
+            return Err(error.hint("nothing was made"));
+        }
+    };
     if run.command.is_empty() {
         store.clear_active(&run.run)?;
     } else {
         store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
     }
-    Ok((run, lock))
+    Ok((run, prepared, lock))
 }
 
 /// The administrative half, one after the other under the repository lock.
@@ -177,17 +190,30 @@ fn register_all(session: &Session, run: &Run) -> Result<Vec<(Name, std::path::Pa
 }
 
 /// The checkout half, in parallel, then the records.
-fn fill(session: &Session, run: &Run, admins: &[(Name, std::path::PathBuf)]) -> Result<()> {
+fn fill(
+    session: &Session,
+    run: &Run,
+    admins: &[(Name, std::path::PathBuf)],
+    preparation: &Preparation,
+) -> Result<Vec<Prepared>> {
     let state = if run.command.is_empty() { State::Open } else { State::Running };
-    process::in_parallel(process::processors(), admins, |(name, admin)| {
+    let prepared = process::in_parallel(process::processors(), admins, |(name, admin)| {
         worktree::populate(admin, &session.store.worktree(run, name))?;
         let folder = session.store.candidate_dir(&run.run, name);
         std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
         capture::keep_index(admin, &session.store.index(&run.run, name))?;
+        let prepared = preparation.worktree(session, run, name)?;
         let index = run.index_of(name).unwrap_or_default();
-        session.store.save_candidate(&Candidate::new(&run.run, name, index, state))
+        let mut candidate = Candidate::new(&run.run, name, index, state);
+        if let Some(failure) = &prepared.failure {
+            candidate.state = State::Failed;
+            candidate.reason = Some(failure.clone());
+        }
+        session.store.save_candidate(&candidate)?;
+        Ok(prepared)
     })?;
-    session.store.save_record(&session.repo, run, None, &[])
+    session.store.save_record(&session.repo, run, None, &[])?;
+    Ok(prepared)
 }
 
 /// Runs the command in every worktree, and captures each as its command ends.
@@ -205,6 +231,9 @@ fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<(Vec<Captured
 
 fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Result<Captured> {
     let Session { store, .. } = session;
+    if store.candidate(&session.repo, run, name)?.state == State::Failed {
+        return session.stored(run, name); // its setup failed
+    }
     let dir = store.worktree(run, name);
     let index = run.index_of(name).unwrap_or_default();
     let mut argv: Vec<OsString> =

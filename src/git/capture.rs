@@ -18,6 +18,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::cli::{Git, nul_separated};
 use super::repo::{Repo, from_oid};
+use super::seeded::Seeded;
 use super::worktree;
 use crate::error::{Error, IoContext, Result};
 use crate::model::candidate::Capture;
@@ -39,6 +40,8 @@ pub struct Subject<'a> {
     pub previous: Option<&'a Capture>,
     /// `diff.exclude`.
     pub excludes: &'a Excludes,
+    /// What the worktree was given before the attempt began.
+    pub seeds: &'a Seeded,
 }
 
 /// What a worktree holds now.
@@ -105,7 +108,8 @@ impl Excludes {
         Ok(Excludes(builder.build().map_err(invalid)?))
     }
 
-    fn hides(&self, path: &[u8]) -> bool {
+    /// Whether a path is hidden if it is untracked.
+    pub fn hides(&self, path: &[u8]) -> bool {
         let is_dir = path.ends_with(b"/");
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
         self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
@@ -127,6 +131,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     let mut notes = Notes::default();
     let mut staged: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut dropped: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let is_seed = |path: &[u8]| subject.seeds.hold(subject.worktree, path);
     let listing = sparse_aware(&git).args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"]).bytes()?;
     for record in nul_separated(&listing) {
         let (tag, path) = (record.first().copied(), record.get(2..).unwrap_or_default());
@@ -140,6 +145,8 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
                     staged.insert(path.to_vec());
                 }
             }
+        } else if is_seed(path) {
+            // The user's, not the attempt's.
         } else if let Some(folder) = path.strip_suffix(b"/") {
             if own.gitlinks.contains(folder) {
                 staged.insert(folder.to_vec());
@@ -156,14 +163,15 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         }
     }
     // What the attempt tracks itself although it is ignored (`git add -f`).
-    staged.extend(own.files.into_iter().filter(|path| holds_file(subject.worktree, path)));
+    staged.extend(own.files.into_iter().filter(|path| holds_file(subject.worktree, path) && !is_seed(path)));
+    // A seed that was edited, captured, and put back.
+    for path in tracked_seeds(repo, subject).into_iter().filter(|path| is_seed(path)) {
+        staged.remove(&path);
+        dropped.insert(path);
+    }
 
     if !dropped.is_empty() {
-        let lines: Vec<u8> = dropped
-            .iter()
-            .flat_map(|p| [format!("0 {}\t", subject.base.null()).as_bytes(), p, b"\0"].concat())
-            .collect();
-        sparse_aware(&git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()?;
+        drop_from_index(&git, subject, &dropped)?;
     }
     if !staged.is_empty() {
         let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
@@ -193,7 +201,36 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
     if heads.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Snapshot { tree: repo.commit(&tip)?.tree, heads, notes: Notes::default() }))
+    let mut tree = repo.commit(&tip)?.tree;
+    if !subject.seeds.is_empty() {
+        let index = base_index(repo, &tip)?;
+        let entries = index.entries().iter().filter(|e| subject.seeds.is(e.path(&index), &e.id));
+        let seeds: BTreeSet<Vec<u8>> = entries.map(|e| e.path(&index).to_vec()).collect();
+        if !seeds.is_empty() {
+            let git = repo.git().index(subject.index);
+            git.call("read-tree").arg(tree.as_str()).run()?;
+            drop_from_index(&git, subject, &seeds)?;
+            tree = git.call("write-tree").oid()?;
+        }
+    }
+    Ok(Some(Snapshot { tree, heads, notes: Notes::default() }))
+}
+
+/// Takes paths out of an index.
+fn drop_from_index(git: &Git, subject: &Subject<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
+    let line = |path: &Vec<u8>| [format!("0 {}\t", subject.base.null()).as_bytes(), path, b"\0"].concat();
+    let lines: Vec<u8> = paths.iter().flat_map(line).collect();
+    sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
+}
+
+/// The paths of seeds that the private index holds; the base tracks none of them.
+fn tracked_seeds(repo: &Repo, subject: &Subject<'_>) -> Vec<Vec<u8>> {
+    if subject.seeds.is_empty() {
+        return Vec::new();
+    }
+    let Some(index) = open_index(repo, subject.index) else { return Vec::new() };
+    let held = subject.seeds.paths().filter(|path| index.entry_by_path(path.as_bstr()).is_some());
+    held.map(<[u8]>::to_vec).collect()
 }
 
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the capture
@@ -401,6 +438,7 @@ fn newly_ignored(repo: &Repo, git: &Git, subject: &Subject<'_>, tree: &Oid) -> R
     let ignored = git.call("ls-files").args(["-z", "-o", "-i", "--directory", "--exclude-standard"]).bytes()?;
     let mut hidden: BTreeSet<Vec<u8>> =
         nul_separated(&ignored).filter(|p| !subject.excludes.hides(p)).map(<[u8]>::to_vec).collect();
+    hidden.retain(|path| !subject.seeds.hold(subject.worktree, path));
     if hidden.is_empty() {
         return Ok(hidden);
     }

@@ -10,4 +10,6 @@ pub mod land;
 pub mod pins;
 pub mod refs;
 pub mod repo;
+pub mod seed;
+pub mod seeded;
 pub mod worktree;

@@ -1,4 +1,5 @@
-//! Pristine checkouts: the tracked files of exactly one tree, outside every checkout of the repository.
+//! Pristine checkouts: the tracked files of exactly one tree and the seeds, outside every checkout of the
+//! repository.
 //!
 //! Outside, for build tools look upwards: `node_modules`, `.cargo/config.toml`, `go.work` and
 //! `conftest.py` of the user's checkout must not leak into what a tree is judged by.
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::repo::Repo;
+use crate::git::seed::Seeds;
 use crate::git::worktree::{self, Head};
 use crate::git::{cli, land};
 use crate::model::oid::Oid;
@@ -26,6 +28,7 @@ const ROOM: &str = "room-";
 pub struct Room<'a> {
     store: &'a Store,
     dir: PathBuf,
+    seeds: Seeds,
     _lock: Lock,
 }
 
@@ -51,7 +54,14 @@ impl<'a> Room<'a> {
             .tempdir_in(&home)
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
-        Ok(Room { store, dir: dir.keep(), _lock: lock })
+        Ok(Room { store, dir: dir.keep(), seeds: Seeds::default(), _lock: lock })
+    }
+
+    /// The same, where each checkout gets these seeds.
+    #[must_use]
+    pub fn seeded(mut self, seeds: Seeds) -> Self {
+        self.seeds = seeds;
+        self
     }
 
     /// Registers a worktree at `commit` without files; `label` tells this room's checkouts apart.
@@ -68,12 +78,14 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Checks `commit` out: its tracked files, and the submodules that the user's checkout has.
-    /// Every file gets the current time, which build tools go by.
+    /// Checks `commit` out: its tracked files, the submodules that the user's checkout has, and the room's
+    /// seeds where the commit has nothing. Every tracked file gets the current time, which build tools go
+    /// by; seeds keep theirs, which are older.
     pub fn checkout(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
         let mut checkout = self.register(repo, label, commit)?;
         worktree::populate(&checkout.admin, &checkout.path)?;
         checkout.problem = export_submodules(repo, commit, &checkout.path).err().map(|e| e.message);
+        self.seeds.put(&checkout.path)?;
         Ok(checkout)
     }
 

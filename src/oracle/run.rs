@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::process::{self, Job, Limits};
 
 /// What a candidate's command sees and an oracle command must not: an outcome depends on the tree
@@ -80,8 +80,10 @@ pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
 }
 
 fn missing(command: &OracleCommand, program: &str) -> Error {
-    Error::fatal(format!("the {} command cannot run: '{program}' is not on PATH", command.stage)).hint(format!(
-        "install it, or name another command with `--{} CMD` (this one is from {})",
-        command.stage, command.source
-    ))
+    let other = match command.stage {
+        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        stage => format!("name another command with `--{stage} CMD`"),
+    };
+    Error::fatal(format!("the {} command cannot run: '{program}' is not on PATH", command.stage))
+        .hint(format!("install it, or {other} (this one is from {})", command.source))
 }

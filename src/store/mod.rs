@@ -67,6 +67,11 @@ impl Store {
         self.candidate_dir(run, candidate).join("index")
     }
 
+    /// What a candidate's worktree was given before its attempt began.
+    pub fn seeds(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.candidate_dir(run, candidate).join("seeds.toml")
+    }
+
     /// A candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
     pub fn log(&self, run: &Name, candidate: &Name, command: &str) -> PathBuf {
         self.candidate_dir(run, candidate).join(format!("{command}.log"))

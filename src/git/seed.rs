@@ -1,0 +1,382 @@
+//! Seeds: files of the user's own checkout that the base does not track and that a worktree needs, such
+//! as `.env` or `node_modules`. Found in that checkout, put into worktrees and judged checkouts.
+//!
+//! Nothing is ever read or written through a link, and nothing that git tracks is touched: what lies in
+//! a worktree already stays.
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use gix::bstr::ByteSlice;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::capture::base_index;
+use super::cli::{Git, nul_separated};
+use super::land::quoted;
+use super::repo::Repo;
+use super::seeded::{Known, Seeded};
+use super::worktree::{self, path_bytes};
+use crate::error::{Error, IoContext, Result};
+use crate::model::oid::Oid;
+
+/// Patterns of files to copy, shared with other tools: only what git ignores is taken.
+pub const INCLUDE: &str = ".worktreeinclude";
+
+/// What there is to seed, by its path.
+#[derive(Default)]
+pub struct Seeds {
+    root: PathBuf,
+    found: BTreeMap<Vec<u8>, Way>,
+    /// What the user should be told.
+    pub notes: Vec<String>,
+}
+
+/// How a seed gets into a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Copy,
+    Link,
+}
+
+impl Seeds {
+    /// Finds the seeds in the checkout at `root`: what `copy` matches and git does not track, what
+    /// [`INCLUDE`] matches and git ignores, and what `link` names; never what `base` tracks.
+    pub fn find(repo: &Repo, root: &Path, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
+        let mut seeds = Seeds { root: root.to_owned(), ..Seeds::default() };
+        let links = links(root, link)?;
+        let own = Patterns::of(copy)?;
+        let shared = Patterns::of_file(&root.join(INCLUDE), &mut seeds.notes)?;
+        if links.is_empty() && own.is_empty() && shared.is_empty() {
+            return Ok(seeds);
+        }
+        let mut copies = BTreeSet::new();
+        if !own.is_empty() || !shared.is_empty() {
+            copies = Listing { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? }.read(repo)?;
+        }
+        let base = base_index(repo, base)?;
+        for path in links {
+            if tracked(&base, &path) {
+                seeds.notes.push(format!("seed.link: the base tracks '{}', so it is not linked", quoted(&path)));
+            } else {
+                seeds.found.insert(path, Way::Link);
+            }
+        }
+        for path in copies {
+            let linked = folders_of(&path).chain([path.as_slice()]).any(|p| seeds.found.get(p) == Some(&Way::Link));
+            if !linked && !tracked(&base, &path) {
+                seeds.found.insert(path, Way::Copy);
+            }
+        }
+        Ok(seeds)
+    }
+
+    /// What the files to copy hold, read once for all worktrees.
+    pub fn known(&self) -> Result<Known> {
+        let copies = self.found.iter().filter(|(_, way)| **way == Way::Copy).map(|(path, _)| path.as_slice());
+        Known::read(&self.root, &copies.collect::<Vec<_>>())
+    }
+
+    /// What a worktree that got all of them would hold.
+    pub fn as_if_put(&self) -> Result<Seeded> {
+        let (links, copies): (Vec<_>, Vec<_>) = self.found.iter().partition(|(_, way)| **way == Way::Link);
+        let mut seeded = Seeded::look(&self.root, copies.into_iter().map(|(path, _)| path.clone()), &Known::default())?;
+        for (path, _) in links {
+            seeded.add_link(path, &self.root.join(OsStr::from_bytes(path)));
+        }
+        Ok(seeded)
+    }
+
+    /// Puts the seeds into a checkout; gives the paths that it got. What lies there already stays, and so
+    /// does what could only be reached through a link.
+    ///
+    /// Copies keep their modes and their times: a build output that was copied must look older than the
+    /// sources that were just checked out, or it would be taken for theirs (GIT-FACTS, "Not safe for
+    /// build tools").
+    pub fn put(&self, into: &Path) -> Result<Vec<Vec<u8>>> {
+        let mut got = Vec::new();
+        let mut ready = PathBuf::new();
+        for (path, way) in &self.found {
+            let relative = Path::new(OsStr::from_bytes(path));
+            let (from, to) = (self.root.join(relative), into.join(relative));
+            let attempt = || -> io::Result<bool> {
+                let folder = relative.parent().unwrap_or(relative);
+                if fs::symlink_metadata(&from).is_err()
+                    || (ready != folder && !make_folders(&self.root, into, folder)?)
+                    || fs::symlink_metadata(&to).is_ok()
+                {
+                    return Ok(false);
+                }
+                ready = folder.to_owned();
+                match way {
+                    Way::Link => symlink(&from, &to).map(|()| true),
+                    Way::Copy => copy(&from, &to),
+                }
+            };
+            if attempt_of(attempt).context(|| format!("could not seed '{}'", to.display()))? {
+                got.push(path.clone());
+            }
+        }
+        Ok(got)
+    }
+}
+
+/// A seed that vanishes while it is copied was missing: that is fine.
+fn attempt_of(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
+    match attempt() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        other => other,
+    }
+}
+
+/// Copies a file or a link; anything else is no seed.
+fn copy(from: &Path, to: &Path) -> io::Result<bool> {
+    let meta = fs::symlink_metadata(from)?;
+    if meta.is_symlink() {
+        symlink(fs::read_link(from)?, to)?;
+    } else if meta.is_file() {
+        reflink_copy::reflink_or_copy(from, to)?;
+        fs::File::open(to)?.set_modified(meta.modified()?)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Makes the folders of `path` below `into` as they are below `root`; false if a link or a file is in the way.
+fn make_folders(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
+    let (mut from, mut to) = (root.to_owned(), into.to_owned());
+    for component in path {
+        from.push(component);
+        to.push(component);
+        match fs::symlink_metadata(&to) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Ok(false),
+            Err(_) => {
+                let mode = fs::symlink_metadata(&from)?.permissions().mode();
+                fs::create_dir(&to)?;
+                fs::set_permissions(&to, fs::Permissions::from_mode(mode | 0o700))?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The folders above a path, outermost first.
+fn folders_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at])
+}
+
+/// Whether a commit tracks a path, something below it, or a file or submodule on the way to it.
+fn tracked(base: &gix::index::File, path: &[u8]) -> bool {
+    base.path_is_directory(path.as_bstr())
+        || folders_of(path).chain([path]).any(|p| base.entry_by_path(p.as_bstr()).is_some())
+}
+
+/// What `seed.link` names that is there.
+fn links(root: &Path, named: &[String]) -> Result<Vec<Vec<u8>>> {
+    let refuse = |name: &str, why: &str| {
+        Error::fatal(format!("seed.link: '{name}' {why}"))
+            .hint("name files and folders of your checkout, from its root: `node_modules`, `web/node_modules`")
+    };
+    let mut found = Vec::new();
+    for name in named {
+        let mut path = PathBuf::new();
+        for component in Path::new(name).components() {
+            match component {
+                Component::Normal(part) => path.push(part),
+                Component::CurDir => {}
+                _ => return Err(refuse(name, "leaves the checkout")),
+            }
+        }
+        match path.iter().next() {
+            None => return Err(refuse(name, "is the checkout itself")),
+            Some(first) if first == ".git" || first == ".frites" => return Err(refuse(name, "is no seed")),
+            _ => {}
+        }
+        let full = root.join(&path);
+        if fs::symlink_metadata(&full).is_err() {
+            continue;
+        }
+        if !full.parent().is_some_and(|folder| worktree::is_real_folder(root, folder)) {
+            return Err(refuse(name, "lies behind a link"));
+        }
+        found.push(path_bytes(&path).to_vec());
+    }
+    Ok(found)
+}
+
+/// Patterns in the syntax of `.gitignore`.
+struct Patterns {
+    /// What is wanted.
+    wanted: Gitignore,
+    /// The folders that a pattern names on its way down: `/data/*.json` looks into `data`. A pattern
+    /// without a slash names none.
+    named: Gitignore,
+}
+
+impl Patterns {
+    /// Those of `seed.copy`.
+    fn of(lines: &[String]) -> Result<Patterns> {
+        let refuse = |line: &str, why: &str| {
+            Error::fatal(format!("seed.copy: '{line}' {why}"))
+                .hint("write patterns as in a .gitignore, from the root of your checkout: `.env*`, `/config/*.key`")
+        };
+        for line in lines {
+            if line.split('/').any(|part| part == "..") {
+                return Err(refuse(line, "leaves the checkout"));
+            }
+            if let Err(e) = GitignoreBuilder::new("").add_line(None, line) {
+                return Err(refuse(line, &format!("is no pattern: {e}")));
+            }
+        }
+        Ok(Patterns::compile(lines.iter().map(String::as_str)))
+    }
+
+    /// Those of a file. A line that is no pattern is left out: the file is other tools', too.
+    fn of_file(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
+        let bytes = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let mut lines = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            match GitignoreBuilder::new("").add_line(None, line) {
+                Ok(_) => lines.push(line),
+                Err(e) => notes.push(format!("{INCLUDE}:{}: left out, it is no pattern: {e}", at + 1)),
+            }
+        }
+        Ok(Patterns::compile(lines.into_iter()))
+    }
+
+    fn compile<'a>(lines: impl Iterator<Item = &'a str>) -> Patterns {
+        let (mut wanted, mut named) = (GitignoreBuilder::new(""), GitignoreBuilder::new(""));
+        for line in lines {
+            let _ = wanted.add_line(None, line);
+            if line.starts_with(['#', '!']) {
+                continue;
+            }
+            let parts: Vec<&str> = line.trim_start_matches('/').trim_end_matches('/').split('/').collect();
+            for end in 1..parts.len() {
+                if parts[..end] != ["**"] {
+                    let _ = named.add_line(None, &format!("/{}/", parts[..end].join("/")));
+                }
+            }
+        }
+        // A set that cannot be compiled (it is too large) matches nothing.
+        let build = |builder: GitignoreBuilder| builder.build().unwrap_or_else(|_| Gitignore::empty());
+        Patterns { wanted: build(wanted), named: build(named) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    fn want(&self, path: &[u8], is_dir: bool) -> bool {
+        self.wanted.matched_path_or_any_parents(OsStr::from_bytes(path), is_dir).is_ignore()
+    }
+
+    fn name(&self, folder: &[u8]) -> bool {
+        self.named.matched(OsStr::from_bytes(folder), true).is_ignore()
+    }
+}
+
+/// What git does not track in the user's own checkout.
+///
+/// A folder that git ignores as a whole is opened only where a pattern wants it or names it: `.env*`
+/// must not cost a walk through node_modules.
+struct Listing<'a> {
+    root: &'a Path,
+    /// `seed.copy`, and those of [`INCLUDE`].
+    patterns: [&'a Patterns; 2],
+    /// Every checkout of the repository: none is part of another.
+    checkouts: Vec<PathBuf>,
+}
+
+impl Listing<'_> {
+    fn read(&self, repo: &Repo) -> Result<BTreeSet<Vec<u8>>> {
+        let git = if repo.work_tree() == Some(self.root) {
+            repo.checkout()
+        } else {
+            Git::at(repo.common_dir()).in_checkout().work_tree(self.root)
+        };
+        let list =
+            |options: &[&str]| git.call("ls-files").args(["-z", "-o", "--exclude-standard"]).args(options).bytes();
+        let mut found = BTreeSet::new();
+        let ignored = list(&["-i", "--directory"])?;
+        let ignored: BTreeSet<&[u8]> = nul_separated(&ignored).filter(|p| !p.starts_with(b".frites/")).collect();
+        let mut entries = ignored.iter().peekable();
+        while let Some(entry) = entries.next() {
+            match entry.strip_suffix(b"/") {
+                // git also names folders that merely hold something ignored, which follows.
+                Some(_) if entries.peek().is_some_and(|next| next.starts_with(entry)) => {}
+                Some(folder) => self.enter(folder, self.want(folder, true), &mut found)?,
+                None if self.want(entry, false) => {
+                    found.insert(entry.to_vec());
+                }
+                None => {}
+            }
+        }
+        let [own, _] = self.patterns;
+        if !own.is_empty() {
+            let untracked = list(&[])?;
+            // With a slash at the end it is a repository of its own.
+            found.extend(
+                nul_separated(&untracked).filter(|p| !p.ends_with(b"/") && own.want(p, false)).map(<[u8]>::to_vec),
+            );
+        }
+        Ok(found)
+    }
+
+    fn want(&self, path: &[u8], is_dir: bool) -> bool {
+        self.patterns.iter().any(|p| p.want(path, is_dir))
+    }
+
+    /// Takes what is wanted of an ignored folder: all of it when `whole`.
+    fn enter(&self, folder: &[u8], whole: bool, found: &mut BTreeSet<Vec<u8>>) -> Result<()> {
+        let full = self.root.join(OsStr::from_bytes(folder));
+        if self.checkouts.contains(&full) || !(whole || self.patterns.iter().any(|p| p.name(folder))) {
+            return Ok(());
+        }
+        let listing = match fs::read_dir(&full) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.context(|| format!("could not list '{}'", full.display()))?,
+        };
+        for entry in listing.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = [folder, b"/", entry.file_name().as_bytes()].concat();
+            let taken = whole || self.want(&path, kind.is_dir());
+            if kind.is_dir() {
+                self.enter(&path, taken, found)?;
+            } else if taken && (kind.is_file() || kind.is_symlink()) {
+                found.insert(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What setup left in a worktree.
+pub struct Leftovers {
+    /// The untracked files, seeds among them: all but those in folders that git ignores as a whole, which
+    /// no capture looks into.
+    pub untracked: Vec<Vec<u8>>,
+    /// A tracked file that is not as it was checked out.
+    pub changed: Option<Vec<u8>>,
+}
+
+/// Looks at a worktree that was just set up, by its private index.
+pub fn left_by_setup(git: &Git) -> Result<Leftovers> {
+    let list = |options: &[&str]| git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).bytes();
+    let (plain, ignored, changed) = (list(&["-o"])?, list(&["-o", "-i", "--directory"])?, list(&["-m"])?);
+    let untracked = nul_separated(&plain).chain(nul_separated(&ignored)).filter(|path| !path.ends_with(b"/"));
+    Ok(Leftovers {
+        untracked: untracked.map(<[u8]>::to_vec).collect(),
+        changed: nul_separated(&changed).next().map(<[u8]>::to_vec),
+    })
+}
