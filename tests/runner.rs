@@ -15,6 +15,7 @@ mod test_hostile_config;
 mod test_judge;
 mod test_places;
 mod test_real_project;
+mod test_seed;
 mod test_spawn;
 mod test_status;
 mod test_supervise;

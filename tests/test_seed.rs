@@ -1,0 +1,588 @@
+//! Seeds: what git does not track and a worktree needs; `spawn.setup`; room on the disk.
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use crate::common::{World, files_below, write};
+
+/// A repository that ignores what most ignore, with these settings.
+fn world(settings: &[(&str, &str)]) -> World {
+    let world = World::new();
+    world.write(".gitignore", ".env\n*.local\nnode_modules/\nbuild/\n");
+    world.commit("ignore");
+    for (key, value) in settings {
+        world.git(["config", "--add", &format!("frites.{key}"), value]);
+    }
+    world
+}
+
+const COPY_ENV: &[(&str, &str)] = &[("seed.copy", ".env*")];
+
+/// What lies in a worktree beside the files of its HEAD, as `ls-files` sees it.
+fn extra(world: &World, address: &str) -> Vec<String> {
+    let answer = world.run(&world.worktree(address), "git", ["ls-files", "-z", "-o"]).expect(0);
+    let mut paths: Vec<String> = answer.out().split_terminator('\0').map(str::to_owned).collect();
+    paths.sort();
+    paths
+}
+
+/// The paths that a candidate changes, by its newest capture.
+fn changed(world: &World, address: &str) -> Vec<String> {
+    let answer = world.frites(["diff", "--name-only", address]).expect(0);
+    answer.out().lines().map(str::to_owned).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn copies_keep_bytes_modes_links_and_times_and_are_no_work_of_the_attempt() {
+    let world = world(&[("seed.copy", ".env*"), ("seed.copy", "/data/"), ("seed.copy", "absent")]);
+    world.write(".env", b"SECRET=\xff\n");
+    world.write("src/.env.local", "deep\n");
+    world.write("data/run.sh", "#!/bin/sh\n");
+    for (path, mode) in [(".env", 0o600), ("data/run.sh", 0o755), ("data", 0o750)] {
+        fs::set_permissions(world.repo.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    symlink("run.sh", world.repo.join("data/link")).unwrap();
+    symlink("nowhere", world.repo.join(".env.gone")).unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+    fs::File::open(world.repo.join(".env")).unwrap().set_modified(old).unwrap();
+    let before = world.belongings();
+    assert_eq!(world.spawn(["-n", "2"]), "1");
+    for name in ["1/c1", "1/c2"] {
+        let dir = world.worktree(name);
+        assert_eq!(extra(&world, name), [".env", ".env.gone", "data/link", "data/run.sh", "src/.env.local"]);
+        assert_eq!(fs::read(dir.join(".env")).unwrap(), b"SECRET=\xff\n");
+        assert_eq!([".env", "data/run.sh", "data"].map(|p| mode(&dir.join(p))), [0o600, 0o755, 0o750]);
+        assert_eq!(fs::read_link(dir.join("data/link")).unwrap(), Path::new("run.sh"));
+        assert_eq!(fs::read_link(dir.join(".env.gone")).unwrap(), Path::new("nowhere"));
+        assert_eq!(fs::metadata(dir.join(".env")).unwrap().modified().unwrap(), old);
+        assert_eq!(changed(&world, name), [""; 0]);
+    }
+    assert_eq!(world.belongings(), before);
+    let record = fs::read_to_string(world.repo.join(".frites/runs/1/c1/seeds.toml")).unwrap();
+    let blob = world.git(["hash-object", "--no-filters", ".env"]);
+    for line in [format!("\".env\" = \"{blob}\""), "\"data/link\" = \"run.sh\"".to_owned()] {
+        assert!(record.lines().any(|l| l == line), "{line}:\n{record}");
+    }
+    world.assert_clean();
+}
+
+/// The settings, the text of `.worktreeinclude`, and what is copied.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
+
+#[test]
+fn patterns_are_those_of_gitignore_and_what_git_tracks_is_never_touched() {
+    let world = world(&[]);
+    world.write("README", "edited by the user\n");
+    for path in [
+        ".env",
+        "a.local",
+        "src/b.local",
+        "untracked.txt",
+        "new/deep/c.txt",
+        "new/deep/d.local",
+        "node_modules/m/.env",
+        "node_modules/m/index.js",
+        "build/keys/one.key",
+        "build/keys/two.key",
+        "build/keys/notes.txt",
+        "build/out.o",
+    ] {
+        world.write(path, "seed\n");
+    }
+    // A checkout of the same repository is no part of this one, and git-frites' own state is no seed.
+    world.git(["worktree", "add", "-q", "--detach", "build/elsewhere"]);
+    let nested = world.repo.join("nested");
+    fs::create_dir(&nested).unwrap();
+    world.git_in(&nested, ["init", "-q"]);
+    write(&nested.join(".env"), "another repository's\n");
+    let cases: &[Case<'_>] = &[
+        (&[], "", &[]),
+        (&[("seed.copy", ".env")], "", &[".env"]),
+        (&[("seed.copy", "**/.env")], "", &[".env"]),
+        (&[("seed.copy", "README"), ("seed.copy", "src")], "", &["src/b.local"]),
+        (&[("seed.copy", "*.local"), ("seed.copy", "!b.local")], "", &["a.local", "new/deep/d.local"]),
+        (&[("seed.copy", "/*.local")], "", &["a.local"]),
+        (&[("seed.copy", "*.txt")], "", &["new/deep/c.txt", "untracked.txt"]),
+        (&[("seed.copy", "new/")], "", &["new/deep/c.txt", "new/deep/d.local"]),
+        (&[("seed.copy", "node_modules")], "", &["node_modules/m/.env", "node_modules/m/index.js"]),
+        (&[("seed.copy", "node_modules/*/.env")], "", &["node_modules/m/.env"]),
+        (&[("seed.copy", "build/**/*.key")], "", &["build/keys/one.key", "build/keys/two.key"]),
+        (&[("seed.copy", "build/*.o")], "", &["build/out.o"]),
+        (
+            &[("seed.copy", "/build")],
+            "",
+            &["build/keys/notes.txt", "build/keys/one.key", "build/keys/two.key", "build/out.o"],
+        ),
+        (&[], "# for all tools\r\n\r\n*.local\n!a.local\n", &["new/deep/d.local", "src/b.local"]),
+        (&[], "*.txt\nnew/\n", &["new/deep/d.local"]),
+        (&[("seed.copy", "untracked.*")], "/build/keys/t*\n", &["build/keys/two.key", "untracked.txt"]),
+        (
+            &[("seed.copy", "*")],
+            "",
+            &[
+                ".env",
+                "a.local",
+                "build/keys/notes.txt",
+                "build/keys/one.key",
+                "build/keys/two.key",
+                "build/out.o",
+                "new/deep/c.txt",
+                "new/deep/d.local",
+                "node_modules/m/.env",
+                "node_modules/m/index.js",
+                "src/b.local",
+                "untracked.txt",
+            ],
+        ),
+    ];
+    for (at, (settings, include, wanted)) in cases.iter().enumerate() {
+        for (key, value) in *settings {
+            world.git(["config", "--add", &format!("frites.{key}"), value]);
+        }
+        if !include.is_empty() {
+            world.write(".worktreeinclude", include);
+        }
+        let run = world.spawn(["-n", "1", "--run", &format!("r{at}")]);
+        let address = format!("{run}/c1");
+        assert_eq!(extra(&world, &address), *wanted, "{settings:?} {include:?}");
+        assert_eq!(fs::read(world.worktree(&address).join("README")).unwrap(), b"hello\n");
+        assert_eq!(changed(&world, &address), [""; 0], "{settings:?} {include:?}");
+        let _ = fs::remove_file(world.repo.join(".worktreeinclude"));
+        world.run(&world.repo, "git", ["config", "--unset-all", "frites.seed.copy"]);
+        world.frites(["clean", "--forget", &run]).expect(0);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_path_that_the_base_tracks_is_no_seed_though_head_does_not_track_it() {
+    let world = world(&[("seed.copy", "*"), ("seed.link", "conf"), ("seed.link", "lib")]);
+    for path in ["own.cfg", "conf/a.cfg", "lib", "dir"] {
+        world.write(path, "the base's\n");
+    }
+    let base = world.commit("with files");
+    world.git(["rm", "-q", "-r", "own.cfg", "conf", "lib", "dir"]);
+    world.commit("without");
+    for path in ["own.cfg", "conf/a.cfg", "conf/b.cfg", "lib/x", "dir/y", "free.cfg"] {
+        world.write(path, "the user's\n");
+    }
+    let answer = world.frites(["spawn", "-n", "1", "--base", &base]).expect(0);
+    for name in ["conf", "lib"] {
+        let words = format!("warning: seed.link: the base tracks '{name}', so it is not linked");
+        assert!(answer.stderr.contains(&words), "{}", answer.stderr);
+    }
+    assert_eq!(extra(&world, "1/c1"), ["conf/b.cfg", "free.cfg"]);
+    for path in ["own.cfg", "conf/a.cfg", "lib", "dir"] {
+        assert_eq!(fs::read(world.worktree("1/c1").join(path)).unwrap(), b"the base's\n", "{path}");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_seed_never_leaves_the_checkout() {
+    let world = world(&[]);
+    write(&world.home().join("outside/secret"), "no seed\n");
+    symlink(world.home().join("outside"), world.repo.join("away")).unwrap();
+    world.write("inside/.env", "seed\n");
+    let before = world.belongings();
+    let home = world.home();
+    let outside = home.join("outside").to_str().unwrap().to_owned();
+    for (key, value, words) in [
+        ("seed.link", "../outside", "seed.link: '../outside' leaves the checkout"),
+        ("seed.link", "src/../../outside", "leaves the checkout"),
+        ("seed.link", &outside, "leaves the checkout"),
+        ("seed.link", "away/secret", "lies behind a link"),
+        ("seed.link", ".git/hooks", "is no seed"),
+        ("seed.link", ".frites", "is no seed"),
+        ("seed.link", ".", "is the checkout itself"),
+        ("seed.copy", "../outside/*", "seed.copy: '../outside/*' leaves the checkout"),
+        ("seed.copy", "a{b", "seed.copy: 'a{b' is no pattern"),
+    ] {
+        let variable = format!("GIT_CONFIG_VALUE_0={value}");
+        let setting = format!("GIT_CONFIG_KEY_0=frites.{key}");
+        let args = ["GIT_CONFIG_COUNT=1", &setting, &variable, "git", "frites", "spawn"];
+        world.run(&world.repo, "env", args).refuses(128, words);
+        assert!(!world.repo.join(".frites").exists(), "{value}: nothing was made");
+    }
+    // A pattern that matches a link takes the link; nothing is looked for behind it.
+    world.git(["config", "--add", "frites.seed.copy", "away"]);
+    world.git(["config", "--add", "frites.seed.copy", "away/secret"]);
+    world.spawn(["-n", "1"]);
+    assert_eq!(extra(&world, "1/c1"), ["away"]);
+    assert_eq!(fs::read_link(world.worktree("1/c1").join("away")).unwrap(), home.join("outside"));
+    world.git(["config", "--unset-all", "frites.seed.copy"]);
+    assert_eq!(world.belongings(), before);
+    world.assert_clean();
+}
+
+#[test]
+fn a_base_or_an_attempt_whose_folder_is_a_link_gets_no_seed_through_it() {
+    let world = world(&[("seed.copy", "*.local")]);
+    let outside = world.home().join("outside");
+    fs::create_dir(&outside).unwrap();
+    world.write("conf/a.local", "seed\n");
+    let run = world.attempts(&[&format!(
+        "ln -s '{}' conf.d; rm -r conf; ln -s '{}' conf",
+        outside.display(),
+        outside.display()
+    )]);
+    world.frites(["judge", &run, "--test", "test -L conf && ! test -e conf/a.local"]).expect(0);
+    assert_eq!(files_below(&outside), [Path::new(""); 0]);
+    // The same as a base, while the user's checkout has a real folder there.
+    world.frites(["spawn", "--run", "next", "-n", "1", "--base", &format!("refs/frites/{run}/c1")]).expect(0);
+    assert!(world.worktree("next/c1").join("conf").is_symlink());
+    assert_eq!(files_below(&outside), [Path::new(""); 0]);
+    world.assert_clean();
+}
+
+#[test]
+fn links_lead_to_the_users_files_and_clean_never_follows_them() {
+    let world = world(&[("seed.link", "node_modules/"), ("seed.link", "./web/cache"), ("seed.link", "absent")]);
+    world.write("node_modules/m/index.js", "the user's\n");
+    world.write("web/cache", "a file\n");
+    let before = World::files_of(&world.repo);
+    world.spawn(["-n", "2"]);
+    let dir = world.worktree("1/c1");
+    assert_eq!(fs::read_link(dir.join("node_modules")).unwrap(), world.repo.join("node_modules"));
+    assert_eq!(fs::read_link(dir.join("web/cache")).unwrap(), world.repo.join("web/cache"));
+    // `node_modules/` in .gitignore does not match the link: git itself would add it.
+    assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "?? node_modules\n?? web/");
+    let answer = world.frites(["diff", "1/c1"]).expect(0);
+    assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("", ""), "no patch, and nothing was left out");
+    world.git_in(&dir, ["add", "-A"]);
+    world.git_in(&dir, ["commit", "-q", "-m", "with links"]);
+    write(&dir.join("README"), "work\n");
+    assert_eq!(changed(&world, "1/c1"), ["README"]);
+    let judged = world.frites(["judge", "--test", "test -L node_modules && cat node_modules/m/index.js web/cache"]);
+    judged.expect(0);
+    assert_eq!(fs::read(world.repo.join(".frites/runs/1/c1/test.log")).unwrap(), b"the user's\na file\n");
+    // Ones that the attempt edited or made real are its own.
+    fs::remove_file(dir.join("web/cache")).unwrap();
+    symlink("elsewhere", dir.join("web/cache")).unwrap();
+    assert_eq!(changed(&world, "1/c1"), ["README", "web/cache"]);
+    world.frites(["clean", "1"]).expect(0);
+    assert!(!dir.exists());
+    assert_eq!(World::files_of(&world.repo), before);
+    world.assert_clean();
+}
+
+#[test]
+fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
+    let seeds: &[(&str, &str)] = &[("seed.copy", ".env"), ("seed.copy", "data"), ("seed.copy", "notes.txt")];
+    let world = world(seeds);
+    world.write(".env", "SECRET=1\n");
+    world.write("notes.txt", "untracked, not ignored\n");
+    world.write("data/a.local", "x\n");
+    world.write("data/b.txt", "y\n");
+    let run = world.attempts(&[
+        "echo '!.env' >> .gitignore; echo w > work",
+        "git add -f .env data notes.txt; git commit -q -m forced; echo w > work",
+        "git add -f .env data; echo w > work",
+        "rm .gitignore; echo w > work",
+        "echo w > work; printf 'notes.txt\\ndata\\n' >> .gitignore; chmod +x notes.txt; touch .env",
+        "cp .env .env2; git add -f .env2; echo w > work",
+    ]);
+    let wanted: &[&[&str]] = &[
+        &[".gitignore", "work"],
+        &["work"],
+        &["work"],
+        &[".gitignore", "work"],
+        &[".gitignore", "work"],
+        &[".env2", "work"],
+    ];
+    for (at, wanted) in wanted.iter().enumerate() {
+        let address = format!("{run}/c{}", at + 1);
+        let answer = world.frites(["diff", "--name-only", &address]).expect(0);
+        assert_eq!(answer.out().lines().collect::<Vec<_>>(), *wanted, "{address}");
+        assert_eq!(answer.stderr, "", "{address}: a seed is nothing that was left out");
+        let tree = world.git(["ls-tree", "-r", "--name-only", &format!("refs/frites/{address}")]);
+        assert!(tree.lines().all(|p| p != ".env" && p != "notes.txt" && !p.starts_with("data/")), "{tree}");
+    }
+    assert_eq!(world.frites(["clean", &run]).expect(0).stderr, "");
+    world.assert_clean();
+}
+
+#[test]
+fn an_edited_seed_is_captured_by_the_ordinary_rules_until_it_is_put_back() {
+    let world = world(&[("seed.copy", ".env"), ("seed.copy", "notes.txt")]);
+    world.write(".env", "SECRET=1\n");
+    world.write("notes.txt", "the user's\n");
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let step = |script: &str, wanted: &[&str]| {
+        world.sh(&dir, script).expect(0);
+        assert_eq!(changed(&world, "1/c1"), wanted, "{script}");
+    };
+    step("echo mine > notes.txt; echo mine > .env", &["notes.txt"]);
+    step("echo '!.env' >> .gitignore", &[".env", ".gitignore", "notes.txt"]);
+    step("printf 'SECRET=1\\n' > .env", &[".gitignore", "notes.txt"]);
+    step("printf \"the user's\\n\" > notes.txt; git checkout -q .gitignore", &[""; 0]);
+    step("rm .env notes.txt", &[""; 0]);
+    step("ln -s .env notes.txt", &["notes.txt"]);
+    step("rm notes.txt; mkdir notes.txt; echo x > notes.txt/x", &["notes.txt/x"]);
+    // A seed that the user edits meanwhile is still the one that was put there.
+    world.write(".env", "SECRET=2\n");
+    step("rm -r notes.txt; echo '!.env' >> .gitignore; printf 'SECRET=1\\n' > .env", &[".gitignore"]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_made_up_for() {
+    let world = world(&[("seed.copy", "*.txt"), ("seed.link", "node_modules")]);
+    world.write("notes.txt", "the user's\n");
+    world.write("node_modules/m", "x\n");
+    let run = world.attempts(&["echo mine > notes.txt; echo '*.txt' >> .gitignore"]);
+    let answer = world.frites(["diff", "--name-only"]).expect(0);
+    assert_eq!(answer.out(), format!("# {run}/c1\n.gitignore\n"));
+    assert!(answer.stderr.contains("its own .gitignore change hides, such as 'notes.txt'"), "{}", answer.stderr);
+    let dir = world.worktree("1/c1");
+    world.sh(&dir, "git checkout -q .gitignore; printf \"the user's\\n\" > notes.txt; echo w > work").expect(0);
+    for broken in [None, Some("no TOML [")] {
+        let record = world.repo.join(".frites/runs/1/c1/seeds.toml");
+        match broken {
+            None => fs::remove_file(&record).unwrap(),
+            Some(text) => fs::write(&record, text).unwrap(),
+        }
+        assert_eq!(changed(&world, "1/c1"), ["work"], "{broken:?}");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_branch_whose_worktree_is_gone_is_captured_without_its_seeds() {
+    let world = world(COPY_ENV);
+    world.write(".env", "SECRET=1\n");
+    world.attempts(&["echo w > work; git add -f .env work; git commit -q -m forced"]);
+    fs::remove_dir_all(world.worktree("1/c1")).unwrap();
+    assert_eq!(changed(&world, "1/c1"), ["work"]);
+    let tip = world.git(["rev-parse", "frites/run/1/c1"]);
+    world.git(["merge-base", "--is-ancestor", &tip, "refs/frites/1/c1"]);
+    world.frites(["clean", "--forget", "1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn odd_names_are_seeded_and_remembered() {
+    let world = world(&[("seed.copy", "/odd/")]);
+    let names: [&[u8]; 5] = [b"new\nline", b"b\\ack \"quote\"", b" lead", b"\xff\xfe", "é".as_bytes()];
+    for name in names {
+        world.write(Path::new("odd").join(OsStr::from_bytes(name)), name);
+    }
+    world.attempts(&["rm .gitignore; git add -A"]);
+    for name in names {
+        let copy = world.worktree("1/c1/odd").join(OsStr::from_bytes(name));
+        assert_eq!(fs::read(copy).unwrap(), name);
+    }
+    assert_eq!(changed(&world, "1/c1"), [".gitignore"]);
+    world.assert_clean();
+}
+
+#[test]
+fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_folder() {
+    let world = world(COPY_ENV);
+    world.write(".env", "the user's\n");
+    world.attempts(&["echo tampered > .env"]);
+    world.frites_in(&world.worktree("1/c1"), ["spawn", "-n", "1"]).expect(0);
+    world.frites_in(&world.repo.join("src"), ["spawn", "-n", "1"]).expect(0);
+    for address in ["2/c1", "3/c1"] {
+        assert_eq!(fs::read(world.worktree(address).join(".env")).unwrap(), b"the user's\n");
+    }
+    world.frites_in(&world.worktree("1/c1"), ["judge", "2", "--test", "true"]).expect(4);
+    world.assert_clean();
+}
+
+#[test]
+fn judging_seeds_each_checkout_from_the_users_before_setup_runs() {
+    let world = world(&[("seed.copy", ".env"), ("seed.copy", "a.local"), ("seed.link", "node_modules")]);
+    world.write(".env", "SECRET=1\n");
+    world.write("a.local", "the user's\n");
+    world.write("node_modules/m", "module\n");
+    world.git(["config", "frites.spawn.setup", "cat .env node_modules/m > generated.local"]);
+    let run = world.attempts(&[
+        "echo tampered > .env; echo w > work",
+        "printf '!a.local\\n' >> .gitignore; echo tracked > a.local",
+    ]);
+    let test = "cat generated.local a.local";
+    world.frites(["judge", &run, "--test", test]).expect(0);
+    let log = |name: &str| fs::read_to_string(world.repo.join(format!(".frites/runs/{run}/{name}/test.log"))).unwrap();
+    assert_eq!(log("c1"), "SECRET=1\nmodule\nthe user's\n", "an attempt's edit of an ignored seed is not its work");
+    assert_eq!(log("c2"), "SECRET=1\nmodule\ntracked\n", "a file of the tree wins over a seed");
+    world.git(["config", "--unset", "frites.seed.link"]);
+    assert!(world.frites(["judge", &run, "--test", test]).expect(1).out().contains("failed setup"));
+    world.assert_clean();
+}
+
+#[test]
+fn landing_on_a_moved_head_judges_with_seeds_too() {
+    let world = world(COPY_ENV);
+    world.write(".env", "SECRET=1\n");
+    world.attempts(&["echo w > work"]);
+    world.frites(["judge", "--test", "grep -q 1 .env && test -e work"]).expect(0);
+    world.write("other", "x\n");
+    world.git(["add", "other"]);
+    world.git(["commit", "-q", "-m", "moved"]);
+    fs::write(world.repo.join(".env"), "SECRET=2\n").unwrap();
+    world.frites(["apply", "-m", "land"]).refuses(1, "merged with HEAD it failed test (exit 1)");
+    fs::write(world.repo.join(".env"), "SECRET=1\n").unwrap();
+    world.frites(["apply", "-m", "land"]).expect(0);
+    assert_eq!(world.git(["show", "--name-only", "--format="]), "work");
+    assert_eq!(fs::read(world.repo.join(".env")).unwrap(), b"SECRET=1\n");
+    world.assert_clean();
+}
+
+/// With the time of the copying, `app` would look newer than the source that was just checked out, and
+/// make would test the user's own build.
+#[test]
+fn a_copied_build_output_is_not_taken_for_the_one_of_the_judged_tree() {
+    let world = world(&[("seed.copy", "/build/")]);
+    world.write("app.src", "good\n");
+    world.write(
+        "Makefile",
+        "test: build/app\n\tgrep -qx good build/app\nbuild/app: app.src\n\tmkdir -p build\n\tcp app.src build/app\n",
+    );
+    world.commit("app");
+    world.run(&world.repo, "make", ["test"]).expect(0);
+    world.attempts(&["echo broken > app.src", "echo 'good' > other"]);
+    let answer = world.frites(["judge", "-q", "--test", "make test"]).expect(0);
+    assert_eq!(answer.out(), "1/c2\n");
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(json["candidates"][0]["results"][0]["outcome"], "failed");
+    world.sh(&world.worktree("1/c1"), "! make test").expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn a_seed_that_cannot_be_copied_takes_the_run_back() {
+    let world = world(&[("seed.copy", "/deep/"), ("seed.copy", ".env")]);
+    world.write(".env", "x\n");
+    // As long as a path can be: in a worktree, which lies deeper, it would be longer.
+    let limit = if cfg!(target_os = "macos") { 1024 } else { 4096 };
+    let mut deep = world.repo.join("deep");
+    while deep.as_os_str().len() + 110 < limit {
+        deep.push("d".repeat(100));
+    }
+    deep.push("f".repeat(limit - 2 - deep.as_os_str().len()));
+    write(&deep, "x\n");
+    let before = world.belongings();
+    let answer = world.frites(["spawn"]).refuses(128, "could not seed");
+    assert!(answer.stderr.contains("hint: nothing was made"), "{}", answer.stderr);
+    assert_eq!(world.belongings(), before);
+    assert_eq!(world.git(["worktree", "list"]).lines().count(), 1);
+    assert!(!world.repo.join(".frites/runs/1").exists() && !world.worktree("1").exists());
+    fs::remove_dir_all(world.repo.join("deep")).unwrap();
+    assert_eq!(world.spawn(["-n", "1"]), "1", "the number is free again");
+    world.assert_clean();
+}
+
+#[test]
+fn a_worktreeinclude_line_that_is_no_pattern_is_named_and_the_others_count() {
+    let world = world(&[]);
+    world.write(".env", "x\n");
+    world.write(".worktreeinclude", "a{b\n.env\n");
+    let answer = world.frites(["spawn", "-n", "1"]).expect(0);
+    assert!(answer.stderr.contains("warning: .worktreeinclude:1: left out, it is no pattern"), "{}", answer.stderr);
+    assert_eq!(extra(&world, "1/c1"), [".env"]);
+    world.assert_clean();
+}
+
+#[test]
+fn setup_runs_in_each_worktree_and_what_it_leaves_is_not_the_attempts() {
+    let mut world = world(COPY_ENV);
+    world.write(".env", "SECRET=1\n");
+    world.set_env("FRITES_CANDIDATE", "leaked");
+    let setup = "echo out; cp .env made.local; mkdir -p gen; pwd > gen/where; env | grep ^FRITES_ || :; echo X=2 >> .env; ln -s x gen/l";
+    world.git(["config", "frites.spawn.setup", setup]);
+    let run = world.spawn(["-n", "2", "--", "sh", "-euc", "test -s gen/where; echo {candidate} > work; rm .gitignore"]);
+    for name in ["c1", "c2"] {
+        let address = format!("{run}/{name}");
+        let where_ = fs::read_to_string(world.worktree(&address).join("gen/where")).unwrap();
+        assert_eq!(where_.trim_end(), world.worktree(&address).to_str().unwrap());
+        assert_eq!(changed(&world, &address), [".gitignore", "work"]);
+        let log = world.repo.join(format!(".frites/runs/{address}/setup.log"));
+        assert_eq!(fs::read_to_string(log).unwrap(), "out\n");
+    }
+    // Once the attempt edits it, it is its own.
+    write(&world.worktree("1/c1").join("gen/where"), "edited\n");
+    assert_eq!(changed(&world, "1/c1"), [".gitignore", "gen/where", "work"]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_failed_setup_fails_its_candidate_and_no_other() {
+    let world = World::new();
+    world.git(["config", "frites.spawn.setup", "echo \"no luck\"; case $PWD in */c2) exit 3;; esac; touch ready"]);
+    let log = world.repo.join(".frites/runs/1/c2/setup.log");
+    let told = format!("warning: 1/c2: failed (setup: exit 3); its log is '{}'", log.display());
+    let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", "test -e ready && echo {candidate} > work"]);
+    assert!(answer.stderr.lines().any(|l| l == told), "{}", answer.stderr);
+    answer.expect(0);
+    assert_eq!(fs::read_to_string(&log).unwrap(), "no luck\n");
+    let json = world.frites(["status", "--json"]).expect(0).json();
+    let states: Vec<&str> = (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["succeeded", "failed", "succeeded"]);
+    assert!(!world.worktree("1/c2").join("work").exists(), "its command did not run");
+    let events: Vec<serde_json::Value> = {
+        let text = world.frites(["log", "--json"]).expect(0).out();
+        text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    };
+    let ended = |e: &&serde_json::Value| e["event"] == "ended" && e["candidate"] == "c2";
+    let reasons: Vec<_> = events.iter().filter(ended).map(|e| e["reason"].as_str()).collect();
+    assert_eq!(reasons, [Some("setup: exit 3")]);
+    world.frites(["judge", "-q", "--test", "test -e work"]).expect(0);
+
+    // Open candidates, and the exit code when none is left.
+    let answer = world.frites(["spawn", "--run", "open", "-n", "2"]).expect(0);
+    assert!(answer.stderr.contains("open/c2: failed (setup: exit 3)"), "{}", answer.stderr);
+    assert!(world.frites(["status", "open/c2"]).expect(0).out().contains("failed (setup: exit 3)"));
+    world.git(["config", "frites.spawn.setup", "exit 1"]);
+    for command in [&["--", "true"][..], &[]] {
+        let answer = world.frites(["spawn", "-n", "2"].iter().chain(command)).expect(4);
+        assert!(answer.stderr.contains("warning: no candidate is usable"), "{}", answer.stderr);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_setup_that_cannot_run_or_changes_tracked_files_is_told() {
+    let world = World::new();
+    world.write(".frites.toml", "[spawn]\nsetup = [\"no-such-program-here\"]\n");
+    let answer = world.frites(["spawn"]).refuses(128, "the setup command cannot run: 'no-such-program-here'");
+    assert!(answer.stderr.contains("spawn.setup") && !answer.stderr.contains("--setup"), "{}", answer.stderr);
+    assert!(!world.repo.join(".frites").exists());
+    world.write(".frites.toml", "[spawn]\nsetup = \"echo x >> src/lib.txt\"\n");
+    let answer = world.frites(["spawn", "-n", "2"]).expect(0);
+    let told = "setup changes files that git tracks, such as 'src/lib.txt': every candidate carries that change";
+    assert_eq!(answer.stderr.matches(told).count(), 1, "{}", answer.stderr);
+    assert_eq!(changed(&world, "1/c1"), ["src/lib.txt"]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_disk_without_room_is_found_out_before_anything_is_made() {
+    let world = World::new();
+    world.write("big.bin", vec![7; 3 << 20]);
+    world.commit("3 MiB");
+    let before = world.belongings();
+    world.git(["config", "frites.limits.min-free-disk", "900TiB"]);
+    let answer = world.frites(["spawn", "-n", "4"]).refuses(128, "the disk is too full: ");
+    for words in
+        [" are free, and 900.0 TiB are needed (4 × 3.0 MiB for worktrees, 900.0 TiB to stay free)", "min-free-disk"]
+    {
+        assert!(answer.stderr.contains(words), "{}", answer.stderr);
+    }
+    assert!(!world.repo.join(".frites").exists());
+    world.git(["config", "frites.limits.min-free-disk", "lots"]);
+    world.frites(["spawn"]).refuses(128, "'limits.min-free-disk' takes a size such as 2GiB");
+    world.git(["config", "--unset", "frites.limits.min-free-disk"]);
+    world.write(".frites.toml", "limits.min-free-disk = 1024\n");
+    assert_eq!(world.spawn(["-n", "1"]), "1");
+    fs::remove_file(world.repo.join(".frites.toml")).unwrap();
+    assert_eq!(world.belongings(), before);
+    world.assert_clean();
+}
