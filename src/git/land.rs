@@ -354,7 +354,9 @@ pub struct Message<'a> {
 ///
 /// Gives false when git or a hook refused; they have said why on standard error.
 pub fn commit(git: &Git, message: &Message<'_>) -> Result<bool> {
-    let mut call = git.clone().for_user().call("commit").arg("--quiet");
+    // Housekeeping can wait: killed with us, it would leave its lock behind.
+    let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
+    let mut call = git.clone().for_user().call("-c").args(quiet);
     if !message.verify {
         call = call.arg("--no-verify");
     }
