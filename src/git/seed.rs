@@ -99,6 +99,7 @@ impl Seeds {
     pub fn put(&self, into: &Path) -> Result<Vec<Vec<u8>>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
+        let mut clones = true;
         for (path, way) in &self.found {
             let relative = Path::new(OsStr::from_bytes(path));
             let (from, to) = (self.root.join(relative), into.join(relative));
@@ -113,7 +114,7 @@ impl Seeds {
                 ready = folder.to_owned();
                 match way {
                     Way::Link => symlink(&from, &to).map(|()| true),
-                    Way::Copy => copy(&from, &to),
+                    Way::Copy => copy(&from, &to, &mut clones),
                 }
             };
             if attempt_of(attempt).context(|| format!("could not seed '{}'", to.display()))? {
@@ -132,13 +133,17 @@ fn attempt_of(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
     }
 }
 
-/// Copies a file or a link; anything else is no seed.
-fn copy(from: &Path, to: &Path) -> io::Result<bool> {
+/// Copies a file or a link; anything else is no seed. `clones` is whether the file system shares blocks,
+/// as far as is known: asking for every file would double the work where it does not.
+fn copy(from: &Path, to: &Path, clones: &mut bool) -> io::Result<bool> {
     let meta = fs::symlink_metadata(from)?;
     if meta.is_symlink() {
         symlink(fs::read_link(from)?, to)?;
     } else if meta.is_file() {
-        reflink_copy::reflink_or_copy(from, to)?;
+        *clones = *clones && reflink_copy::reflink(from, to).is_ok();
+        if !*clones {
+            fs::copy(from, to)?;
+        }
         fs::File::open(to)?.set_modified(meta.modified()?)?;
     } else {
         return Ok(false);
