@@ -8,7 +8,7 @@ use crate::common::World;
 
 /// How many moments to try for each command; the scoreboard's 200 with FRITES_TEST_ROUNDS=200.
 fn rounds() -> u32 {
-    std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24)
+    std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
 }
 
 /// Runs `git frites ARGS` in a process group of its own and kills the whole group after `delay`, if it

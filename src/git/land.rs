@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -322,13 +323,17 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
     Ok(Interrupted::Withdrawn)
 }
 
-/// Removes the locks that a killed landing left in its checkout. To be called once for each landing:
-/// later ones are somebody else's.
-pub fn remove_locks(repo: &Repo, branch: &str) {
-    for lock in [repo.common_dir().join(branch), repo.git_dir().join("index"), repo.git_dir().join("HEAD")] {
-        let mut name = lock.into_os_string();
-        name.push(".lock");
-        let _ = fs::remove_file(name);
+/// Removes the locks that a landing killed after `since` left: those of its branch, its checkout and
+/// `packed-refs`. To be called once for each landing: later ones are somebody else's.
+pub fn remove_locks(repo: &Repo, branch: &str, since: SystemTime) {
+    let mut locks = vec![repo.common_dir().join(format!("{branch}.lock")), repo.common_dir().join("packed-refs.lock")];
+    // `index`, `HEAD`, and what `git commit` tidies up: `AUTO_MERGE` and the like.
+    let listing = fs::read_dir(repo.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
+    locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
+    for lock in locks {
+        if fs::metadata(&lock).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since) {
+            let _ = fs::remove_file(lock);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! held. A file without a holder is what a killed process left.
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -242,7 +242,8 @@ impl Store {
         let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
         let Some(mut intent) = read_toml::<LandingIntent>(&file) else { return Ok(None) };
         if !intent.unlocked {
-            land::remove_locks(repo, &intent.branch);
+            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            land::remove_locks(repo, &intent.branch, since);
             intent.unlocked = true;
             write_toml(&file, &intent)?;
         }
