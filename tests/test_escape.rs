@@ -415,6 +415,25 @@ fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
     let test = "test \"$(git --no-replace-objects diff --name-only HEAD~1 HEAD)\" = README && test \"$(sed -n 2p src/lib.txt)\" = two";
     let verdict = world.frites(["judge", "--json", "--test", test]).expect(0).json();
     assert_eq!(verdict["candidates"][0]["lines"], 1, "{verdict}");
+    // Another process, where the replacements were there from the start.
+    world.sh(&world.worktree("1/c1"), "echo 2 >>README").expect(0);
+    let diff = world.frites(["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
+    assert_eq!((&diff["lines"], &diff["files_touched"]), (&2.into(), &1.into()), "{diff}");
+    let patch = fs::read_to_string(world.repo.join(".frites/runs/1/c1/candidate.diff")).unwrap();
+    assert_eq!(patch.matches("diff --git ").count(), 1, "{patch}");
+}
+
+#[test]
+fn a_commit_that_a_graft_hides_is_captured() {
+    let world = world();
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let script = "echo 1 >>README; git commit -qam work; g=$(git rev-parse --git-common-dir); mkdir -p $g/info
+        work=$(git rev-parse HEAD); echo \"$(git rev-parse HEAD~1) $work\" >$g/info/grafts; git reset -q --hard $work~1; echo $work";
+    let work = world.sh(&dir, script).expect(0).out();
+    world.frites(["diff", "1"]).expect(0);
+    let reached = world.sh(&world.repo, "GIT_GRAFT_FILE=/dev/null git rev-list refs/frites/1/c1").expect(0).out();
+    assert!(reached.lines().any(|l| l == work.trim()), "{work}{reached}");
 }
 
 #[test]
