@@ -311,6 +311,19 @@ fn a_filter_of_the_users_stays_what_it_was() {
 }
 
 #[test]
+fn a_filter_from_the_users_own_file_is_not_covered_by_a_planted_one() {
+    let world = world();
+    world.write(".gitattributes", "*.rot filter=rot\n");
+    world.commit("attributes");
+    world.git(["config", "--global", "filter.rot.clean", "tr a-m n-z"]);
+    spawn(&world, "1", "echo abc >new.rot; git config filter.rot.clean \"$BAD\"").expect(0);
+    world.sh(&world.worktree("1/c1"), "echo cba >new.rot").expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1~1:new.rot", "refs/frites/1/c1:new.rot"]), "nop\npon");
+    assert_nothing_ran(&world, "diff");
+}
+
+#[test]
 fn what_is_accepted_is_obeyed() {
     let world = world();
     let script = "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
@@ -436,6 +449,60 @@ fn a_commit_that_a_graft_hides_is_captured() {
     assert!(reached.lines().any(|l| l == work.trim()), "{work}{reached}");
 }
 
+/// Its repository is the attempt's own, configuration and all.
+#[test]
+fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
+    let world = world();
+    let library = world.home().join("library");
+    world
+        .sh(&world.home(), "git init -q library; cd library; echo 1 >file; git add .; git commit -qm library")
+        .expect(0);
+    let file = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    world.git([&file[..], &["add", library.to_str().unwrap(), "lib"]].concat());
+    world.commit("submodule");
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    world.git_in(&dir, [&file[..], &["update", "--init"]].concat());
+    // In the submodule of one attempt, and in the user's, from which what is judged gets its files.
+    let plant = "git config filter.x.clean \"$BAD\"; git config filter.x.smudge \"$BAD\"
+        mkdir -p $(git rev-parse --git-dir)/info; echo '* filter=x' >$(git rev-parse --git-dir)/info/attributes";
+    world.sh(&dir.join("lib"), &format!("{plant}; echo 2 >file")).expect(0);
+    let said = world.frites(["diff", "1"]).expect(0).stderr;
+    assert!(said.contains("'lib' (a submodule with uncommitted changes)"), "{said}");
+    assert_nothing_ran(&world, "diff");
+    world.run(&dir.join("lib"), "git", ["status"]);
+    assert!(canary(&world).contains("bad "), "it would have run");
+    fs::remove_file(world.home().join("canary")).unwrap();
+
+    let script = format!("echo 1 >>README; cd {}/lib; {plant}", world.repo.display());
+    let answer = spawn(&world, "1", &script).expect(0);
+    let smudge =
+        format!("config 'filter.x.smudge' of submodule 'lib' was set to '{}'", world.home().join("bad").display());
+    assert!(warnings(&answer).contains(&smudge), "{}", answer.stderr);
+    assert!(warnings(&answer).contains("'info/attributes' of submodule 'lib' was added"), "{}", answer.stderr);
+    world.frites(["judge", "-q", "--test", "test \"$(cat lib/file)\" = 1", "2"]).expect(0);
+    assert_nothing_ran(&world, "judge");
+}
+
+#[test]
+fn a_planted_pager_is_not_used_and_the_users_is() {
+    let world = world();
+    world.git(["config", "--global", "core.pager", "sed s/^/PAGED:/"]);
+    let diff = |env: &str| {
+        let call = format!("{env} git frites diff --name-only 1/c1");
+        let args = ["-qefc", &call, "/dev/null"];
+        world.command(&world.repo, "script", args).env("SHELL", "/bin/sh").output().unwrap()
+    };
+    spawn(&world, "1", "echo 1 >>README; git config core.pager \"$BAD\"").expect(0);
+    let shown = |env: &str| String::from_utf8(diff(env).stdout).unwrap().replace('\r', "");
+    assert_eq!(shown(""), "PAGED:README\n");
+    assert_eq!(shown("GIT_PAGER='sed s/^/MINE:/'"), "MINE:README\n");
+    assert_nothing_ran(&world, "diff");
+    world.frites(["judge", "-q", "--trust-config", "--test", "true"]).expect(0);
+    shown("");
+    assert_eq!(canary(&world), "bad \n", "it would have run");
+}
+
 #[test]
 fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
     let changes = [
@@ -534,6 +601,10 @@ fn a_killed_spawn_still_tells() {
     assert_eq!(warnings(&said), expected.into(), "{}", said.stderr);
     assert_eq!(event(&world), warnings(&said));
     assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
+    let names = |dir: &str| {
+        fs::read_dir(world.repo.join(dir)).unwrap().map(|e| e.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(names(".frites/runs/slow"), ["c1", "run.toml"].map(Into::into).into(), "nothing is left");
     world.frites(["judge", "--test", "true", "slow"]).refuses(128, "run slow's commands ran");
 }
 

@@ -136,8 +136,8 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
     }
     if session.ui.on_terminal() && !text.is_empty() {
         let pager = match pins::pinned("core.pager") {
-            Some(before) => before.into(),
-            None => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
+            Some(before) if std::env::var_os("GIT_PAGER").is_none() => before.into(),
+            _ => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
         };
         if !pager.is_empty() && pager.as_bytes() != b"cat" {
             return process::page(&pager.to_string_lossy(), &text)

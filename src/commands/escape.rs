@@ -35,7 +35,7 @@ pub struct Watch {
 pub fn begin(session: &Session, run: &Run) -> Result<Watch> {
     let before = look(session, run);
     session.store.begin_watch(&run.run, &before)?;
-    Ok(Watch { before, _frozen: frozen::freeze(&session.repo)? })
+    Ok(Watch { before, _frozen: frozen::freeze(&session.repo, &session.store.run_dir(&run.run))? })
 }
 
 /// Tells and keeps every difference, after the last command has ended.
@@ -58,7 +58,7 @@ fn report(session: &Session, run: &Run, before: &Fingerprint) -> Result<Vec<Stri
             subject: difference.subject.clone(),
             words: difference.words.clone(),
             digest: difference.digest.clone(),
-            before: before.setting(&difference.subject).filter(|_| pins::names_a_program(&difference.subject)),
+            before: before.effective(&difference.subject).filter(|_| pins::names_a_program(&difference.subject)),
             configures_us: difference.configures_us(),
         });
         store.add_planted(planted.collect())?;
@@ -72,6 +72,7 @@ fn report(session: &Session, run: &Run, before: &Fingerprint) -> Result<Vec<Stri
 pub fn recover(session: &Session) -> Result<()> {
     for name in session.store.watched()? {
         let Some(_lock) = session.store.try_lock_run(&name)? else { continue };
+        frozen::sweep(&session.store.run_dir(&name));
         match (session.store.run(&session.repo, &name)?, session.store.watch(&name)) {
             (Some(run), Some(before)) => drop(report(session, &run, &before)?),
             _ => session.store.end_watch(&name)?,

@@ -373,7 +373,7 @@ fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Resul
             // Also when the private index knows it by now: it was nested when it was first captured.
             None => Some(ONLY_ITS_ID),
             Some(known) => {
-                let git = Git::at(&dot_git).work_tree(&folder);
+                let git = Git::at(&dot_git).work_tree(&folder).without_own_filters()?;
                 let status = git.call("status").args(["--porcelain", "-z"]).output()?;
                 let unpublished = git
                     .call("rev-list")

@@ -7,7 +7,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::{frozen, pins};
+use super::frozen;
+use super::pins::{self, Pins};
 use crate::error::{Error, Result};
 use crate::model::oid::Oid;
 
@@ -70,6 +71,7 @@ pub struct Git {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     hooks: Option<OsString>,
+    pins: Pins,
     voice: Voice,
 }
 
@@ -107,7 +109,14 @@ pub struct Output {
 impl Git {
     /// git on `git_dir`, without a work tree.
     pub fn at(git_dir: &Path) -> Self {
-        Git { git_dir: git_dir.to_owned(), work_tree: None, index: None, hooks: None, voice: Voice::Own }
+        Git {
+            git_dir: git_dir.to_owned(),
+            work_tree: None,
+            index: None,
+            hooks: None,
+            pins: Pins::default(),
+            voice: Voice::Own,
+        }
     }
 
     /// The same with a work tree, where the call also runs.
@@ -144,6 +153,17 @@ impl Git {
     pub fn hooks(mut self, folder: &OsStr) -> Self {
         self.hooks = Some(folder.to_owned());
         self
+    }
+
+    /// The same with the filters switched off that the repository itself configures: for one that an
+    /// attempt may have made.
+    pub fn without_own_filters(mut self) -> Result<Self> {
+        let list =
+            self.call("config").args(["--local", "-z", "--name-only", "--includes", "--get-regexp", "^filter[.]"]);
+        for key in nul_separated(&list.output()?.stdout) {
+            pins::pin_setting(&String::from_utf8_lossy(key), None, &mut self.pins);
+        }
+        Ok(self)
     }
 
     /// Begins a call with a subcommand or a leading option.
@@ -272,7 +292,7 @@ impl Call {
             let plain = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(plain).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-            env.extend(pins::in_environment());
+            env.extend(pins::in_environment(&self.git.pins));
         }
         env.extend(self.env.iter().cloned());
         let mut expression = duct::cmd("git", args).unchecked();

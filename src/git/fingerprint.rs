@@ -168,10 +168,20 @@ impl Fingerprint {
         self.0.get(subject).map(|v| v.digest.as_str())
     }
 
-    /// The last value of a setting.
-    pub fn setting(&self, subject: &Subject) -> Option<String> {
+    /// The last value of a setting in one place.
+    fn setting(&self, subject: &Subject) -> Option<String> {
         let text = self.0.get(subject)?.text.as_deref()?;
         text.rsplit('\n').next().map(str::to_owned)
+    }
+
+    /// The value that counts for a setting: of all scopes the nearest that has it.
+    pub fn effective(&self, subject: &Subject) -> Option<String> {
+        let scopes = ["worktree", "", "global", "system"];
+        let places = scopes.iter().filter(|_| scopes.contains(&subject.place.as_str()));
+        let own = std::iter::once(subject.place.as_str());
+        places.copied().chain(own).find_map(|place| {
+            self.setting(&Subject { kind: subject.kind, place: place.to_owned(), name: subject.name.clone() })
+        })
     }
 
     /// As JSON. Settings that calls of ours never start keep their digest alone: some are secrets.

@@ -5,6 +5,7 @@
 //! to objects and refs: `git` sees no other configuration, the user's own files included.
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -17,6 +18,9 @@ use crate::error::{IoContext, Result};
 /// What stands for which git directory in this process.
 static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
 
+/// How such folders are called; nothing else in a run's folder begins with a dot.
+const PREFIX: &str = ".frozen-";
+
 /// Shared as they are: data, not settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// Copied.
@@ -28,10 +32,11 @@ pub struct Frozen {
     _dir: TempDir,
 }
 
-/// Freezes the configuration as it is now.
-pub fn freeze(repo: &Repo) -> Result<Frozen> {
+/// Freezes the configuration as it is now, in a folder of its own in `room`.
+pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
     let common = repo.common_dir();
-    let dir = TempDir::new().context(|| "could not make a temporary folder".into())?;
+    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(room);
+    let dir = dir.context(|| format!("could not use '{}'", room.display()))?;
     let failed = || format!("could not write in '{}'", dir.path().display());
     let list = repo.git().call("config").args(["--list", "-z", "--show-scope", "--includes"]).bytes()?;
     fs::write(dir.path().join("config"), as_file(&list)).context(failed)?;
@@ -46,6 +51,15 @@ pub fn freeze(repo: &Repo) -> Result<Frozen> {
     }
     *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir.path().to_owned()));
     Ok(Frozen { _dir: dir })
+}
+
+/// Removes from `room` what killed processes left.
+pub fn sweep(room: &Path) {
+    for entry in fs::read_dir(room).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 impl Drop for Frozen {

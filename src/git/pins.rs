@@ -31,8 +31,9 @@ pub fn pinned(key: &str) -> Option<String> {
 }
 
 /// The pins as git reads them: not by `-c`, which cannot name a key with `=` in it.
-pub(super) fn in_environment() -> Vec<(OsString, OsString)> {
-    let pins = PINS.read().unwrap_or_else(PoisonError::into_inner);
+pub(super) fn in_environment(more: &Pins) -> Vec<(OsString, OsString)> {
+    let mut pins = PINS.read().unwrap_or_else(PoisonError::into_inner).clone();
+    pins.settings.extend(more.settings.clone());
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     for (at, (key, value)) in pins.settings.iter().enumerate() {
         env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
@@ -55,20 +56,24 @@ pub(super) fn in_environment() -> Vec<(OsString, OsString)> {
 /// What is pinned already stays as it is: `before` may hold what another run's attempts planted.
 pub fn pin_differences(before: &Fingerprint, after: &Fingerprint, pins: &mut Pins) {
     for difference in compare_configuration(before, after) {
-        pin(&difference.subject, before.setting(&difference.subject), pins);
+        pin(&difference.subject, before.effective(&difference.subject), pins);
     }
 }
 
 /// Pins one setting, if it is of that kind, to `value`.
 pub fn pin(subject: &Subject, value: Option<String>, pins: &mut Pins) {
-    if subject.kind != Kind::Config {
-        return;
+    if subject.kind == Kind::Config {
+        pin_setting(&subject.name, value, pins);
     }
-    if fetches(&subject.name) {
+}
+
+/// Pins a setting by its key, if it is of that kind, to `value`, or to nothing.
+pub(super) fn pin_setting(key: &str, value: Option<String>, pins: &mut Pins) {
+    if fetches(key) {
         pins.offline = true;
     }
-    if let Some(nothing) = nothing_for(&subject.name) {
-        pins.settings.entry(subject.name.clone()).or_insert_with(|| value.unwrap_or_else(|| nothing.to_owned()));
+    if let Some(nothing) = nothing_for(key) {
+        pins.settings.entry(key.to_owned()).or_insert_with(|| value.unwrap_or_else(|| nothing.to_owned()));
     }
 }
 
