@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::cli::{Git, nul_separated};
+use super::excludes::Excludes;
 use super::repo::{Repo, from_oid};
 use super::seeded::Seeded;
 use super::worktree;
@@ -90,29 +90,6 @@ impl Notes {
             ));
         }
         lines
-    }
-}
-
-/// `diff.exclude`, in the syntax of `.gitignore`: which untracked paths a capture leaves out.
-#[derive(Clone)]
-pub struct Excludes(Gitignore);
-
-impl Excludes {
-    /// Compiles the patterns; fails on one that is no glob.
-    pub fn new(patterns: &[String]) -> Result<Self> {
-        let invalid = |e: ignore::Error| Error::usage(format!("diff.exclude: {e}"));
-        let mut builder = GitignoreBuilder::new("");
-        for pattern in patterns {
-            builder.add_line(None, pattern).map_err(invalid)?;
-        }
-        Ok(Excludes(builder.build().map_err(invalid)?))
-    }
-
-    /// Whether a path is hidden if it is untracked.
-    pub fn hides(&self, path: &[u8]) -> bool {
-        let is_dir = path.ends_with(b"/");
-        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
-        self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
     }
 }
 

@@ -4,6 +4,7 @@ pub mod capture;
 pub mod cli;
 pub mod diff;
 pub mod differences;
+pub mod excludes;
 pub mod fingerprint;
 pub mod frozen;
 pub mod land;

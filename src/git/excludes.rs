@@ -1,0 +1,31 @@
+//! `diff.exclude`: which untracked paths no capture takes.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::error::{Error, Result};
+
+/// `diff.exclude`, in the syntax of `.gitignore`: which untracked paths a capture leaves out.
+#[derive(Clone)]
+pub struct Excludes(Gitignore);
+
+impl Excludes {
+    /// Compiles the patterns; fails on one that is no glob.
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        let invalid = |e: ignore::Error| Error::usage(format!("diff.exclude: {e}"));
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in patterns {
+            builder.add_line(None, pattern).map_err(invalid)?;
+        }
+        Ok(Excludes(builder.build().map_err(invalid)?))
+    }
+
+    /// Whether a path is hidden if it is untracked.
+    pub fn hides(&self, path: &[u8]) -> bool {
+        let is_dir = path.ends_with(b"/");
+        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
+        self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
+    }
+}
