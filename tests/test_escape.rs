@@ -538,6 +538,22 @@ fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
     }
 }
 
+/// It would run in every new worktree.
+#[test]
+fn spawn_does_not_run_a_setup_that_an_attempt_configured() {
+    let world = world();
+    spawn(&world, "1", "echo 1 >>README; git config frites.spawn.setup \"$BAD\"").expect(0);
+    let refused =
+        world.frites(["spawn"]).refuses(128, "while run 1's commands ran: config 'frites.spawn.setup' was set");
+    assert!(refused.stderr.contains("`git frites judge --trust-config 1`"), "{}", refused.stderr);
+    assert_nothing_ran(&world, "spawn");
+    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(), 1);
+    world.frites(["judge", "-q", "--test", "true", "--trust-config"]).expect(0);
+    fs::remove_file(world.home().join("canary")).unwrap();
+    world.frites(["spawn", "-n", "1"]).expect(0);
+    assert!(canary(&world).contains("bad "), "it would have run");
+}
+
 #[test]
 fn other_changes_do_not_stop_judge() {
     let world = world();

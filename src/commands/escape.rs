@@ -104,29 +104,38 @@ pub fn pin(repo: &Repo, store: &Store, home: Option<&Path>, own: Option<(&Run, &
     Ok(())
 }
 
-/// Refuses while our own configuration is not what the user left, unless `trust` accepts it as it is.
-pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
+/// Accepts everything as it is now, for the run that is about to be judged.
+pub fn accept(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, ui, .. } = session;
     let planted = store.planted();
+    for one in &planted {
+        ui.note(format!("accepted: {}, while run {}'s commands ran", one.words, one.run));
+    }
+    store.accept_planted()?;
+    if !planted.is_empty() {
+        let words: Vec<&String> = planted.iter().map(|p| &p.words).collect();
+        store.record_event("trusted", &run.run, json!({ "differences": words }))?;
+    }
+    pin(repo, store, session.home.as_deref(), None)
+}
+
+/// Refuses to run what our own configuration names while it is not what the user left. `run` is the one
+/// to be judged; without it a run is to be made, whose setup the configuration names.
+pub fn require_trust(session: &Session, run: Option<&Run>) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let planted = store.planted();
     let suspects: Vec<&Planted> = planted.iter().filter(|p| p.configures_us).collect();
-    if trust {
-        for one in &planted {
-            ui.note(format!("accepted: {}, while run {}'s commands ran", one.words, one.run));
-        }
-        store.accept_planted()?;
-        if !planted.is_empty() {
-            let words: Vec<&String> = planted.iter().map(|p| &p.words).collect();
-            store.record_event("trusted", &run.run, json!({ "differences": words }))?;
-        }
-        pin(repo, store, session.home.as_deref(), None)?;
-    } else if let Some(first) = suspects.first() {
+    if let Some(first) = suspects.first() {
         let more = if suspects.len() > 1 { format!(" and {} more", suspects.len() - 1) } else { String::new() };
         return Err(Error::fatal(format!(
             "the configuration of git-frites changed while run {}'s commands ran: {}{more}",
             first.run, first.words
         ))
         .hint("look at it: `git config --show-origin --get-regexp '^frites[.]'` and .frites.toml")
-        .hint(format!("accept it as it is now: `git frites judge --trust-config {}`", run.run)));
+        .hint(format!(
+            "accept it as it is now: `git frites judge --trust-config {}`",
+            run.map_or(&first.run, |run| &run.run)
+        )));
     }
     // Commands of another run may be at work this moment; what they change has not been told yet.
     let watched = store.watched()?;

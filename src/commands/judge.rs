@@ -35,7 +35,10 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
         .hint(format!("write `git frites judge {}`", selection.run.run)));
     }
     let run = selection.run;
-    escape::require_trust(session, &run, args.trust_config)?;
+    if args.trust_config {
+        escape::accept(session, &run)?;
+    }
+    escape::require_trust(session, Some(&run))?;
     let verdict = if args.replay { replay(session, &run)? } else { judge(session, &run, args)? };
     render(&session.ui, &run, &verdict, args)?;
     Ok(code(verdict.decision.decision))

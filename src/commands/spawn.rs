@@ -29,6 +29,7 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let wanted = args.run.as_deref().map(|text| parse_name("--run", text)).transpose()?;
     check_limits(session, &names)?;
     check_program(&args.command)?;
+    escape::require_trust(session, None)?;
     let base = session.repo.resolve_commit(&args.base)?;
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &base, names.len())?;
