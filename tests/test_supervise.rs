@@ -164,7 +164,7 @@ fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
 #[test]
 fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
     let (world, mark) = marked();
-    let polite = "echo begun > begun; trap 'echo saved > saved; exit 0' TERM; while :; do sleep 0.05; done";
+    let polite = "trap 'echo saved > saved; exit 0' TERM; echo begun > begun; while :; do sleep 0.05; done";
     let child = start(&world, &["spawn", "-n", "3", "-j", "2", "--", "sh", "-c", polite]);
     let begun = |i: u32| world.worktree(&format!("1/c{i}/begun")).exists();
     soon(10 * SECOND, "two commands run", || begun(1) && begun(2));
