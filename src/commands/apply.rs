@@ -244,25 +244,16 @@ fn merge(session: &Session, args: &cli::Apply, plan: &mut Plan) -> Result<()> {
     ui.note("HEAD is not the base: judging the merged tree");
     let room = Room::open(repo, store)?.seeded(session.seeds(&plan.from.commit)?);
     let commit = land::neutral_commit(repo, &plan.tree, &plan.from.commit)?;
-    let folder = store.run_dir(&plan.run.run).join("apply");
-    std::fs::create_dir_all(&folder)
-        .map_err(|e| Error::fatal(format!("could not make '{}': {e}", folder.display())))?;
-    let results = judge_commit(
-        session,
-        &room,
-        oracle,
-        session.oracle_timeout(),
-        &commit,
-        &format!("{address} on HEAD"),
-        &|stage| folder.join(format!("{stage}.log")),
-    )?;
+    let logs = store.run_dir(&plan.run.run).join("apply");
+    let who = format!("{address} on HEAD");
+    let results = judge_commit(session, &room, oracle, session.oracle_timeout(), &commit, &who, &logs)?;
     match results.iter().find(|r| !r.outcome.passed()) {
         None => Ok(()),
         Some(failed) => Err(Error::no(format!(
             "{address} passed on its base, but merged with HEAD it failed {} ({}); nothing was changed",
             failed.stage, failed.outcome
         ))
-        .hint(format!("the log is '{}'", folder.join(format!("{}.log", failed.stage)).display()))
+        .hint(format!("the log is '{}'", logs.join(format!("{}.log", failed.stage)).display()))
         .hint("spawn again from HEAD")),
     }
 }

@@ -1,5 +1,6 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     }
     escape::require_trust(session, Some(&run))?;
     let verdict = if args.replay { replay(session, &run)? } else { judge(session, &run, args)? };
-    render(&session.ui, &run, &verdict, args)?;
+    render(session, &run, &verdict, args)?;
     Ok(code(verdict.decision.decision))
 }
 
@@ -146,16 +147,15 @@ fn run_oracle(
     trees.sort_by_key(|(_, name)| run.index_of(name));
     let results = process::in_parallel(args.jobs as usize, &trees, |(tree, name)| {
         let commit = land::neutral_commit(&session.repo, tree, &run.base)?;
-        let folder = session.store.candidate_dir(&run.run, name);
-        std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
-        let log = |stage: &str| session.store.log(&run.run, name, stage);
-        let results = judge_commit(session, &room, oracle, timeout, &commit, &format!("{}/{name}", run.run), &log)?;
+        let logs = session.store.candidate_dir(&run.run, name);
+        let results = judge_commit(session, &room, oracle, timeout, &commit, &format!("{}/{name}", run.run), &logs)?;
         Ok(((*tree).clone(), (commit, results)))
     })?;
     Ok(results.into_iter().collect())
 }
 
-/// Runs the oracle on one commit in a pristine checkout, telling how it goes as `who`.
+/// Runs the oracle on one commit in a pristine checkout, telling how it goes as `who`; output goes to the
+/// folder `logs`, which is made.
 pub fn judge_commit(
     session: &Session,
     room: &Room<'_>,
@@ -163,8 +163,9 @@ pub fn judge_commit(
     timeout: Duration,
     commit: &Oid,
     who: &str,
-    log: &dyn Fn(&str) -> std::path::PathBuf,
+    logs: &Path,
 ) -> Result<Vec<StageResult>> {
+    std::fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
     let checkout = room.checkout(&session.repo, commit.short(), commit)?;
     if let Some(reason) = &checkout.problem {
         session.ui.warn(format!("{who}: {reason}"));
@@ -176,7 +177,7 @@ pub fn judge_commit(
         let left = if *leaky { ", and left processes behind: they were ended" } else { "" };
         session.ui.note(format!("{who}: {stage} {outcome} ({}){left}", table::duration(*seconds)));
     };
-    let results = oracle_run::run(&checkout.path, oracle, timeout, &|c| log(c.stage.as_str()), &told);
+    let results = oracle_run::run(&checkout.path, oracle, timeout, logs, &told);
     room.discard(&checkout)?;
     results
 }
@@ -190,7 +191,8 @@ fn explain(ui: &Ui, oracle: &[OracleCommand]) {
     }
 }
 
-fn render(ui: &Ui, run: &Run, verdict: &Verdict, args: &cli::Judge) -> Result<()> {
+fn render(session: &Session, run: &Run, verdict: &Verdict, args: &cli::Judge) -> Result<()> {
+    let ui = &session.ui;
     let decision = &verdict.decision;
     let winner = decision.recommended.as_ref().map(|name| format!("{}/{name}", run.run));
     if args.json {
@@ -213,7 +215,10 @@ fn render(ui: &Ui, run: &Run, verdict: &Verdict, args: &cli::Judge) -> Result<()
             ui.hint(format!("look at it with `git frites diff {winner}`, land it with `git frites apply {}`", run.run));
         }
         (DecisionKind::NearMiss, Some(winner)) => {
-            ui.hint(format!("the logs are in '.frites/runs/{winner}/'; go on in `cd \"$(git frites path {winner})\"` and judge again"));
+            if let Some(name) = &decision.recommended {
+                ui.hint(format!("the logs are in '{}'", session.store.candidate_dir(&run.run, name).display()));
+            }
+            ui.hint(format!("go on in `cd \"$(git frites path {winner})\"` and judge again"));
         }
         (DecisionKind::NoOracle, Some(_)) => {
             ui.hint("name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml");

@@ -170,8 +170,9 @@ impl Session {
             candidate.state = state;
             self.store.save_candidate(&candidate)?;
         }
+        let blast = diff::blast(&self.repo, &patch.changes);
         if !changed {
-            return self.captured(run, candidate, previous, notes);
+            return Ok(Captured { candidate, capture: previous, changes: patch.changes, blast, notes, problem: None });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration + 1);
         let message = message(run, &candidate, iteration);
@@ -182,7 +183,6 @@ impl Session {
         let folder = self.store.candidate_dir(&run.run, name);
         atomic::write(&folder.join("candidate.diff"), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
-        let blast = diff::blast(&self.repo, &patch.changes);
         let details = serde_json::json!({
             "candidate": name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
             "lines": blast.lines, "files": blast.files,

@@ -34,15 +34,15 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the oracle in a pristine checkout at `dir`, each command for at most `timeout`. `log` says where
-/// a command's output goes; `told` hears of each command as it ends.
+/// Runs the oracle in a pristine checkout at `dir`, each command for at most `timeout`, its output to
+/// `STAGE.log` in the folder `logs`; `told` hears of each command as it ends.
 ///
 /// Fails when git-frites is asked to stop: a partial result is never a pass, nor a fail.
 pub fn run(
     dir: &Path,
     oracle: &[OracleCommand],
     timeout: Duration,
-    log: &dyn Fn(&OracleCommand) -> std::path::PathBuf,
+    logs: &Path,
     told: &dyn Fn(&StageResult),
 ) -> Result<Vec<StageResult>> {
     let mut results: Vec<StageResult> = Vec::new();
@@ -52,7 +52,7 @@ pub fn run(
             results.push(StageResult { stage, seconds: 0.0, leaky: false, outcome: Outcome::Skipped });
             continue;
         }
-        let (argv, log) = (command.command.argv(), log(command));
+        let (argv, log) = (command.command.argv(), logs.join(format!("{stage}.log")));
         let limits = Limits { hard: Some(timeout), idle: None };
         let job = Job { argv: &argv, dir, env: Vec::new(), hide: &CANDIDATE_VARIABLES, log: &log, limits };
         let end = process::run(&job)
