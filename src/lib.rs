@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod error;
+mod funnel;
 mod git;
 mod model;
 mod oracle;
@@ -20,8 +21,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
-use commands::session::Session;
 use error::{Error, Result, exit};
+use funnel::session::Session;
 use process::{interrupt, supervisor};
 use ui::{ColorChoice, Ui};
 

@@ -1,11 +1,12 @@
 //! `git frites apply`: the human gate. What passed is what lands, on a fresh branch, or nothing does.
 use serde_json::json;
 
-use super::judge::judge_commit;
-use super::session::Session;
-use super::{escape, parse_address};
+use super::parse_address;
 use crate::cli;
 use crate::error::{Error, Result, exit};
+use crate::funnel::escape;
+use crate::funnel::judging::judge_commit;
+use crate::funnel::session::Session;
 use crate::git::land::{self, Aside, Merged, Message, Position, Withdrawal};
 use crate::git::refs;
 use crate::model::candidate::Capture;

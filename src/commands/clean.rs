@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::parse_address;
-use super::session::{Captured, Session};
 use crate::cli;
-use crate::error::{Error, IoContext, Kind, Result, exit};
-use crate::git::{refs, worktree};
-use crate::model::candidate::Landing;
+use crate::error::{Error, Kind, Result, exit};
+use crate::funnel::removing;
+use crate::funnel::session::{Captured, Session};
+use crate::git::worktree;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::store::select::Matching;
@@ -50,7 +50,7 @@ fn clean_run(session: &Session, run: &Run, names: &[Name], args: &cli::Clean) ->
     session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
     let removals: Vec<Removal> = names.iter().map(|name| clean_one(session, run, name, args)).collect();
     if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
-        forget(session, run)?;
+        removing::forget(session, run)?;
     }
     Ok(removals)
 }
@@ -102,7 +102,7 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
         if !args.discard {
             save(session, run, name)?;
         }
-        remove(session, run, name, args.discard)
+        removing::remove(session, run, name, args.discard)
     };
     match attempt() {
         Ok(bytes) => Removal { address, bytes, error: None },
@@ -124,68 +124,6 @@ fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
     let lines = captured.notes.lines().join("; ");
     Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
         .hint("move it away; `--discard` removes it for good"))
-}
-
-/// Removes a candidate's worktree, entry and branch; gives the bytes freed. Doing it twice is fine.
-///
-/// The worktree is renamed away first, so that a kill in the middle leaves nothing half there. Unless
-/// `discard`, the branch must hold nothing that the capture does not reach.
-pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<u64> {
-    let Session { repo, store, .. } = session;
-    let _candidate = store.lock_candidate(&run.run, name)?;
-    let root = store.worktrees(run.worktree_root.as_deref());
-    let path = store.worktree(run, name);
-    let branch = refs::branch(&run.run, name);
-    let mut freed = 0;
-    {
-        let _repository = store.lock_repository()?;
-        let admin = worktree::admin_of(repo, &path)?;
-        if let Some(holder) = worktree::holder_of(repo, &branch, admin.as_deref())? {
-            return Err(Error::no(format!(
-                "the branch '{}' is checked out in '{}'",
-                refs::short(&branch),
-                holder.display()
-            ))
-            .hint("switch to another branch there"));
-        }
-        let tip = repo.read_ref(&branch)?;
-        if let Some(tip) = tip.as_ref().filter(|_| !discard) {
-            let saved = store.latest(repo, &run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
-            if !repo.is_ancestor(tip, &saved)? {
-                return Err(Error::no(format!("the branch '{}' has moved while it was cleaned", refs::short(&branch)))
-                    .hint("clean again"));
-            }
-        }
-        freed += worktree::discard(&root, &path, admin.as_deref())?;
-        if let Some(tip) = tip {
-            repo.update_ref(&branch, None, Some(&tip), "clean")?;
-        }
-    }
-    let _ = std::fs::remove_dir(root.join(run.run.as_str()));
-    let _ = std::fs::remove_file(store.index(&run.run, name));
-    let mut candidate = store.candidate(repo, run, name)?;
-    let first_time = !candidate.cleaned || freed > 0;
-    candidate.cleaned = true;
-    if candidate.landing == Landing::Pending {
-        candidate.landing = Landing::Discarded;
-    }
-    store.save_candidate(&candidate)?;
-    if first_time {
-        store.record_event("cleaned", &run.run, json!({ "candidate": name, "bytes": freed }))?;
-    }
-    Ok(freed)
-}
-
-/// Removes a run's captures and records: after this it is gone.
-fn forget(session: &Session, run: &Run) -> Result<()> {
-    let Session { repo, store, .. } = session;
-    let folder = store.run_dir(&run.run);
-    worktree::delete_tree(&folder).context(|| format!("could not delete '{}'", folder.display()))?;
-    // The record last: while it is there, the run can be forgotten again. `@` sorts before letters.
-    for (name, tip) in repo.refs_under(&format!("refs/frites/{}/", run.run))?.into_iter().rev() {
-        repo.update_ref(&name, None, Some(&tip), "forget")?;
-    }
-    store.record_event("forgotten", &run.run, json!({}))
 }
 
 fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten: &[Name]) -> Result<()> {

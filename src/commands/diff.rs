@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use super::parse_address;
-use super::session::{Captured, Session};
 use crate::cli;
 use crate::error::{Error, Result, exit};
+use crate::funnel::session::{Captured, Session};
 use crate::git::diff::{self, Change, Format};
 use crate::git::pins;
 use crate::model::address::Address;

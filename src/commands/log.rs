@@ -2,9 +2,9 @@
 use serde_json::{Map, Value};
 
 use super::parse_address;
-use super::session::Session;
 use crate::cli;
 use crate::error::{Error, Result, exit};
+use crate::funnel::session::Session;
 use crate::model::address::Address;
 use crate::store::events;
 

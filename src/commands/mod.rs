@@ -2,12 +2,9 @@
 pub mod apply;
 pub mod clean;
 pub mod diff;
-pub mod escape;
 pub mod judge;
 pub mod log;
 pub mod path;
-mod prepare;
-pub mod session;
 pub mod spawn;
 pub mod status;
 

@@ -2,9 +2,9 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::parse_address;
-use super::session::Session;
 use crate::cli;
 use crate::error::{Error, Result, exit};
+use crate::funnel::session::Session;
 use crate::store::select::Matching;
 
 /// Runs the command.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::prepare::{self, Preparation, Prepared};
-use super::session::{Captured, Session};
-use super::{escape, parse_name};
+use super::parse_name;
 use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
+use crate::funnel::preparing::{self, Preparation, Prepared};
+use crate::funnel::session::{Captured, Session};
+use crate::funnel::{escape, removing};
 use crate::git::capture::Notes;
 use crate::git::worktree::{self, Head};
 use crate::git::{capture, refs};
@@ -32,7 +33,7 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     escape::require_trust(session, None)?;
     let base = session.repo.resolve_commit(&args.base)?;
     refuse_blocked_refs(session)?;
-    prepare::require_space(session, &base, names.len())?;
+    preparing::require_space(session, &base, names.len())?;
     let preparation = Preparation::new(session, &base)?;
 
     let run = Run {
@@ -300,7 +301,7 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
         && captured.notes == Notes::default()
         && !args.keep
     {
-        super::clean::remove(session, run, name, false)?;
+        removing::remove(session, run, name, false)?;
     }
     Ok(captured)
 }

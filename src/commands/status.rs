@@ -4,9 +4,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::parse_address;
-use super::session::{Captured, Session};
 use crate::cli;
 use crate::error::{Result, exit};
+use crate::funnel::judging;
+use crate::funnel::session::{Captured, Session};
 use crate::git::refs;
 use crate::git::worktree::disk_usage;
 use crate::model::candidate::State;
@@ -128,6 +129,6 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     let verdict = session.store.verdict(&session.repo, &run.run)?;
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command, "candidates": candidates,
-        "verdict": verdict.as_ref().map(super::judge::as_json),
+        "verdict": verdict.as_ref().map(judging::as_json),
     }))
 }
