@@ -173,6 +173,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The recommended candidate, if it passed.
+    pub fn winner(&self) -> Option<&Name> {
+        self.decision.recommended.as_ref().filter(|_| self.decision.decision.verified())
+    }
+
     /// What the verdict says of a candidate.
     pub fn entry(&self, candidate: &Name) -> Option<&Entry> {
         self.candidates.iter().find(|e| e.candidate == *candidate)

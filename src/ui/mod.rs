@@ -1,4 +1,5 @@
 //! The only place that prints: stdout carries the answer, stderr everything else.
+pub mod comparison;
 pub mod json;
 pub mod style;
 pub mod table;
