@@ -23,29 +23,34 @@ pub const FILE: &str = ".frites.toml";
 enum Kind {
     Command,
     Text,
+    Choice(&'static [&'static str]),
     Switch,
     Count,
+    Ratio,
     Span,
     Size,
     List,
 }
 
 impl Kind {
-    fn in_words(self) -> &'static str {
-        match self {
+    fn in_words(self) -> String {
+        let words = match self {
+            Kind::Choice(words) => return format!("one of {}", words.join(", ")),
             Kind::Command => "a string (run by sh -c) or an array of strings (run as argv)",
             Kind::Text => "a string",
+            Kind::Ratio => "a number above 0",
             Kind::Switch => "true or false",
             Kind::Count => "a whole number from 1",
             Kind::Span => "a duration such as \"90s\", \"10m\" or \"1h30m\"",
             Kind::Size => "a size such as 2GiB",
             Kind::List => "an array of strings",
-        }
+        };
+        words.to_owned()
     }
 }
 
 /// Every key there is.
-const KEYS: [(&str, Kind); 16] = [
+const KEYS: [(&str, Kind); 24] = [
     ("oracle.build", Kind::Command),
     ("oracle.lint", Kind::Command),
     ("oracle.test", Kind::Command),
@@ -59,7 +64,15 @@ const KEYS: [(&str, Kind); 16] = [
     ("spawn.setup", Kind::Command),
     ("spawn.worktree-root", Kind::Text),
     ("diff.exclude", Kind::List),
+    ("env.mode", Kind::Choice(&["inherit", "clean"])),
+    ("env.pass", Kind::List),
+    ("env.deny", Kind::List),
+    ("synthesis.mode", Kind::Choice(&["passing-only", "off"])),
+    ("synthesis.ceiling", Kind::Ratio),
     ("limits.candidates", Kind::Count),
+    ("limits.jobs", Kind::Count),
+    ("limits.nesting", Kind::Count),
+    ("limits.inheritance", Kind::Count),
     ("limits.worktrees", Kind::Count),
     ("limits.min-free-disk", Kind::Size),
 ];
@@ -71,6 +84,7 @@ enum Value {
     Text(String),
     Switch(bool),
     Count(usize),
+    Ratio(f64),
     Span(Duration),
     Size(u64),
     List(Vec<String>),
@@ -110,6 +124,14 @@ impl Config {
         }
     }
 
+    /// A number, or its default.
+    pub fn ratio(&self, key: &str, default: f64) -> f64 {
+        match self.values.get(key) {
+            Some((Value::Ratio(n), _)) => *n,
+            _ => default,
+        }
+    }
+
     /// A duration, if one is set.
     pub fn span(&self, key: &str) -> Option<Duration> {
         match self.values.get(key)? {
@@ -134,7 +156,7 @@ impl Config {
         }
     }
 
-    /// A string.
+    /// A string, or one of several words.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key)? {
             (Value::Text(text), _) => Some(text),
@@ -250,6 +272,8 @@ impl Config {
         let value = match kind {
             Kind::Command => Some(Value::Command(CommandLine::Shell(text.to_owned()))),
             Kind::Text => Some(Value::Text(text.to_owned())),
+            Kind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+            Kind::Ratio => ratio(text),
             Kind::Switch => match text.to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Some(Value::Switch(true)),
                 "false" | "no" | "off" | "0" | "" => Some(Value::Switch(false)),
@@ -299,6 +323,10 @@ fn wrong_type(place: &str, key: &str, kind: Kind) -> Error {
         .hint(format!("correct '{key}', or remove it to get the default"))
 }
 
+fn ratio(text: &str) -> Option<Value> {
+    text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0).map(Value::Ratio)
+}
+
 fn from_toml(kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
     let strings = |value: &DeValue<'_>| -> Option<Vec<String>> {
         value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
@@ -310,6 +338,8 @@ fn from_toml(kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
             None => strings(value).filter(|words| !words.is_empty()).map(|w| Value::Command(CommandLine::Argv(w))),
         },
         Kind::Text => value.as_str().map(|s| Value::Text(s.to_owned())),
+        Kind::Choice(words) => value.as_str().filter(|s| words.contains(s)).map(|s| Value::Text(s.to_owned())),
+        Kind::Ratio => value.as_float().map(|n| n.as_str()).or(value.as_integer().map(|n| n.as_str())).and_then(ratio),
         Kind::Switch => value.as_bool().map(Value::Switch),
         Kind::Span => value.as_str().and_then(parse_duration).map(Value::Span),
         Kind::Count => value.as_integer()?.as_str().parse().ok().filter(|n| *n > 0).map(Value::Count),

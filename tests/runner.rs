@@ -9,6 +9,7 @@ mod test_clean;
 mod test_compose;
 mod test_detect;
 mod test_diff;
+mod test_environment;
 mod test_escape;
 mod test_heal;
 mod test_hostile_config;

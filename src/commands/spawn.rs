@@ -265,7 +265,8 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
         // None of itself: many agents think for long before they print a word.
         idle: args.idle_timeout.or(session.config.span("spawn.idle-timeout")),
     };
-    let job = Job { argv: &argv, dir: &dir, env, hide: &[], log: &log, limits };
+    let policy = &session.policy;
+    let job = Job { argv: &argv, dir: &dir, policy, env, hide: &[], stdin: None, log: &log, limits };
     let end = process::run(&job).context(|| "could not run the command".into())?;
     update(session, run, name, |c| {
         c.ended = Some(jiff::Timestamp::now());

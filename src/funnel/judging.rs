@@ -68,7 +68,7 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
         run: run.run.clone(),
         base: run.base.clone(),
         judged: jiff::Timestamp::now(),
-        decision: decide(&entries, Rules::default()),
+        decision: decide(&entries, rules(session)),
         oracle,
         candidates: entries,
     };
@@ -78,6 +78,10 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
         json!({ "decision": decision.decision, "recommended": decision.recommended, "rationale": decision.rationale });
     store.record_event("judged", &run.run, details)?;
     Ok(verdict)
+}
+
+fn rules(session: &Session) -> Rules {
+    Rules { ceiling: session.config.ratio("synthesis.ceiling", Rules::default().ceiling) }
 }
 
 fn entry(captured: &Captured) -> Entry {
@@ -142,7 +146,7 @@ pub fn judge_commit(
         let left = if *leaky { ", and left processes behind: they were ended" } else { "" };
         session.ui.note(format!("{who}: {stage} {outcome} ({}){left}", table::duration(*seconds)));
     };
-    let results = oracle_run::run(&checkout.path, oracle, timeout, logs, &told);
+    let results = oracle_run::run(&checkout.path, oracle, &session.policy, timeout, logs, &told);
     room.discard(&checkout)?;
     results
 }
@@ -153,7 +157,7 @@ pub fn replay(session: &Session, run: &Run) -> Result<Verdict> {
         Error::fatal(format!("run {} was never judged", run.run))
             .hint(format!("judge it with `git frites judge {}`", run.run))
     })?;
-    verdict.decision = decide(&verdict.candidates, Rules::default());
+    verdict.decision = decide(&verdict.candidates, rules(session));
     Ok(verdict)
 }
 

@@ -96,7 +96,8 @@ impl Preparation {
 fn set_up(session: &Session, setup: &OracleCommand, dir: &Path, log: &Path) -> Result<Option<String>> {
     let limits = Limits { hard: Some(session.oracle_timeout()), idle: None };
     let argv = setup.command.argv();
-    let job = Job { argv: &argv, dir, env: Vec::new(), hide: &oracle_run::CANDIDATE_VARIABLES, log, limits };
+    let (policy, hide) = (&session.policy, &oracle_run::CANDIDATE_VARIABLES);
+    let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
     let end = process::run(&job).context(|| "could not run the setup command".into())?;
     if end.cancelled {
         return Err(Error::no("interrupted while the worktrees were set up"));

@@ -18,7 +18,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::oracle::checkout;
-use crate::process;
+use crate::process::{self, environment::Policy};
 use crate::store::records::read_toml;
 use crate::store::{Store, atomic};
 use crate::ui::Ui;
@@ -37,6 +37,8 @@ pub struct Session {
     pub home: Option<PathBuf>,
     /// `diff.exclude`.
     pub excludes: Excludes,
+    /// `[env]`.
+    pub policy: Policy,
 }
 
 /// A candidate as it is now.
@@ -83,7 +85,8 @@ impl Session {
         checkout::sweep(&repo, &store)?;
         let config = Config::load(&repo, home.as_deref())?;
         let excludes = Excludes::new(&config.list("diff.exclude", &["node_modules", "dist", ".frites"]))?;
-        let session = Session { repo, store, config, ui, home, excludes };
+        let policy = policy(&config)?;
+        let session = Session { repo, store, config, ui, home, excludes, policy };
         escape::recover(&session)?;
         Ok(session)
     }
@@ -222,6 +225,14 @@ impl Session {
             if captured.notes.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
         }
     }
+}
+
+fn policy(config: &Config) -> Result<Policy> {
+    let (pass, deny) = (config.list("env.pass", &[]), config.list("env.deny", &[]));
+    Policy::new(config.text("env.mode") == Some("clean"), &pass, &deny).map_err(|(pattern, e)| {
+        Error::fatal(format!("[env]: '{pattern}' is no pattern: {}", e.kind()))
+            .hint("a pattern is a variable's name, in which * stands for anything")
+    })
 }
 
 /// The message of a capture: its trailers are enough to rebuild the records from.

@@ -313,7 +313,8 @@ impl Call {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
         if self.git.voice == Voice::User {
             // The user's `git -c …` settings, editor and identity stay.
-            return crate::process::LOCAL_ENV_VARS.iter().any(|v| name == *v) && !rest.starts_with(b"CONFIG");
+            return crate::process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
+                && !rest.starts_with(b"CONFIG");
         }
         !KEPT.iter().any(|kept| name == *kept)
     }

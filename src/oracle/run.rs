@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::process::environment::Policy;
 use crate::process::{self, Job, Limits};
 
 /// What a candidate's command sees and an oracle command must not: an outcome depends on the tree
@@ -41,6 +42,7 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
 pub fn run(
     dir: &Path,
     oracle: &[OracleCommand],
+    policy: &Policy,
     timeout: Duration,
     logs: &Path,
     told: &dyn Fn(&StageResult),
@@ -54,7 +56,8 @@ pub fn run(
         }
         let (argv, log) = (command.command.argv(), logs.join(format!("{stage}.log")));
         let limits = Limits { hard: Some(timeout), idle: None };
-        let job = Job { argv: &argv, dir, env: Vec::new(), hide: &CANDIDATE_VARIABLES, log: &log, limits };
+        let hide = &CANDIDATE_VARIABLES;
+        let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
         let end = process::run(&job)
             .map_err(|e| Error::fatal(format!("could not run the {stage} command: {}", crate::error::describe(&e))))?;
         if end.cancelled {

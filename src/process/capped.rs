@@ -1,13 +1,18 @@
 //! A log that cannot fill the disk: it keeps the head and the tail of what was written.
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// How much of the beginning is kept, and how much of the end: 8 MiB in all.
 const PART: u64 = 4 << 20;
 
-/// A log file being written. Memory does not grow with it: the tail is a ring in the file itself.
+/// A log file being written. Memory does not grow with it.
+///
+/// The file itself takes the head. What comes after goes to a file beside it, which is set aside when it is
+/// as long as a part: so the last part of the output is always in those two.
 pub struct Capped {
+    /// What is being written: the log, or the tail beside it.
     file: File,
     path: PathBuf,
     part: u64,
@@ -21,22 +26,24 @@ impl Capped {
     }
 
     fn with_part(path: &Path, part: u64) -> io::Result<Capped> {
-        let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
-        Ok(Capped { file, path: path.to_owned(), part, total: 0 })
+        for beside in [tail(path), older(path)] {
+            let _ = fs::remove_file(beside); // of one that was killed
+        }
+        Ok(Capped { file: File::create(path)?, path: path.to_owned(), part, total: 0 })
     }
 
     /// Takes more output.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            // The head first; then round and round in the part behind it.
-            let (at, room) = if self.total < self.part {
-                (self.total, self.part - self.total)
-            } else {
-                let place = (self.total - self.part) % self.part;
-                (self.part + place, self.part - place)
-            };
-            let (now, rest) = bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
-            self.file.seek(SeekFrom::Start(at))?;
+            let written = self.total % self.part;
+            if written == 0 && self.total > 0 {
+                if self.total > self.part {
+                    fs::rename(tail(&self.path), older(&self.path))?;
+                }
+                self.file = File::create(tail(&self.path))?;
+            }
+            let room = usize::try_from(self.part - written).unwrap_or(usize::MAX);
+            let (now, rest) = bytes.split_at(bytes.len().min(room));
             self.file.write_all(now)?;
             self.total += now.len() as u64;
             bytes = rest;
@@ -44,23 +51,41 @@ impl Capped {
         Ok(())
     }
 
-    /// Puts the ring in order, with a line that says how much is missing before it.
-    pub fn finish(mut self) -> io::Result<()> {
-        let Some(lost) = self.total.checked_sub(2 * self.part).filter(|lost| *lost > 0) else { return Ok(()) };
-        let oldest = self.part + lost % self.part;
-        let ordered = self.path.with_extension("ordered");
-        let mut out = File::create(&ordered)?;
-        self.copy(&mut out, 0, self.part)?;
-        write!(out, "\n[git-frites: {lost} bytes are left out here]\n")?;
-        self.copy(&mut out, oldest, 2 * self.part - oldest)?;
-        self.copy(&mut out, self.part, oldest - self.part)?;
-        fs::rename(&ordered, &self.path)
+    /// Puts the tail behind the head, with a line between them that says how much is missing.
+    pub fn finish(self) -> io::Result<()> {
+        if self.total <= self.part {
+            return Ok(());
+        }
+        let mut log = File::options().append(true).open(&self.path)?;
+        if let Some(lost) = self.total.checked_sub(2 * self.part).filter(|lost| *lost > 0) {
+            write!(log, "\n[git-frites: {lost} bytes are left out here]\n")?;
+        }
+        let newest = fs::metadata(tail(&self.path))?.len();
+        if self.total > 2 * self.part {
+            let mut file = File::open(older(&self.path))?;
+            file.seek(SeekFrom::Start(newest))?;
+            io::copy(&mut file, &mut log)?;
+        }
+        io::copy(&mut File::open(tail(&self.path))?, &mut log)?;
+        let _ = fs::remove_file(older(&self.path));
+        fs::remove_file(tail(&self.path))
     }
+}
 
-    fn copy(&mut self, out: &mut File, from: u64, len: u64) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(from))?;
-        io::copy(&mut (&self.file).take(len), out).map(drop)
-    }
+fn beside(log: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(log);
+    name.push(ending);
+    name.into()
+}
+
+/// Where the output goes once the head is full.
+fn tail(log: &Path) -> PathBuf {
+    beside(log, ".tail")
+}
+
+/// The part before [`tail`].
+fn older(log: &Path) -> PathBuf {
+    beside(log, ".older")
 }
 
 #[cfg(test)]

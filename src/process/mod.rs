@@ -1,5 +1,6 @@
 //! The only place that starts a user's commands: through duct, supervised, with a scrubbed environment.
 mod capped;
+pub mod environment;
 pub mod interrupt;
 pub mod supervisor;
 
@@ -11,32 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::environment::Policy;
 use self::interrupt::Listener;
 use self::supervisor::{Assignment, Report};
 use crate::error::Result;
 use crate::model::outcome::Outcome;
-
-/// What `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
-/// A candidate's command must find its own worktree's repository, not the one of the hook or alias
-/// that git-frites was started from.
-pub const LOCAL_ENV_VARS: [&str; 16] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CONFIG",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_GRAFT_FILE",
-    "GIT_INDEX_FILE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_INTERNAL_SUPER_PREFIX",
-];
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -44,10 +24,14 @@ pub struct Job<'a> {
     pub argv: &'a [OsString],
     /// The folder it runs in.
     pub dir: &'a Path,
-    /// Set on top of the scrubbed environment.
+    /// Which of our variables it sees.
+    pub policy: &'a Policy,
+    /// Set on top of those.
     pub env: Vec<(String, OsString)>,
-    /// Variables that it must not see, beyond [`LOCAL_ENV_VARS`].
+    /// Variables that it must not see, whatever the policy.
     pub hide: &'a [&'a str],
+    /// The file that it reads as its standard input; /dev/null if none.
+    pub stdin: Option<&'a Path>,
     /// Where both its output streams go: the first and the last 4 MiB of them.
     pub log: &'a Path,
     /// How long it may take.
@@ -88,10 +72,15 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
     }
     // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
     let (orders, pipe) = io::pipe()?;
-    let assignment = Assignment { log: job.log, hard: job.limits.hard, idle: job.limits.idle };
+    let assignment = Assignment { log: job.log, stdin: job.stdin, hard: job.limits.hard, idle: job.limits.idle };
     let arguments = assignment.arguments().into_iter().chain(job.argv.iter().cloned());
-    let mut expression = duct::cmd(myself(), arguments)
+    let mut environment = job.policy.environment(job.hide, &job.env);
+    // git must not climb out of the worktree into the checkout that contains it.
+    environment.extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
+    environment.insert("PWD".into(), job.dir.into());
+    let expression = duct::cmd(myself(), arguments)
         .dir(job.dir)
+        .full_env(environment)
         .stdin_file(orders)
         .stdout_capture()
         .stderr_null()
@@ -101,17 +90,6 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
             command.process_group(0);
             Ok(())
         });
-    for name in LOCAL_ENV_VARS.iter().chain(job.hide) {
-        expression = expression.env_remove(name);
-    }
-    // git must not climb out of the worktree into the checkout that contains it.
-    if let Some(parent) = job.dir.parent() {
-        expression = expression.env("GIT_CEILING_DIRECTORIES", parent);
-    }
-    expression = expression.env("PWD", job.dir);
-    for (name, value) in &job.env {
-        expression = expression.env(name, value);
-    }
     let handle = expression.start()?;
     let listener = Listener::add(pipe);
     let output = handle.into_output()?;

@@ -7,10 +7,11 @@
 //! however it went, and then nothing may survive (GIT-FACTS, "Processes"). Elsewhere than on Linux only
 //! the command's process group is ended: a descendant that left it with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -42,6 +43,8 @@ pub mod order {
 pub struct Assignment<'a> {
     /// Where the output goes.
     pub log: &'a Path,
+    /// What the command reads.
+    pub stdin: Option<&'a Path>,
     /// How long the command may take in all.
     pub hard: Option<Duration>,
     /// How long it may be silent.
@@ -52,7 +55,8 @@ impl Assignment<'_> {
     /// The arguments before the command's own.
     pub fn arguments(&self) -> Vec<OsString> {
         let millis = |d: Option<Duration>| d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into());
-        vec![VERB.into(), self.log.as_os_str().to_owned(), millis(self.hard), millis(self.idle)]
+        let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
+        vec![VERB.into(), self.log.into(), stdin.into(), millis(self.hard), millis(self.idle)]
     }
 }
 
@@ -83,8 +87,8 @@ enum Message {
 
 /// The supervisor's whole life. `arguments` are those after [`VERB`].
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, hard, idle, program, rest @ ..] = arguments else { return ExitCode::from(2) };
-    let report = match supervise(log.as_ref(), limit(hard), limit(idle), program, rest) {
+    let [log, stdin, hard, idle, program, rest @ ..] = arguments else { return ExitCode::from(2) };
+    let report = match supervise(log.as_ref(), stdin.as_ref(), limit(hard), limit(idle), program, rest) {
         Ok(Some(report)) => report,
         Ok(None) => return ExitCode::FAILURE,
         Err(e) => Report { reason: Some(crate::error::describe(&e)), ..Report::default() },
@@ -102,6 +106,7 @@ fn limit(text: &OsStr) -> Option<Duration> {
 /// Runs the command to its end and the end of all that it started; none if git-frites went away.
 fn supervise(
     log: &Path,
+    stdin: &Path,
     hard: Option<Duration>,
     idle: Option<Duration>,
     program: &OsStr,
@@ -112,7 +117,7 @@ fn supervise(
     let (output, input) = io::pipe()?;
     let mut command = Command::new(program);
     // A group of its own, so that a signal to it cannot reach us.
-    command.args(arguments).stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);
+    command.args(arguments).stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input).process_group(0);
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {

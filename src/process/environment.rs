@@ -1,0 +1,70 @@
+//! What a command of the user's sees of git-frites' own environment.
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+/// What `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
+/// A candidate's command must find its own worktree's repository, not the one of the hook or alias
+/// that git-frites was started from.
+pub const LOCAL_ENV_VARS: [&str; 16] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_INTERNAL_SUPER_PREFIX",
+];
+
+/// What a program needs to find itself, its user, its terminal, its language and its place for temporary
+/// files: what `env.mode = "clean"` starts from.
+const CLEAN: [&str; 12] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*"];
+
+/// `[env]`: which variables pass, for candidates' and oracle commands alike.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Only what matches passes; everything if there is none.
+    only: Option<GlobSet>,
+    /// What never passes.
+    deny: GlobSet,
+}
+
+impl Policy {
+    /// `clean` starts from the few variables that every program needs, and from all of them otherwise;
+    /// `pass` adds to those few, and `deny` takes away. Fails on a pattern that is no glob, with that pattern.
+    pub fn new(clean: bool, pass: &[String], deny: &[String]) -> Result<Policy, (String, globset::Error)> {
+        let only = clean.then(|| globs(CLEAN.iter().copied().chain(pass.iter().map(String::as_str)))).transpose()?;
+        Ok(Policy { only, deny: globs(deny.iter().map(String::as_str))? })
+    }
+
+    fn passes(&self, name: &OsStr) -> bool {
+        self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
+    }
+
+    /// The environment of a command: what passes of ours, without what ties it to our repository and what
+    /// `hide` names, and `set` on top.
+    pub fn environment(&self, hide: &[&str], set: &[(String, OsString)]) -> HashMap<OsString, OsString> {
+        let hidden = |name: &OsStr| LOCAL_ENV_VARS.iter().chain(hide).any(|h| *h == name);
+        let ours = std::env::vars_os().filter(|(name, _)| self.passes(name) && !hidden(name));
+        ours.chain(set.iter().map(|(name, value)| (name.into(), value.clone()))).collect()
+    }
+}
+
+fn globs<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, (String, globset::Error)> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(|e| (pattern.to_owned(), e))?);
+    }
+    set.build().map_err(|e| (String::new(), e))
+}
