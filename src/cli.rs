@@ -27,7 +27,7 @@ impl Cli {
             Command::Judge(a) => a.quiet,
             Command::Apply(a) => a.quiet,
             Command::Clean(a) => a.quiet,
-            Command::Diff(_) | Command::Status(_) | Command::Log(_) | Command::Path(_) => false,
+            Command::Diff(_) | Command::Status(_) | Command::Log(_) | Command::Path(_) | Command::Config(_) => false,
         }
     }
 }
@@ -51,6 +51,8 @@ pub enum Command {
     Log(Log),
     /// Print the path of a candidate's worktree
     Path(Path),
+    /// Show the configuration that counts, and where it comes from
+    Config(Config),
 }
 
 /// `git frites spawn`
@@ -286,6 +288,24 @@ pub struct Path {
     pub address: Option<String>,
 }
 
+/// `git frites config`
+#[derive(Debug, Args)]
+#[command(after_help = "Shows every key with its value and where that comes from: .frites.toml at the root of your \
+checkout, git's configuration (`git config frites.KEY VALUE`), or a variable such as FRITES_ORACLE_TEST; a later one of \
+these wins.\n\n\
+Exit status: 0; 1 if KEY is set nowhere and has no default.")]
+pub struct Config {
+    /// Print the value of this key alone
+    #[arg(value_name = "KEY")]
+    pub key: Option<String>,
+    /// Write a .frites.toml that shows every key, unless there is one
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    pub init: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
 fn duration(text: &str) -> Result<Duration, &'static str> {
-    crate::config::parse_duration(text).ok_or("a duration is written 90s, 10m or 1h30m")
+    crate::config::value::parse_duration(text).ok_or("a duration is written 90s, 10m or 1h30m")
 }

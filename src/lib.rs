@@ -58,6 +58,7 @@ fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {
         Command::Status(args) => commands::status::run(&session, &args),
         Command::Log(args) => commands::log::run(&session, &args),
         Command::Path(args) => commands::path::run(&session, &args),
+        Command::Config(args) => commands::config::run(&session, &args),
     }
 }
 

@@ -7,6 +7,7 @@ mod test_bad_input;
 mod test_capture;
 mod test_clean;
 mod test_compose;
+mod test_config;
 mod test_detect;
 mod test_diff;
 mod test_environment;

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::parse_address;
 use crate::cli;
+use crate::config::keys;
 use crate::error::{Error, Result, exit};
 use crate::funnel::escape;
 use crate::funnel::judging::judge_commit;
@@ -247,7 +248,7 @@ fn merge(session: &Session, args: &cli::Apply, plan: &mut Plan) -> Result<()> {
     let commit = land::neutral_commit(repo, &plan.tree, &plan.from.commit)?;
     let logs = store.run_dir(&plan.run.run).join("apply");
     let who = format!("{address} on HEAD");
-    let results = judge_commit(session, &room, oracle, session.oracle_timeout(), &commit, &who, &logs)?;
+    let results = judge_commit(session, &room, oracle, session.config.get(keys::ORACLE_TIMEOUT), &commit, &who, &logs)?;
     match results.iter().find(|r| !r.outcome.passed()) {
         None => Ok(()),
         Some(failed) => Err(Error::no(format!(

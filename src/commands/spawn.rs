@@ -1,12 +1,12 @@
 //! `git frites spawn`: makes candidates, and runs a command in them.
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::Duration;
 
 use serde_json::json;
 
 use super::parse_name;
 use crate::cli;
+use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::funnel::preparing::{self, Preparation, Prepared};
 use crate::funnel::session::{Captured, Session};
@@ -43,7 +43,7 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
         created: jiff::Timestamp::now(),
         candidates: names,
         command: args.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        worktree_root: session.config.text("spawn.worktree-root").map(str::to_owned),
+        worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
     };
     let (run, prepared, _lock) = make(session, run, wanted, &preparation)?;
     session.store.record_event("spawned", &run.run, json!({ "base": run.base, "candidates": run.candidates }))?;
@@ -84,12 +84,12 @@ fn candidate_names(args: &cli::Spawn) -> Result<Vec<Name>> {
 }
 
 fn check_limits(session: &Session, names: &[Name]) -> Result<()> {
-    let candidates = session.config.count("limits.candidates", 64);
+    let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     if names.len() > candidates {
         return Err(Error::fatal(format!("{} candidates are more than limits.candidates = {candidates}", names.len()))
             .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
     }
-    let limit = session.config.count("limits.worktrees", 128);
+    let limit = session.config.get(keys::LIMITS_WORKTREES);
     let mut present = 0;
     for run in session.store.runs(&session.repo)? {
         present += run.candidates.iter().filter(|c| session.store.worktree(&run, c).exists()).count();
@@ -221,8 +221,8 @@ fn fill(
 /// Runs the command in every worktree, and captures each as its command ends.
 /// Gives them, and what changed outside of them meanwhile.
 fn work(session: &Session, run: &Run, args: &cli::Spawn) -> Result<(Vec<Captured>, Vec<String>)> {
-    let default = session.config.count("spawn.jobs", process::processors());
-    let jobs = args.jobs.map_or(default, |n| n as usize);
+    let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
+    let jobs = jobs.unwrap_or_else(process::processors);
     let watch = escape::begin(session, run)?;
     let results = process::in_parallel(jobs, &run.candidates, |name| attempt(session, run, name, args));
     // Told also when a capture failed: a broken configuration may be why.
@@ -261,9 +261,9 @@ fn attempt(session: &Session, run: &Run, name: &Name, args: &cli::Spawn) -> Resu
     let started = jiff::Timestamp::now();
     update(session, run, name, |c| c.started = Some(started))?;
     let limits = Limits {
-        hard: Some(args.timeout.or(session.config.span("spawn.timeout")).unwrap_or(Duration::from_secs(3600))),
+        hard: Some(args.timeout.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
         // None of itself: many agents think for long before they print a word.
-        idle: args.idle_timeout.or(session.config.span("spawn.idle-timeout")),
+        idle: args.idle_timeout.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
     };
     let policy = &session.policy;
     let job = Job { argv: &argv, dir: &dir, policy, env, hide: &[], stdin: None, log: &log, limits };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::session::{Captured, Session};
+use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::land;
 use crate::model::FORMAT;
@@ -81,7 +82,7 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
 }
 
 fn rules(session: &Session) -> Rules {
-    Rules { ceiling: session.config.ratio("synthesis.ceiling", Rules::default().ceiling) }
+    Rules { ceiling: session.config.get(keys::SYNTHESIS_CEILING) }
 }
 
 fn entry(captured: &Captured) -> Entry {
@@ -110,7 +111,7 @@ fn run_oracle(
     distinct: &BTreeMap<Oid, Name>,
     asked: &Asked,
 ) -> Result<Outcomes> {
-    let timeout = asked.timeout.unwrap_or_else(|| session.oracle_timeout());
+    let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
     let room = Room::open(&session.repo, &session.store)?.seeded(session.seeds(&run.base)?);
     let mut trees: Vec<(&Oid, &Name)> = distinct.iter().collect();
     trees.sort_by_key(|(_, name)| run.index_of(name));

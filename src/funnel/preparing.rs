@@ -4,6 +4,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::session::Session;
+use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::git::land::quoted;
 use crate::git::seed::{self, Seeds};
@@ -40,10 +41,10 @@ pub struct Prepared {
 impl Preparation {
     /// Looks for the seeds and the setup command; refuses what could not work in any worktree.
     pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
-        let setup = session.config.command("spawn.setup").map(|(command, source)| OracleCommand {
+        let setup = session.config.command(keys::SPAWN_SETUP).map(|(command, source)| OracleCommand {
             stage: Stage::Setup,
-            command: command.clone(),
-            source: source.to_owned(),
+            command,
+            source,
         });
         oracle_run::require_programs(setup.as_slice())?;
         let seeds = session.seeds(base)?;
@@ -94,7 +95,7 @@ impl Preparation {
 /// Runs setup as it is run for judging: with the same time limit, and with no variable that says whose
 /// worktree it is. Gives why it failed, if it did.
 fn set_up(session: &Session, setup: &OracleCommand, dir: &Path, log: &Path) -> Result<Option<String>> {
-    let limits = Limits { hard: Some(session.oracle_timeout()), idle: None };
+    let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
     let argv = setup.command.argv();
     let (policy, hide) = (&session.policy, &oracle_run::CANDIDATE_VARIABLES);
     let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
@@ -107,8 +108,8 @@ fn set_up(session: &Session, setup: &OracleCommand, dir: &Path, log: &Path) -> R
 
 /// Refuses a run whose worktrees would leave less than `limits.min-free-disk` free.
 pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result<()> {
-    let reserve = session.config.size("limits.min-free-disk", 2 << 30);
-    let root = session.store.worktrees(session.config.text("spawn.worktree-root"));
+    let reserve = session.config.get(keys::LIMITS_MIN_FREE_DISK).0;
+    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
     let free = worktree::free_space(&root)?;
     let each = worktree::checkout_size(&session.repo, base)?;
     let needed = each.saturating_mul(candidates as u64).saturating_add(reserve);

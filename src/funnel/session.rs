@@ -1,9 +1,9 @@
 //! What every command stands on: the repository, its state, the configuration, the screen.
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::escape;
-use crate::config::{self, Config};
+use crate::config::value::EnvMode;
+use crate::config::{self, Config, keys};
 use crate::error::{Error, IoContext, Result};
 use crate::git::capture::{self, Notes, Snapshot, Subject};
 use crate::git::diff::{self, Change};
@@ -84,7 +84,7 @@ impl Session {
         }
         checkout::sweep(&repo, &store)?;
         let config = Config::load(&repo, home.as_deref())?;
-        let excludes = Excludes::new(&config.list("diff.exclude", &["node_modules", "dist", ".frites"]))?;
+        let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let session = Session { repo, store, config, ui, home, excludes, policy };
         escape::recover(&session)?;
@@ -94,8 +94,7 @@ impl Session {
     /// What the user's own checkout has to seed beside the files of `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
         let Some(home) = &self.home else { return Ok(Seeds::default()) };
-        let list = |key| self.config.list(key, &[]);
-        Seeds::find(&self.repo, home, &list("seed.copy"), &list("seed.link"), base)
+        Seeds::find(&self.repo, home, &self.config.get(keys::SEED_COPY), &self.config.get(keys::SEED_LINK), base)
     }
 
     /// What a candidate's worktree was given; if that record is lost, what it would be given now.
@@ -210,11 +209,6 @@ impl Session {
         Ok(Captured { candidate, capture, changes, blast, notes, problem: None })
     }
 
-    /// How long an oracle command may take, unless a flag says otherwise.
-    pub fn oracle_timeout(&self) -> Duration {
-        self.config.span("oracle.timeout").unwrap_or(Duration::from_secs(10 * 60))
-    }
-
     /// Tells what a capture left out, or why there is none.
     pub fn tell_notes(&self, captured: &Captured) {
         if let Some(problem) = &captured.problem {
@@ -228,8 +222,8 @@ impl Session {
 }
 
 fn policy(config: &Config) -> Result<Policy> {
-    let (pass, deny) = (config.list("env.pass", &[]), config.list("env.deny", &[]));
-    Policy::new(config.text("env.mode") == Some("clean"), &pass, &deny).map_err(|(pattern, e)| {
+    let (pass, deny) = (config.get(keys::ENV_PASS), config.get(keys::ENV_DENY));
+    Policy::new(config.get(keys::ENV_MODE) == EnvMode::Clean, &pass, &deny).map_err(|(pattern, e)| {
         Error::fatal(format!("[env]: '{pattern}' is no pattern: {}", e.kind()))
             .hint("a pattern is a variable's name, in which * stands for anything")
     })

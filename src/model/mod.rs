@@ -3,6 +3,7 @@ pub mod address;
 pub mod blast;
 pub mod candidate;
 pub mod name;
+pub mod nearest;
 pub mod oid;
 pub mod oracle;
 pub mod outcome;

@@ -3,7 +3,7 @@ pub mod checkout;
 pub mod detect;
 pub mod run;
 
-use crate::config::Config;
+use crate::config::{Config, keys};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -27,10 +27,14 @@ pub struct Flags {
 ///
 /// Only the base is looked at: an attempt cannot choose its own judge.
 pub fn resolve(repo: &Repo, config: &Config, flags: &Flags, base: &Oid) -> Result<Vec<OracleCommand>> {
-    let stages = [(Stage::Build, &flags.build), (Stage::Lint, &flags.lint), (Stage::Test, &flags.test)];
+    let stages = [
+        (Stage::Build, &flags.build, keys::ORACLE_BUILD),
+        (Stage::Lint, &flags.lint, keys::ORACLE_LINT),
+        (Stage::Test, &flags.test, keys::ORACLE_TEST),
+    ];
     let mut found: Vec<OracleCommand> = stages
         .iter()
-        .filter_map(|(stage, text)| {
+        .filter_map(|(stage, text, _)| {
             let command = CommandLine::Shell(text.as_ref()?.clone());
             Some(OracleCommand { stage: *stage, command, source: format!("--{stage}") })
         })
@@ -38,20 +42,19 @@ pub fn resolve(repo: &Repo, config: &Config, flags: &Flags, base: &Oid) -> Resul
     if found.is_empty() {
         found = stages
             .iter()
-            .filter_map(|(stage, _)| {
-                let (command, source) = config.command(&format!("oracle.{stage}"))?;
-                Some(OracleCommand { stage: *stage, command: command.clone(), source: source.to_owned() })
+            .filter_map(|(stage, _, key)| {
+                let (command, source) = config.command(*key)?;
+                Some(OracleCommand { stage: *stage, command, source })
             })
             .collect();
     }
-    if found.is_empty() && config.switch("oracle.detect", true) {
+    if found.is_empty() && config.get(keys::ORACLE_DETECT) {
         found = detect::detect(repo, base)?;
     }
-    if let Some((command, source)) = config.command("spawn.setup") {
+    if let Some((command, source)) = config.command(keys::SPAWN_SETUP) {
         found.retain(|c| c.stage != Stage::Setup);
         if !found.is_empty() {
-            let setup = OracleCommand { stage: Stage::Setup, command: command.clone(), source: source.to_owned() };
-            found.insert(0, setup);
+            found.insert(0, OracleCommand { stage: Stage::Setup, command, source });
         }
     }
     Ok(found)

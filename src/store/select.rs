@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::name::Name;
+use crate::model::nearest::nearest;
 use crate::model::run::Run;
 
 /// What an address names.
@@ -103,7 +104,7 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     }
     let names: Vec<&str> = run.candidates.iter().map(Name::as_str).collect();
     let error = Error::fatal(format!("run {} has no candidate '{name}'", run.run));
-    Err(match nearest(&names, name.as_str()) {
+    Err(match nearest(names.iter().copied(), name.as_str()) {
         Some(near) => error.hint(format!("did you mean '{}/{near}'?", run.run)),
         None => error.hint(format!("it has {}", names.join(", "))),
     })
@@ -133,14 +134,8 @@ fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>
 fn unknown_run(runs: &[Run], word: &str) -> Error {
     let names: Vec<&str> = runs.iter().map(|r| r.run.as_str()).collect();
     let error = Error::fatal(format!("there is no run '{word}'"));
-    match nearest(&names, word) {
+    match nearest(names, word) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error.hint("`git frites status` lists the runs"),
     }
-}
-
-/// The name most like `word`, if any is near enough to be a slip of the hand.
-fn nearest<'a>(names: &[&'a str], word: &str) -> Option<&'a str> {
-    let scored = names.iter().map(|n| (strsim::damerau_levenshtein(n, word), *n)).min()?;
-    (scored.0 <= 2 && word.len() > 2).then_some(scored.1)
 }

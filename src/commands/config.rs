@@ -1,0 +1,132 @@
+//! `git frites config`: what counts, and where it comes from; a starter file.
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::cli;
+use crate::config::keys::{self, Otherwise, Spec};
+use crate::config::{self, starter};
+use crate::error::{Error, IoContext, Result, exit};
+use crate::funnel::session::Session;
+use crate::model::nearest::nearest;
+use crate::ui::json;
+use crate::ui::table::{Grid, Tone};
+
+/// One effective setting.
+struct Row {
+    key: String,
+    spec: &'static Spec,
+    /// None where it is set nowhere and has no default.
+    value: Option<toml::Value>,
+    place: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &cli::Config) -> Result<u8> {
+    if args.init {
+        return init(session);
+    }
+    let rows = rows(session);
+    match &args.key {
+        None => show_all(session, args, &rows)?,
+        Some(key) => match rows.iter().find(|row| row.key == *key) {
+            None => return Err(unknown(key)),
+            Some(row) if args.json => {
+                session.ui.answer(json::document(json!({ "keys": [as_json(row)] })))?;
+            }
+            Some(Row { value: Some(value), .. }) => session.ui.answer(format!("{}\n", bare(value)))?,
+            // As `git config` has it for a key that is not set.
+            Some(_) => return Ok(exit::NO),
+        },
+    }
+    Ok(exit::OK)
+}
+
+/// Every key of the table in its order; those with a name of the user's once for each name in use.
+fn rows(session: &Session) -> Vec<Row> {
+    let set = session.config.all();
+    let mut rows = Vec::new();
+    for spec in keys::ALL {
+        let given: Vec<&String> = set.keys().filter(|name| spec.matches(name)).collect();
+        for name in &given {
+            let set = &set[*name];
+            let (value, place) = (Some(set.value.clone()), Some(set.place.clone()));
+            rows.push(Row { key: (*name).clone(), spec, value, place });
+        }
+        if given.is_empty() && !spec.name.contains('*') {
+            let value = match spec.otherwise {
+                Otherwise::Is(text) => Some(keys::parse(text)),
+                Otherwise::Unset(..) => None,
+            };
+            rows.push(Row { key: spec.name.to_owned(), spec, value, place: None });
+        }
+    }
+    rows
+}
+
+fn show_all(session: &Session, args: &cli::Config, rows: &[Row]) -> Result<()> {
+    if args.json {
+        let keys: Vec<Value> = rows.iter().map(as_json).collect();
+        return session.ui.answer(json::document(json!({ "keys": keys })));
+    }
+    let mut grid = Grid::new(&["key", "value", "from"], &[], session.ui.out);
+    for row in rows {
+        let set = row.place.is_some();
+        let value = match (&row.value, row.spec.otherwise) {
+            (Some(value), _) => (value.to_string(), if set { Tone::Plain } else { Tone::Dim }),
+            (None, Otherwise::Unset(words, _)) => (format!("- ({words})"), Tone::Dim),
+            (None, Otherwise::Is(text)) => (text.to_owned(), Tone::Dim),
+        };
+        let from = (row.place.clone().unwrap_or_else(|| "default".into()), Tone::Dim);
+        grid.row(vec![(row.key.clone(), Tone::Plain), value, from]);
+    }
+    session.ui.answer(grid.render())?;
+    if let Some(home) = session.home.as_ref().filter(|home| !home.join(config::FILE).exists()) {
+        session.ui.hint(format!("`git frites config --init` writes '{}'", home.join(config::FILE).display()));
+    }
+    Ok(())
+}
+
+fn as_json(row: &Row) -> Value {
+    json!({
+        "key": row.key, "value": row.value, "place": row.place, "default": row.place.is_none(),
+        "about": row.spec.about, "takes": row.spec.takes, "variable": row.spec.variable(),
+    })
+}
+
+/// A value for a script: a string without quotes, an array's items a line each.
+fn bare(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(bare).collect::<Vec<_>>().join("\n"),
+        other => other.to_string(),
+    }
+}
+
+fn unknown(key: &str) -> Error {
+    let error = Error::usage(format!("there is no key '{key}'"));
+    match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint("`git frites config` lists the keys"),
+    }
+}
+
+fn init(session: &Session) -> Result<u8> {
+    let Some(home) = &session.home else {
+        return Err(Error::fatal("there is no checkout here to put a configuration file in")
+            .hint("set keys in git's configuration instead: `git config frites.oracle.test CMD`"));
+    };
+    let path = home.join(config::FILE);
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(Error::fatal(format!("'{}' exists already", path.display()))
+                .hint("it is left as it is; `git frites config` shows what it sets"));
+        }
+        file => file.context(|| format!("could not write '{}'", path.display()))?,
+    };
+    file.write_all(starter::text().as_bytes()).context(|| format!("could not write '{}'", path.display()))?;
+    session.ui.answer(format!("{}\n", path.display()))?;
+    session.ui.hint("take away the `#` before a key to set it, and commit the file if others should have it, too");
+    Ok(exit::OK)
+}

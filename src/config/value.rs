@@ -1,0 +1,194 @@
+//! What keys take: how each type is read from TOML, and from layers that know nothing but text.
+use std::time::Duration;
+
+use toml::Value;
+
+use crate::model::oracle::CommandLine;
+
+/// A type that a key can have.
+pub trait Setting: Sized {
+    /// What it takes, in words.
+    const TAKES: &'static str;
+
+    /// Whether it is a list.
+    const LIST: bool = false;
+
+    /// Reads it; none if the value is of another type, or out of range.
+    fn read(value: &Value) -> Option<Self>;
+
+    /// The value that a text stands for; [`Setting::read`] has the last word on it.
+    fn from_text(text: &str) -> Option<Value> {
+        Some(text.into())
+    }
+
+    /// What an unset key without a default is; none if that cannot be.
+    fn unset() -> Option<Self> {
+        None
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    const TAKES: &'static str = T::TAKES;
+    const LIST: bool = T::LIST;
+
+    fn read(value: &Value) -> Option<Self> {
+        T::read(value).map(Some)
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        T::from_text(text)
+    }
+
+    fn unset() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl Setting for CommandLine {
+    const TAKES: &'static str = "a string (run by sh -c) or an array of strings (run as argv)";
+
+    fn read(value: &Value) -> Option<Self> {
+        match value.as_str() {
+            Some(text) => Some(CommandLine::Shell(text.to_owned())),
+            None => Vec::read(value).filter(|words| !words.is_empty()).map(CommandLine::Argv),
+        }
+    }
+}
+
+impl Setting for String {
+    const TAKES: &'static str = "a string";
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Setting for bool {
+    const TAKES: &'static str = "true or false";
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_bool()
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true.into()),
+            "false" | "no" | "off" | "0" | "" => Some(false.into()),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for usize {
+    const TAKES: &'static str = "a whole number from 1";
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_integer().and_then(|n| n.try_into().ok()).filter(|n| *n > 0)
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        text.parse::<i64>().ok().map(Value::Integer)
+    }
+}
+
+impl Setting for Duration {
+    const TAKES: &'static str = "a duration such as \"90s\", \"10m\" or \"1h30m\"";
+
+    fn read(value: &Value) -> Option<Self> {
+        parse_duration(value.as_str()?)
+    }
+}
+
+impl Setting for Vec<String> {
+    const TAKES: &'static str = "an array of strings";
+    const LIST: bool = true;
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        Some(Value::Array(text.split(',').filter(|s| !s.is_empty()).map(Value::from).collect()))
+    }
+}
+
+impl Setting for f64 {
+    const TAKES: &'static str = "a number above 0";
+
+    fn read(value: &Value) -> Option<Self> {
+        let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+        number.filter(|n| n.is_finite() && *n > 0.0)
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        text.parse().ok().map(Value::Float)
+    }
+}
+
+/// A type that is one of a few words.
+macro_rules! choice {
+    ($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            #[doc = $first]
+            $variant,
+            $(#[doc = $word] $other),+
+        }
+
+        impl Setting for $name {
+            const TAKES: &'static str = concat!("one of ", $first, $(", ", $word),+);
+
+            fn read(value: &Value) -> Option<Self> {
+                match value.as_str()? {
+                    $first => Some($name::$variant),
+                    $($word => Some($name::$other),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// `env.mode`
+    EnvMode: "inherit" Inherit, "clean" Clean
+}
+choice! {
+    /// `synthesis.mode`
+    SynthesisMode: "passing-only" PassingOnly, "off" Off
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl Setting for Size {
+    const TAKES: &'static str = "a size such as 2GiB";
+
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => parse_size::parse_size(text).ok().map(Size),
+            Value::Integer(n) => u64::try_from(*n).ok().map(Size),
+            _ => None,
+        }
+    }
+}
+
+/// Reads `90s`, `10m` or `1h30m`; none if it is something else, or no time at all.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let span: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(span).ok().filter(|d| !d.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let seconds = |text| parse_duration(text).map(|d| d.as_secs());
+        assert_eq!(["90s", "10m", "1h30m"].map(seconds), [Some(90), Some(600), Some(5400)]);
+        assert_eq!(["", "10", "0s", "-5s", "soon"].map(seconds), [None; 5]);
+    }
+}

@@ -1,0 +1,27 @@
+//! The name that was probably meant.
+
+/// The name most like `word`, if one is near enough: begun by it, or a slip of the hand away (one letter in
+/// three, three at most).
+pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> Option<&'a str> {
+    let allowed = (word.chars().count() / 3).min(3);
+    let begins = |name: &str| word.len() > 1 && name.starts_with(word);
+    let distance = |name| if begins(name) { 0 } else { strsim::damerau_levenshtein(name, word) };
+    let scored = names.into_iter().map(|name| (distance(name), name)).min()?;
+    (scored.0 <= allowed).then_some(scored.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_beginning_and_a_slip_of_the_hand_are_mended_and_nothing_else() {
+        let near = |word| nearest(["judge", "oracle.build", "c1", "c12"], word);
+        assert_eq!(near("jugde"), Some("judge"), "two letters changed places");
+        assert_eq!(near("oracle.biuld"), Some("oracle.build"));
+        assert_eq!(near("c2"), None, "a short name is another name, not a slip");
+        assert_eq!(near("jud"), Some("judge"));
+        assert_eq!(near("grape"), None);
+        assert_eq!(nearest([], "judge"), None);
+    }
+}
