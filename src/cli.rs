@@ -1,5 +1,6 @@
 //! The command line: clap types and help text, nothing else.
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -55,14 +56,9 @@ pub enum Command {
     Config(Config),
 }
 
-/// `git frites spawn`
+/// What a run is made of: the options that `spawn` and `run` share.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. A command after -- runs in each worktree as it \
-stands, never through a shell; {run} {candidate} {index} {worktree} in its arguments are replaced.\n\n\
-Exit status: 0 if at least one candidate is open or usable, 4 if none is."
-)]
-pub struct Spawn {
+pub struct Making {
     /// How many candidates to make, named c1, c2, …  [default: 2]
     #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
@@ -72,10 +68,25 @@ pub struct Spawn {
     /// Name the run instead of numbering it
     #[arg(long, value_name = "RUN", allow_hyphen_values = true)]
     pub run: Option<String>,
-    /// The commit that every candidate starts from
-    #[arg(long, value_name = "REV", default_value = "HEAD", allow_hyphen_values = true)]
-    pub base: String,
-    /// How many commands run at once  [default: the number of processors]
+    /// The commit that every candidate starts from  [default: HEAD]
+    #[arg(long, value_name = "REV", allow_hyphen_values = true, conflicts_with = "from")]
+    pub base: Option<String>,
+    /// Start from what this candidate holds now
+    #[arg(long, value_name = "RUN/CAND")]
+    pub from: Option<String>,
+    /// Say what the run is for: an issue's number, say; `status` shows it
+    #[arg(long, value_name = "ID")]
+    pub task: Option<String>,
+    /// Let an agent work in K worktrees, named NAME-1, NAME-2, …; repeat it to mix agents
+    #[arg(long = "agent", value_name = "NAME[=K]", conflicts_with_all = ["count", "candidates", "command"])]
+    pub agents: Vec<String>,
+    /// What the commands are asked to do; - reads it from standard input
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt_file", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+    /// How many commands run at once  [default: spawn.jobs, or the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
     /// End a command that takes longer, with all it started  [default: spawn.timeout, or 1h]
@@ -87,15 +98,32 @@ pub struct Spawn {
     /// Keep the worktree of a candidate whose command changed nothing
     #[arg(long)]
     pub keep: bool,
+    /// The command to run in each worktree
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `git frites spawn`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. A command after -- runs in each worktree as it \
+stands, never through a shell; {run} {candidate} {index} {worktree} {prompt} {prompt_file} in its arguments are replaced. \
+It reads the prompt as its standard input, unless its arguments take it.\n\n\
+Exit status: 0 if at least one candidate is open or usable, 4 if none is."
+)]
+pub struct Spawn {
+    /// What to make
+    #[command(flatten)]
+    pub making: Making,
+    /// Run another command in this candidate's worktree: its next iteration
+    #[arg(long, value_name = "RUN/CAND", conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"])]
+    pub again: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Print the run's id alone
     #[arg(short, long)]
     pub quiet: bool,
-    /// The command to run in each worktree
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
 }
 
 /// `git frites diff`

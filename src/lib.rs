@@ -3,6 +3,7 @@
 #[cfg(not(unix))]
 compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supported yet.");
 
+mod agents;
 mod cli;
 mod commands;
 mod config;

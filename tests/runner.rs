@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod common;
+mod test_agents;
 mod test_apply;
 mod test_bad_input;
 mod test_capture;
@@ -14,6 +15,7 @@ mod test_environment;
 mod test_escape;
 mod test_heal;
 mod test_hostile_config;
+mod test_inherit;
 mod test_judge;
 mod test_places;
 mod test_real_project;

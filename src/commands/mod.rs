@@ -5,6 +5,7 @@ pub mod config;
 pub mod diff;
 pub mod judge;
 pub mod log;
+mod making;
 pub mod path;
 pub mod spawn;
 pub mod status;

@@ -12,7 +12,7 @@ use crate::git::refs;
 use crate::git::worktree::disk_usage;
 use crate::model::candidate::State;
 use crate::model::name::Name;
-use crate::model::run::Run;
+use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
 use crate::store::select::Matching;
 use crate::ui::json;
@@ -58,7 +58,10 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
     let verdict = session.store.verdict(&session.repo, &run.run)?;
     let ui = &session.ui;
     let mut text =
-        format!("{}, {} ago, from {}", ui.out.strong.paint(&format!("run {}", run.run)), age(run), run.base.short());
+        format!("{}, {} ago, from {}", ui.out.strong.paint(&format!("run {}", run.run)), age(run), origin(run));
+    if let Some(task) = &run.task {
+        text.push_str(&format!(", for {task}"));
+    }
     text.push_str(&match &verdict {
         None => "; not judged\n".into(),
         Some(Verdict { decision, .. }) => match &decision.recommended {
@@ -91,6 +94,17 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
     }
     text.push_str(&grid.render());
     Ok(text)
+}
+
+/// Where a run starts: its commit, or the candidate whose state that is.
+fn origin(run: &Run) -> String {
+    match &run.parent {
+        None => run.base.short().to_owned(),
+        Some(Parent { run, candidate, iteration, .. }) => {
+            let iteration = iteration.map_or_else(String::new, |n| format!("@{n}"));
+            format!("{run}/{candidate}{iteration}")
+        }
+    }
 }
 
 fn disk(session: &Session, run: &Run, candidate: &crate::model::candidate::Candidate) -> u64 {
@@ -128,7 +142,8 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     }
     let verdict = session.store.verdict(&session.repo, &run.run)?;
     Ok(json!({
-        "run": run.run, "base": run.base, "created": run.created, "command": run.command, "candidates": candidates,
+        "run": run.run, "base": run.base, "created": run.created, "command": run.command,
+        "task": run.task, "parent": run.parent, "candidates": candidates,
         "verdict": verdict.as_ref().map(judging::as_json),
     }))
 }

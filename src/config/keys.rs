@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::value::{EnvMode, Setting, Size, SynthesisMode};
+use super::value::{AgentInput, EnvMode, Setting, Size, SynthesisMode, Words};
 use crate::model::oracle::CommandLine;
 
 /// A key that is read as a `T`. A `*` in its name stands for a name that the user gives.
@@ -120,8 +120,11 @@ keys! {
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * stands for anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether a candidate may be synthesised from those that passed.";
     SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "How large a synthesised winner may be, as a multiple of the combined size of those it drew on.";
+    AGENT_COMMAND: Option<Words> = "agents.*.command", Unset("that of the agent of this name that is built in", "['claude', '-p']"), "What an agent is started as, never through a shell; {prompt} and {prompt_file} are replaced.";
+    AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless its arguments take it", "'prompt'"), "What it reads as its standard input.";
+    AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Words put before the prompt: the first for its first candidate, and so on, round and round.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "How many candidates one run may have.";
-    LIMITS_JOBS: Option<usize> = "limits.jobs", Unset("no limit", "8"), "How many commands of all runs may run at once.";
+    LIMITS_JOBS: usize = "limits.jobs", Is("64"), "How many commands of one run may run at once.";
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deep a candidate's command may start runs of its own.";
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "How long a chain of runs may be that each start from a candidate of another.";
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "How many worktrees all runs may have.";

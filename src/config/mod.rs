@@ -56,7 +56,22 @@ impl Config {
 
     /// The value of a key: what it is set to, or its default.
     pub fn get<T: Setting>(&self, key: Key<T>) -> T {
-        let value = match self.values.get(key.name) {
+        self.value_of(key, key.name)
+    }
+
+    /// The same for a key whose `*` stands for `name`.
+    pub fn get_for<T: Setting>(&self, key: Key<T>, name: &str) -> T {
+        self.value_of(key, &key.name.replace('*', name))
+    }
+
+    /// The names that a key's `*` stands for anywhere.
+    pub fn names_of<T>(&self, key: Key<T>) -> impl Iterator<Item = &str> {
+        let (before, after) = key.name.split_once('*').unwrap_or((key.name, ""));
+        self.values.keys().filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after))
+    }
+
+    fn value_of<T: Setting>(&self, key: Key<T>, name: &str) -> T {
+        let value = match self.values.get(name) {
             Some(set) => T::read(&set.value),
             None => match key.otherwise {
                 Otherwise::Is(text) => T::read(&keys::parse(text)),
@@ -130,7 +145,7 @@ impl Config {
         if output.code > 1 {
             return Err(output.error("config"));
         }
-        let mut lists: BTreeMap<&str, (&Spec, Vec<Value>, String)> = BTreeMap::new();
+        let mut lists: BTreeMap<String, (&Spec, Vec<Value>, String)> = BTreeMap::new();
         let text = String::from_utf8_lossy(&output.stdout);
         let mut fields = text.split('\0');
         // Each setting comes as two fields: its origin (`file:.git/config`, `command line:`), then the rest.
@@ -139,19 +154,21 @@ impl Config {
             // A key without `=` has no newline: git's short form of `true`.
             let (name, text) = record.split_once('\n').unwrap_or((record, "true"));
             let key = name.strip_prefix("frites.").unwrap_or(name);
+            // As git calls its sections: `remote.origin`, `branch.main`, and so `agent.claude`.
+            let key = &key.strip_prefix("agent.").map_or(key.to_owned(), |rest| format!("agents.{rest}"));
             let spec = known(key, || place.clone())?;
             if spec.list {
-                let list = lists.entry(key).or_insert((spec, Vec::new(), String::new()));
+                let list = lists.entry(key.clone()).or_insert((spec, Vec::new(), String::new()));
                 list.1.push(text.into());
                 list.2 = place;
             } else {
                 let source = format!("git config frites.{key}");
-                self.put(spec, key.to_owned(), (spec.from_text)(text), &source, source.clone(), place)?;
+                self.put(spec, key.clone(), (spec.from_text)(text), &source, source.clone(), place)?;
             }
         }
         for (key, (spec, list, place)) in lists {
             let source = format!("git config frites.{key}");
-            self.put(spec, key.to_owned(), Some(Value::Array(list)), &source, source.clone(), place)?;
+            self.put(spec, key, Some(Value::Array(list)), &source, source.clone(), place)?;
         }
         Ok(())
     }

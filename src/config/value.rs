@@ -159,6 +159,28 @@ choice! {
     SynthesisMode: "passing-only" PassingOnly, "off" Off
 }
 
+choice! {
+    /// `agents.*.stdin`
+    AgentInput: "prompt" Prompt, "none" None
+}
+
+/// A program and its arguments, for no shell; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+impl Setting for Words {
+    const TAKES: &'static str =
+        "a program and its arguments: an array of strings, or a string that quotes as a shell does";
+
+    fn read(value: &Value) -> Option<Self> {
+        let words = match value.as_str() {
+            Some(text) => shell_words::split(text).ok(),
+            None => Vec::read(value),
+        };
+        words.filter(|words| !words.is_empty()).map(Words)
+    }
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);

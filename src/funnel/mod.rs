@@ -1,7 +1,10 @@
-//! The steps of the funnel, each of which more than one verb takes: opening the repository, capturing,
-//! preparing worktrees, looking for escapes, judging, removing. Between the verbs and the rooms that know.
+//! The steps of the funnel, each of which more than one verb takes: opening the repository, spawning and preparing
+//! worktrees, running commands in them and looking for escapes, capturing, judging, removing. Between the verbs
+//! and the rooms that know.
+pub mod attempting;
 pub mod escape;
 pub mod judging;
 pub mod preparing;
 pub mod removing;
 pub mod session;
+pub mod spawning;

@@ -143,6 +143,17 @@ impl Repo {
         Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
     }
 
+    /// The bytes of a blob.
+    pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
+        let found = self.gix().find_object(from_oid(oid)?).map(|object| object.detach().data);
+        found.map_err(|e| Error::fatal(format!("object {oid} cannot be read: {e}")))
+    }
+
+    /// Stores bytes as a blob, as they are.
+    pub fn store_blob(&self, bytes: impl Into<Vec<u8>>) -> Result<Oid> {
+        self.git().call("hash-object").args(["-w", "--stdin"]).stdin(bytes).oid()
+    }
+
     /// The names in a tree's root, with whether each is a folder.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("tree {tree} cannot be read: {e}"));

@@ -115,6 +115,9 @@ pub struct Candidate {
     /// What became of it.
     #[serde(default)]
     pub landing: Landing,
+    /// The first of the ten ports that are its command's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// The command's exit code, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -148,6 +151,7 @@ impl Candidate {
             index,
             state,
             landing: Landing::Pending,
+            port: None,
             exit_code: None,
             signal: None,
             reason: None,

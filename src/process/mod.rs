@@ -2,6 +2,7 @@
 mod capped;
 pub mod environment;
 pub mod interrupt;
+pub mod ports;
 pub mod supervisor;
 
 use std::ffi::{OsStr, OsString};

@@ -72,6 +72,11 @@ impl Store {
         self.candidate_dir(run, candidate).join("seeds.toml")
     }
 
+    /// What a candidate's command was asked to do.
+    pub fn prompt(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.candidate_dir(run, candidate).join("prompt.md")
+    }
+
     /// A candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
     pub fn log(&self, run: &Name, candidate: &Name, command: &str) -> PathBuf {
         self.candidate_dir(run, candidate).join(format!("{command}.log"))

@@ -70,8 +70,11 @@ impl Store {
         }
         let mut tree = String::new();
         for (name, text) in &files {
-            let blob = repo.git().call("hash-object").args(["-w", "--stdin"]).stdin(text.as_bytes()).oid()?;
+            let blob = repo.store_blob(text.as_bytes())?;
             tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
+        }
+        if let Some(blob) = &run.prompt {
+            tree.push_str(&format!("100644 blob {blob}\tprompt.md\0"));
         }
         let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
         let mut call = repo.git().call("commit-tree").arg(tree.as_str()).args(["-p", run.base.as_str()]);
@@ -109,7 +112,7 @@ impl Store {
             Some(tip) => trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse),
             None => None,
         };
-        let state = state.unwrap_or(if run.command.is_empty() { State::Open } else { State::Cancelled });
+        let state = state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
         let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
         candidate.cleaned = !self.worktree(run, name).exists();
         Ok(candidate)

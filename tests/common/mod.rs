@@ -118,6 +118,11 @@ impl World {
         self.root.path().canonicalize().unwrap()
     }
 
+    /// The value of a variable that programs see.
+    pub fn env(&self, name: &str) -> std::ffi::OsString {
+        self.env.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.clone()).unwrap_or_default()
+    }
+
     /// Sets a variable for every program from now on.
     pub fn set_env(&mut self, name: &str, value: impl AsRef<OsStr>) {
         self.env.push((name.to_owned(), value.as_ref().to_owned()));
@@ -125,8 +130,7 @@ impl World {
 
     /// A program in `dir`, with this world's environment and nothing else; not started.
     pub fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Command {
-        let path = &self.env[0].1;
-        let mut command = Command::new(find(program, path));
+        let mut command = Command::new(find(program, &self.env("PATH")));
         command.args(args).current_dir(dir).env_clear().stdin(Stdio::null());
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
         command

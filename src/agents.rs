@@ -1,0 +1,75 @@
+//! Agents: the command-line coding agents that are known, as they are built in and as configuration has them.
+use crate::config::Config;
+use crate::config::keys;
+use crate::config::value::{AgentInput, Words};
+use crate::error::{Error, Result};
+use crate::model::name::Name;
+use crate::model::nearest::nearest;
+use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
+
+/// The agents that are built in, each started so that it works on its own and asks nobody. The flags are those of
+/// the versions named, from their own `--help`; `git config frites.agent.NAME.command` replaces them.
+const BUILT_IN: [(&str, &[&str]); 5] = [
+    // Claude Code 2.1.197. As root it also wants IS_SANDBOX=1 in its environment.
+    ("claude", &["claude", "-p", "--permission-mode", "bypassPermissions"]),
+    // Codex 0.169.0: `-` is the prompt from standard input.
+    ("codex", &["codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", "-"]),
+    // Gemini CLI 0.61.0: an empty `-p` is what makes it read standard input and end by itself.
+    ("gemini", &["gemini", "--approval-mode", "yolo", "--skip-trust", "-p", ""]),
+    // Aider 0.86.2 reads no prompt from standard input, and commits by itself unless told not to.
+    (
+        "aider",
+        &[
+            "aider",
+            "--message-file",
+            "{prompt_file}",
+            "--yes-always",
+            "--no-auto-commits",
+            "--no-dirty-commits",
+            "--no-gitignore",
+            "--no-pretty",
+            "--no-detect-urls",
+            "--no-check-update",
+        ],
+    ),
+    // OpenCode 1.18.33.
+    ("opencode", &["opencode", "run", "--auto"]),
+];
+
+/// The names of all agents there are: built in or configured, each once, sorted.
+pub fn known(config: &Config) -> Vec<String> {
+    let mut names: Vec<String> = config.names_of(keys::AGENT_COMMAND).map(str::to_owned).collect();
+    names.extend(BUILT_IN.iter().map(|(name, _)| (*name).to_owned()));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The agent `name` at work as the `number`-th of its kind, from 1. Refuses a name that nobody has.
+pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment> {
+    let built_in = || BUILT_IN.iter().find(|(known, _)| *known == name.as_str());
+    let command = match config.get_for(keys::AGENT_COMMAND, name.as_str()) {
+        Some(Words(words)) => words,
+        None => built_in()
+            .map(|(_, words)| words.iter().map(|word| (*word).to_owned()).collect())
+            .ok_or_else(|| unknown(config, name))?,
+    };
+    let takes_it = command.iter().any(|arg| [PROMPT, PROMPT_FILE].iter().any(|key| arg.contains(*key)));
+    let stdin = match config.get_for(keys::AGENT_STDIN, name.as_str()) {
+        Some(input) => input == AgentInput::Prompt,
+        None => !takes_it,
+    };
+    let framings = config.get_for(keys::AGENT_FRAMING, name.as_str());
+    let framing = (!framings.is_empty()).then(|| framings[(number - 1) % framings.len()].clone());
+    Ok(Assignment { agent: name.clone(), command, stdin, framing: framing.filter(|words| !words.trim().is_empty()) })
+}
+
+fn unknown(config: &Config, name: &Name) -> Error {
+    let known = known(config);
+    let error = Error::usage(format!("there is no agent '{name}': known are {}", known.join(", ")));
+    let error = match nearest(known.iter().map(String::as_str), name.as_str()) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error,
+    };
+    error.hint(format!("or say how it is called: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"))
+}

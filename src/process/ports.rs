@@ -1,0 +1,45 @@
+//! Blocks of ports, so that ten candidates can each start the server that they work on.
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// How many ports a block has.
+pub const BLOCK: u16 = 10;
+
+/// Blocks lie below 32768, where Linux begins to take ports for outgoing connections, and above those that
+/// programs commonly listen on.
+const FIRST: u16 = 20_000;
+const BLOCKS: u16 = (32_760 - FIRST) / BLOCK;
+
+/// The first ports of `count` blocks that are not `taken` and that nobody listens on now. The search begins
+/// at a place that `key` decides, so that two repositories seldom meet; fewer come back when there are no more.
+pub fn free_blocks(count: usize, taken: &BTreeSet<u16>, key: u64) -> Vec<u16> {
+    let start = u16::try_from(key % u64::from(BLOCKS)).expect("it is below a u16");
+    let blocks = (0..BLOCKS).map(|at| FIRST + (start + at) % BLOCKS * BLOCK);
+    blocks.filter(|first| !taken.contains(first) && is_free(*first)).take(count).collect()
+}
+
+fn is_free(first: u16) -> bool {
+    (first..first + BLOCK).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_do_not_overlap_and_wrap_around() {
+        let taken = BTreeSet::from([FIRST]);
+        let found = free_blocks(5, &taken, u64::from(BLOCKS) - 2);
+        assert_eq!(found.len(), 5);
+        let distinct: BTreeSet<u16> = found.iter().copied().collect();
+        assert_eq!(distinct.len(), 5);
+        assert!(found.iter().all(|p| p % BLOCK == 0 && (FIRST..32_760).contains(p) && !taken.contains(p)), "{found:?}");
+    }
+
+    #[test]
+    fn a_block_in_which_somebody_listens_is_left_out() {
+        let first = free_blocks(1, &BTreeSet::new(), 7)[0];
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 3)).expect("it was free");
+        assert!(!free_blocks(3, &BTreeSet::new(), 7).contains(&first));
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs from candidates (`--from`), further rounds (`--again`), tasks, ports, and how deep runs may go.
+use std::fs;
+use std::net::TcpListener;
+
+use crate::common::{World, poll};
+
+#[test]
+fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
+    let world = World::new();
+    // Partly staged, partly not, a new file, a deletion, a mode, a link, and a commit of its own.
+    world.attempts(&["echo committed > committed; git add -A; git commit -qm own
+        printf 'one\nTWO\nthree\n' > src/lib.txt; git add src/lib.txt; printf 'one\nTWO\nTHREE\n' > src/lib.txt
+        git rm -q --cached README; rm README; echo new > 'with space'; chmod +x 'with space'; ln -s src link"]);
+    let parent = World::files_of(&world.worktree("1/c1"));
+    let child = world.spawn(["-n", "1", "--from", "1/c1", "--task", "GH-17"]);
+    let files = World::files_of(&world.worktree("2/c1"));
+    let strip = |files: &[(std::path::PathBuf, u32, Vec<u8>)]| {
+        files.iter().map(|(p, m, b)| (p.clone(), m & 0o100, b.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(strip(&files), strip(&parent));
+    assert_eq!(world.git_in(&world.worktree("2/c1"), ["status", "--porcelain"]), "");
+    assert_eq!(world.tree("refs/heads/frites/run/2/c1"), world.tree("refs/frites/1/c1"));
+
+    fs::write(world.worktree("2/c1").join("with space"), "newer\n").unwrap();
+    assert_eq!(world.frites(["diff", "--numstat", &child]).expect(0).out(), "# 2/c1\n1\t1\twith space\n");
+    let json = world.frites(["status", "--json", "2"]).expect(0).json();
+    let run = &json["runs"][0];
+    assert_eq!(run["task"], "GH-17");
+    assert_eq!(run["parent"]["run"], "1");
+    assert_eq!(run["parent"]["candidate"], "c1");
+    assert_eq!(run["parent"]["iteration"], 1);
+    assert_eq!(run["parent"]["depth"], 1);
+    assert_eq!(run["parent"]["root"].as_str().unwrap(), world.git(["rev-parse", "main"]));
+    let text = world.frites(["status", "2"]).expect(0).out();
+    assert!(text.starts_with("run 2, ") && text.contains("from 1/c1@1") && text.contains("for GH-17"), "{text}");
+    world.assert_clean();
+}
+
+#[test]
+fn a_child_of_a_parent_that_changed_nothing_starts_where_the_parent_did() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    assert_eq!(world.git(["rev-parse", "frites/run/2/c1"]), world.git(["rev-parse", "main"]));
+    let json = world.frites(["status", "--json", "2"]).expect(0).json();
+    assert_eq!(json["runs"][0]["parent"]["iteration"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_line_of_parents_may_be_only_so_long() {
+    let world = World::new();
+    world.git(["config", "frites.limits.inheritance", "2"]);
+    world.attempts(&["echo 1 > f"]);
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    world.spawn(["-n", "1", "--from", "2/c1"]);
+    world
+        .frites(["spawn", "--from", "3/c1"])
+        .refuses(128, "3/c1 has 2 generations of parents: one more is beyond limits.inheritance = 2");
+    for (arguments, code, words) in [
+        (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
+        (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
+        (["--from", "1/c1@1"], 2, "--from takes a candidate as it is now"),
+        (["--task", "two\nlines"], 2, "--task takes 1 to 200 characters in one line"),
+        (["--task", " "], 2, "--task takes 1 to 200 characters in one line"),
+    ] {
+        world.frites([&["spawn"], &arguments[..]].concat()).refuses(code, words);
+    }
+    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
+    let world = World::new();
+    world.frites(["spawn", "-q", "-n", "1", "-p", "first", "--", "sh", "-c", "cat >> log; echo >> log"]).expect(0);
+    // A person's edit in between is an iteration of its own.
+    fs::write(world.worktree("1/c1").join("note"), "by hand\n").unwrap();
+    let again = world.frites(["spawn", "--again", "1/c1", "-p", "second"]).expect(0);
+    assert_eq!(again.out(), format!("1/c1\t{}\n", world.worktree("1/c1").display()));
+    assert_eq!(world.git(["show", "refs/frites/1/c1:log"]), "first\nsecond");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:note"]), "by hand");
+    let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
+    assert_eq!(json["runs"][0]["candidates"][0]["iteration"], 3);
+    // Another command, which fails: its state is of the last round.
+    world.frites(["spawn", "--again", "c1", "--", "sh", "-c", "echo more >> log; exit 3"]).expect(4);
+    let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
+    let candidate = &json["runs"][0]["candidates"][0];
+    assert_eq!(
+        (candidate["iteration"].as_u64(), candidate["state"].as_str(), candidate["exit_code"].as_i64()),
+        (Some(4), Some("failed"), Some(3))
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn another_round_needs_a_worktree_and_something_to_run() {
+    let world = World::new();
+    world.spawn(["-n", "2"]);
+    world.frites(["spawn", "--again", "1/c1"]).refuses(2, "1/c1 has no command to run again");
+    world.frites(["spawn", "--again", "1", "--", "true"]).refuses(2, "--again takes a candidate, and '1' is a run");
+    world.frites(["spawn", "--again", "1/c1", "-n", "2", "--", "true"]).refuses(2, "cannot be used with");
+    world.frites(["spawn", "--again", "1/c1", "--", "nosuchprogram"]).refuses(128, "'nosuchprogram' is not on PATH");
+    world.frites(["clean", "1/c1"]).expect(0);
+    world.frites(["spawn", "--again", "1/c1", "--", "true"]).refuses(128, "1/c1 has no worktree any more");
+}
+
+#[test]
+fn every_candidate_has_ten_ports_of_its_own() {
+    let world = World::new();
+    let script = "echo $FRITES_PORT > port";
+    world.frites(["spawn", "-q", "-n", "3", "--", "sh", "-c", script]).expect(0);
+    let port = |address: &str| world.git(["show", &format!("refs/frites/{address}:port")]).parse::<u16>().unwrap();
+    let first: Vec<u16> = ["1/c1", "1/c2", "1/c3"].map(port).to_vec();
+    // Somebody listens on what would be next; nobody is given it.
+    let _listener = TcpListener::bind(("127.0.0.1", first[2] + 14)).unwrap();
+    world.frites(["spawn", "-q", "-n", "2", "--", "sh", "-c", script]).expect(0);
+    let mut all: Vec<u16> = first.iter().copied().chain(["2/c1", "2/c2"].map(port)).collect();
+    all.sort_unstable();
+    assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= 10), "{all:?}");
+    assert!(all.iter().all(|p| !(p..=&(p + 9)).contains(&&(first[2] + 14))), "{all:?}");
+    let json = world.frites(["status", "--json", "1"]).expect(0).json();
+    assert_eq!(json["runs"][0]["candidates"][1]["port"], first[1]);
+    // A worktree that is gone needs none.
+    world.frites(["clean", "--all"]).expect(0);
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(port("3/c1"), first[0]);
+}
+
+#[test]
+fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
+    let world = World::new();
+    let nested = "git frites spawn -q -n 1 -- sh -c 'echo $FRITES_DEPTH > depth' > inner 2> err || echo $? > code";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:code"]), "128");
+    let said = world.git(["show", "refs/frites/1/c1:err"]);
+    assert!(said.contains("fatal: this is a candidate's command already, 1 deep, and limits.nesting = 1"), "{said}");
+
+    world.git(["config", "frites.limits.nesting", "2"]);
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/2/c1:inner"]), "3");
+    assert_eq!(world.git(["show", "refs/frites/3/c1:depth"]), "2");
+    let mut world = world;
+    world.set_env("FRITES_DEPTH", "deep");
+    world.frites(["spawn"]).refuses(128, "FRITES_DEPTH is no number: 'deep'");
+}
+
+#[test]
+fn a_child_can_be_made_from_a_candidate_that_is_still_at_work() {
+    let world = World::new();
+    let go = world.home().join("go");
+    let script = format!("echo half > f; until test -e '{}'; do sleep 0.01; done; echo whole > f", go.display());
+    let mut child = world
+        .command(&world.repo, "git-frites", ["spawn", "-q", "-n", "1", "--", "sh", "-c", &script])
+        .spawn()
+        .unwrap();
+    poll(|| fs::read(world.worktree("1/c1").join("f")).is_ok_and(|b| b == b"half\n"));
+    let answer = world.frites(["spawn", "-q", "-n", "1", "--from", "1/c1"]).expect(0);
+    assert!(answer.stderr.contains("warning: 1/c1 is still at work: this is its state of now"), "{}", answer.stderr);
+    world.frites(["spawn", "--again", "1/c1", "--", "true"]).refuses(128, "run 1 is still at work");
+    fs::write(go, "").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(world.worktree("2/c1").join("f")).unwrap(), "half\n");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:f"]), "whole");
+    world.assert_clean();
+}
