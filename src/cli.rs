@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ui::ColorChoice;
 
@@ -28,7 +28,12 @@ impl Cli {
             Command::Judge(a) => a.quiet,
             Command::Apply(a) => a.quiet,
             Command::Clean(a) => a.quiet,
-            Command::Diff(_) | Command::Status(_) | Command::Log(_) | Command::Path(_) | Command::Config(_) => false,
+            Command::Diff(_)
+            | Command::Status(_)
+            | Command::Log(_)
+            | Command::Path(_)
+            | Command::Config(_)
+            | Command::Completions(_) => false,
         }
     }
 }
@@ -54,6 +59,8 @@ pub enum Command {
     Path(Path),
     /// Show the configuration that counts, and where it comes from
     Config(Config),
+    /// Print the script that makes a shell complete
+    Completions(Completions),
 }
 
 /// What a run is made of: the options that `spawn` and `run` share.
@@ -332,6 +339,26 @@ pub struct Config {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `git frites completions`
+#[derive(Debug, Args)]
+#[command(after_help = "`make install` puts them where shells look. By hand: source the script in your shell's \
+startup file, for bash after git's own completion. It completes `git frites` and `git-frites`.")]
+pub struct Completions {
+    /// Your shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// The shells that can complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
 }
 
 fn duration(text: &str) -> Result<Duration, &'static str> {

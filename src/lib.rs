@@ -6,6 +6,7 @@ compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supporte
 mod agents;
 mod cli;
 mod commands;
+mod complete;
 mod config;
 mod error;
 mod funnel;
@@ -35,6 +36,9 @@ pub fn main() -> ExitCode {
     {
         return supervisor::main(rest);
     }
+    if let Some(code) = complete::answer() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
@@ -49,17 +53,18 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {
-    let session = Session::open(ui)?;
+    let session = || Session::open(ui);
     match cli.command {
-        Command::Spawn(args) => commands::spawn::run(&session, &args),
-        Command::Diff(args) => commands::diff::run(&session, &args),
-        Command::Judge(args) => commands::judge::run(&session, &args),
-        Command::Apply(args) => commands::apply::run(&session, &args),
-        Command::Clean(args) => commands::clean::run(&session, &args),
-        Command::Status(args) => commands::status::run(&session, &args),
-        Command::Log(args) => commands::log::run(&session, &args),
-        Command::Path(args) => commands::path::run(&session, &args),
-        Command::Config(args) => commands::config::run(&session, &args),
+        Command::Spawn(args) => commands::spawn::run(&session()?, &args),
+        Command::Diff(args) => commands::diff::run(&session()?, &args),
+        Command::Judge(args) => commands::judge::run(&session()?, &args),
+        Command::Apply(args) => commands::apply::run(&session()?, &args),
+        Command::Clean(args) => commands::clean::run(&session()?, &args),
+        Command::Status(args) => commands::status::run(&session()?, &args),
+        Command::Log(args) => commands::log::run(&session()?, &args),
+        Command::Path(args) => commands::path::run(&session()?, &args),
+        Command::Config(args) => commands::config::run(&session()?, &args),
+        Command::Completions(args) => commands::completions::run(&ui, &args),
     }
 }
 

@@ -7,6 +7,7 @@ mod test_apply;
 mod test_bad_input;
 mod test_capture;
 mod test_clean;
+mod test_complete;
 mod test_compose;
 mod test_config;
 mod test_detect;

@@ -1,6 +1,7 @@
 //! One file a verb: read arguments, call the rooms that know, render.
 pub mod apply;
 pub mod clean;
+pub mod completions;
 pub mod config;
 pub mod diff;
 pub mod judge;

@@ -1,6 +1,4 @@
 //! `git frites status`: runs, candidates, their states, and the disk they take.
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::parse_address;
@@ -57,8 +55,12 @@ fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Capt
 fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
     let verdict = session.store.verdict(&session.repo, &run.run)?;
     let ui = &session.ui;
-    let mut text =
-        format!("{}, {} ago, from {}", ui.out.strong.paint(&format!("run {}", run.run)), age(run), origin(run));
+    let mut text = format!(
+        "{}, {} ago, from {}",
+        ui.out.strong.paint(&format!("run {}", run.run)),
+        table::age(run.created),
+        origin(run)
+    );
     if let Some(task) = &run.task {
         text.push_str(&format!(", for {task}"));
     }
@@ -109,16 +111,6 @@ fn origin(run: &Run) -> String {
 
 fn disk(session: &Session, run: &Run, candidate: &crate::model::candidate::Candidate) -> u64 {
     disk_usage(&session.store.worktree(run, &candidate.candidate))
-}
-
-fn age(run: &Run) -> String {
-    let elapsed = Duration::try_from(jiff::Timestamp::now().duration_since(run.created)).unwrap_or_default().as_secs();
-    match elapsed {
-        0..60 => format!("{elapsed} s"),
-        60..3600 => format!("{} min", elapsed / 60),
-        3600..86400 => format!("{} h", elapsed / 3600),
-        _ => format!("{} days", elapsed / 86400),
-    }
 }
 
 fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {

@@ -22,7 +22,7 @@ pub enum ColorChoice {
 }
 
 /// Where and how to print.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Ui {
     quiet: bool,
     terminal: bool,

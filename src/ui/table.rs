@@ -80,6 +80,19 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// How long ago something was, for people: `5 min`, `3 h`, `2 days`.
+pub fn age(then: jiff::Timestamp) -> String {
+    // A clock that went back makes it the future: that is no time ago.
+    let elapsed = u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
+    match elapsed {
+        0..60 => format!("{elapsed} s"),
+        60..3600 => format!("{} min", elapsed / 60),
+        3600..86400 => format!("{} h", elapsed / 3600),
+        86400..172_800 => "1 day".to_owned(),
+        _ => format!("{} days", elapsed / 86400),
+    }
+}
+
 /// A size for people: `512 B`, `3.4 MiB`.
 pub fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];

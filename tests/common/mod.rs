@@ -1,4 +1,6 @@
 //! A repository of its own for each test, with its own HOME, cache and git configuration.
+pub mod terminal;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,91 @@
+# bash completion for `git-frites …`, and for `git frites …` where git's own completion is loaded: that one
+# has bash-completion load this file by its installed name, and calls _git_frites. For bash 3.2 and later.
+# Put it into share/bash-completion/completions/git-frites, or source it.
+
+# Fills COMPREPLY. `words` is the command line up to the cursor, from the command on, the last word being
+# number `cword`; the arguments start git-frites where it would run.
+__git_frites_complete ()
+{
+	local i breaks cut='' cur=${words[cword]} candidate
+	COMPREPLY=()
+	for ((i = 0; i < cword; i++)); do
+		if [[ ${words[i]} == -- ]]; then
+			__git_frites_command
+			return
+		fi
+	done
+	compopt +o bashdefault +o default -o nospace 2>/dev/null
+	# readline puts in what follows the last break character alone; an `@` itself, too.
+	breaks=${COMP_WORDBREAKS//[^=:@]/}
+	[[ -z $breaks ]] || cut=${cur%"${cur##*[$breaks]}"}
+	cut=${cut%@}
+	while IFS= read -r candidate; do
+		case $candidate in
+		'') ;;
+		*[/=]) COMPREPLY+=("${candidate#"$cut"}") ;;
+		*) COMPREPLY+=("${candidate#"$cut"} ") ;;
+		esac
+	done <<<"$(FRITES_COMPLETE=bash _CLAP_COMPLETE_INDEX=$cword _CLAP_IFS=$'\n' "$@" -- "${words[@]}" 2>/dev/null)"
+}
+
+# What follows `--` is a command of its own.
+__git_frites_command ()
+{
+	local i
+	compopt -o bashdefault -o default 2>/dev/null
+	for ((i = 0; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- ]]; then
+			compopt +o nospace 2>/dev/null
+			if declare -F _comp_command_offset >/dev/null; then
+				_comp_command_offset $((i + 1))
+			elif declare -F _command_offset >/dev/null; then
+				_command_offset $((i + 1))
+			fi
+			return
+		fi
+	done
+}
+
+# Sets `words` and `cword`: the line up to the cursor, which bash has cut at `=`, `:` and `@`, too.
+__git_frites_words ()
+{
+	local i word rest line=${COMP_LINE:0:COMP_POINT}
+	words=() cword=-1
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		rest=${line#"${line%%[![:space:]]*}"}
+		word=${COMP_WORDS[i]}
+		((i < COMP_CWORD)) || word=$rest
+		if ((cword < 0)) || [[ $rest != "$line" ]]; then
+			words[++cword]=$word
+		else
+			words[cword]+=$word
+		fi
+		line=${rest#"$word"}
+	done
+}
+
+# Called by git's completion, which knows where the command is and what came before it.
+_git_frites ()
+{
+	local i git=(git) verb=${words[__git_cmd_idx]}
+	((${#__git_C_args[@]})) && git+=("${__git_C_args[@]}")
+	[[ -z ${__git_dir-} ]] || git+=("--git-dir=$__git_dir")
+	local words cword
+	__git_frites_words
+	# git's words are cut at `@`, ours are not; an alias is not on the line.
+	for ((i = __git_cmd_idx; i > 0; i--)); do
+		[[ ${words[i]-} != "$verb" ]] || break
+	done
+	((i)) || i=$__git_cmd_idx
+	words=("${words[@]:i}") cword=$((cword - i))
+	__git_frites_complete "${git[@]}" frites
+}
+
+__git_frites_alone ()
+{
+	local words cword
+	__git_frites_words
+	__git_frites_complete git-frites
+}
+
+complete -o nospace -F __git_frites_alone git-frites

@@ -1,0 +1,15 @@
+# fish completion for `git-frites …`, and for `git frites …`, which fish's own completion of git hands on.
+# Put it into share/fish/vendor_completions.d, or ~/.config/fish/completions.
+
+function __git_frites_complete
+    set -l words (commandline --current-process --tokenize --cut-at-cursor)
+    set -l current (commandline --current-token --cut-at-cursor)
+    # What follows `--` is a command of its own.
+    if set -l escape (contains --index -- -- $words)
+        complete --do-complete=(string join ' ' -- (string escape -- $words[(math $escape + 1)..]) $current)
+        return
+    end
+    FRITES_COMPLETE=fish git-frites -- $words "$current" 2>/dev/null
+end
+
+complete --command git-frites --exclusive --keep-order --arguments '(__git_frites_complete)'

@@ -1,0 +1,188 @@
+//! Answers a shell that completes a command line: which runs, candidates, commits there are.
+//!
+//! A TAB must be quick and must never print: everything here is read in process, and what cannot be read
+//! is not offered. What an argument takes is told by its value name in cli.rs.
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+
+use crate::agents;
+use crate::cli::Cli;
+use crate::config::{self, Config};
+use crate::git::repo::Repo;
+use crate::model::address::Address;
+use crate::model::candidate::Candidate;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::store::Store;
+use crate::ui::table;
+
+/// Set by the scripts in completions/ to the name of the shell that asks.
+const VARIABLE: &str = "FRITES_COMPLETE";
+
+/// Answers, if a shell asks; none if this is an ordinary call.
+pub fn answer() -> Option<ExitCode> {
+    let here = std::env::current_dir().ok();
+    let asked = CompleteEnv::with_factory(command).var(VARIABLE).bin("git-frites").completer("git-frites");
+    match asked.try_complete(std::env::args_os(), here.as_deref()) {
+        Ok(false) => None,
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Err(_) => Some(ExitCode::FAILURE),
+    }
+}
+
+/// The script that makes a shell ask, for the shells that have none in completions/.
+pub fn registration(shell: &str) -> Option<Vec<u8>> {
+    let shells = clap_complete::env::Shells::builtins();
+    let mut script = Vec::new();
+    shells
+        .completer(shell)?
+        .write_registration(VARIABLE, "git-frites", "git-frites", "git-frites", &mut script)
+        .ok()?;
+    Some(script)
+}
+
+/// The command line with a completer at each argument that names something in the repository.
+///
+/// Options are hidden: the engine offers what is hidden only where there is nothing else, as when a `-` is
+/// typed. That is what git does.
+fn command() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
+    command.mut_args(hide).mut_subcommands(|verb| verb.mut_args(|arg| with_completer(hide(arg))))
+}
+
+fn with_completer(arg: Arg) -> Arg {
+    let takes = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let completer = match takes.as_deref() {
+        Some("RUN") => runs,
+        Some("RUN/CAND" | "RUN[/CAND]" | "RUN[/CAND[@N]]") => addresses,
+        Some("CAND" | "CAND2") => candidates,
+        Some("REV") => revisions,
+        Some("KEY") => keys,
+        Some("NAME[=K]") => agents,
+        _ => return arg,
+    };
+    arg.add(ArgValueCompleter::new(completer))
+}
+
+type Offers = Vec<CompletionCandidate>;
+
+fn offer(value: String, about: impl Into<String>) -> CompletionCandidate {
+    CompletionCandidate::new(value).help(Some(StyledStr::from(about.into())))
+}
+
+/// The repository of the current folder and its runs, newest first.
+fn read() -> Option<(Repo, Store, Vec<Run>)> {
+    let repo = Repo::discover(&std::env::current_dir().ok()?).ok()?;
+    let store = Store::of(&repo);
+    let mut runs = store.runs(&repo).ok()?;
+    runs.reverse();
+    Some((repo, store, runs))
+}
+
+fn runs(current: &OsStr) -> Offers {
+    let (Some(current), Some((_, _, runs))) = (current.to_str(), read()) else { return Offers::new() };
+    offer_runs(current, &runs)
+}
+
+fn offer_runs(current: &str, runs: &[Run]) -> Offers {
+    let begun = runs.iter().filter(|run| run.run.as_str().starts_with(current));
+    let about = |run: &Run| {
+        let s = if run.candidates.len() == 1 { "" } else { "s" };
+        format!("run of {} candidate{s}, {} ago", run.candidates.len(), table::age(run.created))
+    };
+    begun.map(|run| offer(run.run.to_string(), about(run))).collect()
+}
+
+/// `RUN`, `RUN/CAND` or `RUN/CAND@N`, as far as it is typed; candidates of the newest run also bare.
+fn addresses(current: &OsStr) -> Offers {
+    let (Some(current), Some((repo, store, runs))) = (current.to_str(), read()) else { return Offers::new() };
+    let Some((typed, rest)) = current.split_once('/') else {
+        let mut offers = offer_runs(current, &runs);
+        if let Some(newest) = runs.first() {
+            let begun = newest.candidates.iter().filter(|name| name.as_str().starts_with(current));
+            offers.extend(begun.map(|name| offer(name.to_string(), about(&repo, &store, newest, name))));
+        }
+        return offers;
+    };
+    let Some(run) = run_called(&runs, typed) else { return Offers::new() };
+    if let Some((name, _)) = rest.split_once('@') {
+        let newest = name.parse().ok().and_then(|name| store.latest(&repo, &run.run, &name).ok()?);
+        let all = (1..=newest.map_or(0, |capture| capture.iteration)).map(|n| format!("{}/{name}@{n}", run.run));
+        return all.filter(|text| text.starts_with(current)).map(CompletionCandidate::new).collect();
+    }
+    let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(rest));
+    begun.map(|name| offer(format!("{}/{name}", run.run), about(&repo, &store, run, name))).collect()
+}
+
+/// A candidate of the run that is named before it on the line, or of the newest.
+fn candidates(current: &OsStr) -> Offers {
+    let (Some(current), Some((repo, store, runs))) = (current.to_str(), read()) else { return Offers::new() };
+    let typed = std::env::args().skip_while(|arg| arg != "--").skip(2);
+    let named = typed.filter_map(|word| match word.parse().ok()? {
+        Address::Pair { run, .. } => run_called(&runs, run.as_str()),
+        Address::Word { word, .. } => runs.iter().find(|run| run.run == word),
+    });
+    let Some(run) = named.last().or(runs.first()) else { return Offers::new() };
+    let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(current));
+    begun.map(|name| offer(name.to_string(), about(&repo, &store, run, name))).collect()
+}
+
+/// The run of that name, or the only one that it begins.
+fn run_called<'a>(runs: &'a [Run], typed: &str) -> Option<&'a Run> {
+    let exact = runs.iter().find(|run| run.run.as_str() == typed);
+    exact.or_else(|| {
+        let mut begun = runs.iter().filter(|r| r.run.number().is_none() && r.run.as_str().starts_with(typed));
+        begun.next().filter(|_| begun.next().is_none())
+    })
+}
+
+fn about(repo: &Repo, store: &Store, run: &Run, name: &Name) -> String {
+    let candidate: Option<Candidate> = store.candidate(repo, run, name).ok();
+    candidate.map_or_else(String::new, |candidate| format!("candidate of run {}, {}", run.run, candidate.state))
+}
+
+/// Branches, tags and remote branches that are not ours.
+fn revisions(current: &OsStr) -> Offers {
+    let here = std::env::current_dir().ok();
+    let repo = here.and_then(|here| Repo::discover(&here).ok());
+    let (Some(current), Some(repo)) = (current.to_str(), repo) else { return Offers::new() };
+    let mut offers = Offers::new();
+    for (prefix, kind) in [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")] {
+        for (name, _) in repo.refs_under(prefix).unwrap_or_default() {
+            let short = name[prefix.len()..].to_owned();
+            if short.starts_with(current) && !short.starts_with("frites/") {
+                offers.push(offer(short, kind));
+            }
+        }
+    }
+    if "HEAD".starts_with(current) {
+        offers.push(offer("HEAD".to_owned(), "where you are"));
+    }
+    offers
+}
+
+/// The agents that are built in or configured. The one completer that asks git: for its configuration.
+fn agents(current: &OsStr) -> Offers {
+    let here = std::env::current_dir().ok();
+    let config = here.and_then(|here| {
+        let repo = Repo::discover(&here).ok()?;
+        let inside = Store::of(&repo).is_candidates(&repo, repo.work_tree()?).ok()?;
+        Config::load(&repo, config::checkout_root(&repo, inside).as_deref()).ok()
+    });
+    let all = agents::known(&config.unwrap_or_default()).into_iter();
+    let begun = all.filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
+    begun.map(CompletionCandidate::new).collect()
+}
+
+fn keys(current: &OsStr) -> Offers {
+    let all = config::keys::ALL.iter().filter(|spec| !spec.name.contains('*'));
+    let begun = all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));
+    begun.map(|spec| offer(spec.name.to_owned(), spec.about)).collect()
+}

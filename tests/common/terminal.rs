@@ -1,0 +1,80 @@
+//! A terminal that a test can type into: util-linux' `script` makes it.
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{Arc, Mutex};
+
+use super::{World, poll};
+
+/// Whether `script` is there and takes the options of util-linux, and a terminal can be made.
+pub fn available(world: &World) -> bool {
+    let answer = world.command(&world.repo, "script", ["-qec", "exit 7", "/dev/null"]).output();
+    answer.is_ok_and(|output| output.status.code() == Some(7))
+}
+
+/// A program on a terminal of its own.
+pub struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    shown: Arc<Mutex<Vec<u8>>>,
+    /// Where the program says what it was told to, for [`Terminal::dump`].
+    pub file: PathBuf,
+}
+
+impl Terminal {
+    /// Starts a shell line on a terminal in the user's checkout. `DUMP` names [`Terminal::file`].
+    pub fn start(world: &World, line: &str) -> Terminal {
+        let file = world.home().join("dump");
+        let mut command = world.command(&world.repo, "script", ["-qec", line, "/dev/null"]);
+        command.env("DUMP", &file).env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(n @ 1..) = screen.read(&mut chunk) {
+                seen.lock().unwrap().extend_from_slice(&chunk[..n]);
+            }
+        });
+        Terminal { child, keys, shown, file }
+    }
+
+    /// All that was shown so far.
+    pub fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    /// Presses keys.
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until something is shown.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        poll(|| self.screen().contains(text));
+    }
+
+    /// Presses keys, the last of which make the program write a line to [`Terminal::file`]; gives that line.
+    #[track_caller]
+    pub fn dump(&mut self, keys: &str) -> String {
+        let _ = std::fs::remove_file(&self.file);
+        self.press(keys);
+        let mut text = String::new();
+        poll(|| {
+            text = std::fs::read_to_string(&self.file).unwrap_or_default();
+            text.ends_with('\n')
+        });
+        text.trim_end_matches('\n').to_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // `script` hands the end of its input on as the end of the terminal.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
