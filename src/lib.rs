@@ -44,16 +44,17 @@ pub fn main() -> ExitCode {
         Err(e) => return ExitCode::from(refuse(&e)),
     };
     let (quiet, color) = (cli.quiet(), cli.color);
-    let code = dispatch(cli, Ui::new(color, quiet)).unwrap_or_else(|error| {
-        Ui::new(color, quiet).error(&error);
+    let ui = Ui::new(color, quiet);
+    let code = dispatch(cli, &ui).unwrap_or_else(|error| {
+        ui.error(&error);
         error.kind.code()
     });
     // Whatever was saved in time, a command that was asked to stop did not do all it was asked to do.
     ExitCode::from(interrupt::signal().and_then(|n| u8::try_from(128 + n).ok()).unwrap_or(code))
 }
 
-fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {
-    let session = || Session::open(ui);
+fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
+    let session = || Session::open(ui.clone());
     match cli.command {
         Command::Spawn(args) => commands::spawn::run(&session()?, &args),
         Command::Diff(args) => commands::diff::run(&session()?, &args),
@@ -64,7 +65,7 @@ fn dispatch(cli: Cli, ui: Ui) -> Result<u8> {
         Command::Log(args) => commands::log::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
-        Command::Completions(args) => commands::completions::run(&ui, &args),
+        Command::Completions(args) => commands::completions::run(ui, &args),
     }
 }
 

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use super::{parse_address, parse_name};
 use crate::agents;
@@ -34,9 +35,7 @@ pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
     let prompt = prompt(args)?;
     let (command, agents) = (args.command.clone(), agents.into_iter().collect());
     let request = Request { name, candidates, start, task, prompt, command, agents };
-    for (_, order) in request.orders() {
-        order.require_prompt(request.prompt.as_deref())?;
-    }
+    request.orders().iter().try_for_each(|(_, order)| order.check())?;
     Ok(request)
 }
 
@@ -71,13 +70,23 @@ pub fn existing(session: &Session, option: &str, address: &str) -> Result<(Run, 
     }
 }
 
-/// The one command that the options name, if any; several agents are refused.
-pub fn order(session: &Session, args: &cli::Making) -> Result<Option<Order>> {
-    match assignments(session, &args.agents)?.as_slice() {
-        [] => Ok((!args.command.is_empty()).then(|| Order::command(&args.command))),
-        [(_, agent)] => Ok(Some(Order::agent(agent))),
-        several => Err(Error::usage(format!("{} agents for one candidate", several.len())).hint("name one agent")),
-    }
+/// One more command for a candidate: what the options name, or else what it had before; the prompt likewise.
+pub fn order(session: &Session, args: &cli::Making, run: &Run, name: &Name) -> Result<Order> {
+    let before = Order::recorded(&session.repo, run, name)?;
+    let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
+    let order = match assignments(session, &args.agents)?.as_slice() {
+        [] if args.command.is_empty() => before.map(|order| Order { prompt, ..order }).ok_or_else(|| {
+            Error::usage(format!("{}/{name} has no command to run again", run.run))
+                .hint(format!("give one: `git frites spawn --again {}/{name} -- CMD`", run.run))
+        })?,
+        [] => Order::command(&args.command, prompt),
+        [(_, agent)] => Order::agent(agent, prompt),
+        several => {
+            return Err(Error::usage(format!("{} agents for one candidate", several.len())).hint("name one agent"));
+        }
+    };
+    order.check()?;
+    Ok(order)
 }
 
 /// The agents' candidates, in the order asked for: `claude=2` is `claude-1` and `claude-2`.
@@ -128,7 +137,7 @@ fn task(text: &str) -> Result<String> {
 }
 
 /// The prompt, byte for byte as it was given.
-pub fn prompt(args: &cli::Making) -> Result<Option<Vec<u8>>> {
+fn prompt(args: &cli::Making) -> Result<Option<Arc<[u8]>>> {
     let read = |mut from: Box<dyn Read>, what: &str| {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes).context(|| format!("could not read the prompt from {what}"))?;
@@ -149,5 +158,5 @@ pub fn prompt(args: &cli::Making) -> Result<Option<Vec<u8>>> {
     if bytes.trim_ascii().is_empty() {
         return Err(Error::usage("the prompt is empty").hint("say what is to be done: `-p TEXT`"));
     }
-    Ok(Some(bytes))
+    Ok(Some(bytes.into()))
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::making;
 use crate::cli;
-use crate::error::{Error, Result, exit};
-use crate::funnel::attempting::{self, Order, Worked};
+use crate::error::{Result, exit};
+use crate::funnel::attempting::{self, Worked};
 use crate::funnel::session::{Captured, Session};
 use crate::funnel::spawning::{self, Made};
 use crate::git::refs;
@@ -21,13 +21,9 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     }
     let terms = making::terms(session, &args.making)?;
     let request = making::request(session, &args.making)?;
-    let (orders, prompt) = (request.orders(), request.prompt.clone());
+    let orders = request.orders();
     let Made { run, prepared, lock } = spawning::spawn(session, request)?;
-    let worked = if orders.is_empty() {
-        Worked::default()
-    } else {
-        attempting::work(session, &run, &orders, prompt.as_deref(), &terms)?
-    };
+    let worked = if orders.is_empty() { Worked::default() } else { attempting::work(session, &run, &orders, &terms)? };
     drop(lock);
     answer(session, &run, &run.candidates, args, &worked.escaped)?;
     if orders.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
@@ -40,16 +36,8 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
 fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
     let terms = making::terms(session, &args.making)?;
     let (run, name) = making::existing(session, "--again", address)?;
-    let order = making::order(session, &args.making)?.or_else(|| Order::recorded(&run, &name)).ok_or_else(|| {
-        Error::usage(format!("{}/{name} has no command to run again", run.run))
-            .hint(format!("give one: `git frites spawn --again {}/{name} -- CMD`", run.run))
-    })?;
-    let prompt = match making::prompt(&args.making)? {
-        Some(prompt) => Some(prompt),
-        None => run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?,
-    };
-    order.require_prompt(prompt.as_deref())?;
-    let worked = attempting::again(session, &run, &name, order, prompt.as_deref(), &terms)?;
+    let order = making::order(session, &args.making, &run, &name)?;
+    let worked = attempting::again(session, &run, &name, order, &terms)?;
     answer(session, &run, &[name], args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked))
 }

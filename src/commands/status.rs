@@ -6,6 +6,7 @@ use crate::cli;
 use crate::error::{Result, exit};
 use crate::funnel::judging;
 use crate::funnel::session::{Captured, Session};
+use crate::funnel::watching;
 use crate::git::refs;
 use crate::git::worktree::disk_usage;
 use crate::model::candidate::State;
@@ -14,6 +15,7 @@ use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
 use crate::store::select::Matching;
 use crate::ui::json;
+use crate::ui::progress::{self, Line};
 use crate::ui::table::{self, Grid, Tone};
 
 /// Runs the command. Nothing is captured: it shows what is stored.
@@ -95,6 +97,10 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         ]);
     }
     text.push_str(&grid.render());
+    // What `run` shows on a terminal while it works, for a run that was started elsewhere.
+    let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
+    let at_work: Vec<Line> = members.filter_map(|name| watching::at_work(session, run, name)).collect();
+    text.push_str(&progress::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
     Ok(text)
 }
 
@@ -128,6 +134,10 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
         object["lines"] = json!(member.blast.lines);
         object["files_touched"] = json!(member.blast.files);
+        object["doing"] = json!(
+            watching::running(session, run, &candidate.candidate)
+                .map(|r| { json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line }) })
+        );
         object["bytes"] = json!(disk(session, run, candidate));
         json::put_file(&mut object, "worktree", &session.store.worktree(run, &candidate.candidate));
         candidates.push(object);

@@ -2,13 +2,15 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::session::{Captured, Session};
-use super::{escape, removing, spawning};
+use super::{escape, removing, spawning, watching};
 use crate::error::{Error, IoContext, Result};
 use crate::git::capture::Notes;
+use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
@@ -42,34 +44,38 @@ pub struct Order {
     pub stdin: bool,
     /// Words before the prompt.
     pub framing: Option<String>,
+    /// What it is asked to do. One text for many candidates.
+    pub prompt: Option<Arc<[u8]>>,
 }
 
 impl Order {
     /// A command as it was typed. It reads the prompt, unless its arguments take it.
-    pub fn command(argv: &[OsString]) -> Order {
+    pub fn command(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> Order {
         let takes_it = |arg: &OsString| [PROMPT, PROMPT_FILE].iter().any(|key| holds(arg, key));
-        Order { agent: None, argv: argv.to_vec(), stdin: !argv.iter().any(takes_it), framing: None }
+        Order { agent: None, argv: argv.to_vec(), stdin: !argv.iter().any(takes_it), framing: None, prompt }
     }
 
     /// An agent's command.
-    pub fn agent(agent: &Assignment) -> Order {
+    pub fn agent(agent: &Assignment, prompt: Option<Arc<[u8]>>) -> Order {
         let argv = agent.command.iter().map(OsString::from).collect();
-        Order { agent: Some(agent.agent.clone()), argv, stdin: agent.stdin, framing: agent.framing.clone() }
+        let (framing, stdin) = (agent.framing.clone(), agent.stdin);
+        Order { agent: Some(agent.agent.clone()), argv, stdin, framing, prompt }
     }
 
     /// What a run's record says of a candidate; none if people work there.
-    pub fn recorded(run: &Run, name: &Name) -> Option<Order> {
-        let command = || run.command.iter().map(OsString::from).collect::<Vec<_>>();
-        match run.agents.get(name) {
-            Some(agent) => Some(Order::agent(agent)),
-            None => (!run.command.is_empty()).then(|| Order::command(&command())),
-        }
+    pub fn recorded(repo: &Repo, run: &Run, name: &Name) -> Result<Option<Order>> {
+        let prompt = run.prompt.as_ref().map(|blob| repo.blob(blob)).transpose()?.map(Arc::from);
+        let argv: Vec<OsString> = run.command.iter().map(OsString::from).collect();
+        Ok(match run.agents.get(name) {
+            Some(agent) => Some(Order::agent(agent, prompt)),
+            None => (!argv.is_empty()).then(|| Order::command(&argv, prompt)),
+        })
     }
 
     /// Refuses a command that waits for a prompt when there is none, and a prompt that no argument can hold.
-    pub fn require_prompt(&self, prompt: Option<&[u8]>) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let asks = |key: &str| self.argv.iter().any(|arg| holds(arg, key));
-        let Some(prompt) = prompt else {
+        let Some(prompt) = self.text() else {
             // An agent without anything to do would wait for it, or make something up.
             let why = match (&self.agent, [PROMPT, PROMPT_FILE].iter().find(|key| asks(key))) {
                 (Some(agent), key) if self.stdin || key.is_some() => format!("the agent '{agent}' needs a prompt"),
@@ -82,7 +88,7 @@ impl Order {
         if !asks(PROMPT) {
             return Ok(());
         }
-        let length = self.prompt(prompt).len();
+        let length = prompt.len();
         let why = match () {
             () if prompt.contains(&0) => "it holds a NUL byte".to_owned(),
             () if length > LONGEST_ARGUMENT => format!("{length} bytes are more than the {LONGEST_ARGUMENT} of one"),
@@ -93,11 +99,12 @@ impl Order {
     }
 
     /// The prompt as this candidate gets it.
-    fn prompt(&self, prompt: &[u8]) -> Vec<u8> {
-        match &self.framing {
+    fn text(&self) -> Option<Vec<u8>> {
+        let prompt = self.prompt.as_ref()?;
+        Some(match &self.framing {
             Some(framing) => [framing.trim_end().as_bytes(), b"\n\n", prompt].concat(),
             None => prompt.to_vec(),
-        }
+        })
     }
 }
 
@@ -112,16 +119,12 @@ pub struct Worked {
 
 /// Runs commands in worktrees, and captures each as its command ends. The caller holds the run's lock, and the
 /// run is marked as running.
-pub fn work(
-    session: &Session,
-    run: &Run,
-    orders: &[(Name, Order)],
-    prompt: Option<&[u8]>,
-    terms: &Terms,
-) -> Result<Worked> {
+pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Terms) -> Result<Worked> {
     let watch = escape::begin(session, run)?;
-    let results =
-        process::in_parallel(terms.jobs, orders, |(name, order)| attempt(session, run, name, order, prompt, terms));
+    let names: Vec<Name> = orders.iter().map(|(name, _)| name.clone()).collect();
+    let results = watching::live(session, run, &names, || {
+        process::in_parallel(terms.jobs, orders, |(name, order)| attempt(session, run, name, order, terms))
+    });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = escape::end(session, run, watch)?;
     session.store.clear_active(&run.run)?;
@@ -130,14 +133,7 @@ pub fn work(
 
 /// Another round in a candidate's own worktree. What it holds now is captured first, so that the round before
 /// and the one to come are iterations of their own.
-pub fn again(
-    session: &Session,
-    run: &Run,
-    name: &Name,
-    order: Order,
-    prompt: Option<&[u8]>,
-    terms: &Terms,
-) -> Result<Worked> {
+pub fn again(session: &Session, run: &Run, name: &Name, order: Order, terms: &Terms) -> Result<Worked> {
     let Session { store, .. } = session;
     escape::require_trust(session, Some(run))?;
     spawning::require_depth(session)?;
@@ -151,23 +147,16 @@ pub fn again(
     session.tell_notes(&session.capture(run, name)?);
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
     update(session, run, name, |c| c.state = State::Running)?;
-    work(session, run, &[(name.clone(), order)], prompt, terms)
+    work(session, run, &[(name.clone(), order)], terms)
 }
 
-fn attempt(
-    session: &Session,
-    run: &Run,
-    name: &Name,
-    order: &Order,
-    prompt: Option<&[u8]>,
-    terms: &Terms,
-) -> Result<Captured> {
+fn attempt(session: &Session, run: &Run, name: &Name, order: &Order, terms: &Terms) -> Result<Captured> {
     let Session { store, .. } = session;
     if store.candidate(&session.repo, run, name)?.state == State::Failed {
         return session.stored(run, name); // its setup failed
     }
     let dir = store.worktree(run, name);
-    let prompt = prompt.map(|text| order.prompt(text));
+    let prompt = order.text();
     let prompt_file = store.prompt(&run.run, name);
     if let Some(text) = &prompt {
         atomic::write(&prompt_file, text)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::session::{Captured, Session};
+use super::watching;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::land;
@@ -115,12 +116,14 @@ fn run_oracle(
     let room = Room::open(&session.repo, &session.store)?.seeded(session.seeds(&run.base)?);
     let mut trees: Vec<(&Oid, &Name)> = distinct.iter().collect();
     trees.sort_by_key(|(_, name)| run.index_of(name));
-    let results = process::in_parallel(asked.jobs, &trees, |(tree, name)| {
+    let names: Vec<Name> = trees.iter().map(|(_, name)| (*name).clone()).collect();
+    let judge_one = |(tree, name): &(&Oid, &Name)| {
         let commit = land::neutral_commit(&session.repo, tree, &run.base)?;
         let logs = session.store.candidate_dir(&run.run, name);
         let results = judge_commit(session, &room, oracle, timeout, &commit, &format!("{}/{name}", run.run), &logs)?;
         Ok(((*tree).clone(), (commit, results)))
-    })?;
+    };
+    let results = watching::live(session, run, &names, || process::in_parallel(asked.jobs, &trees, judge_one))?;
     Ok(results.into_iter().collect())
 }
 

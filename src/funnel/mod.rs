@@ -8,3 +8,4 @@ pub mod preparing;
 pub mod removing;
 pub mod session;
 pub mod spawning;
+pub mod watching;

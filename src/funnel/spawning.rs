@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -34,7 +35,7 @@ pub struct Request {
     /// The user's name for what it is for.
     pub task: Option<String>,
     /// What commands are asked to do.
-    pub prompt: Option<Vec<u8>>,
+    pub prompt: Option<Arc<[u8]>>,
     /// The command of every candidate; empty if agents or people work there.
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
@@ -45,8 +46,8 @@ impl Request {
     /// What runs for each candidate; nothing where people work.
     pub fn orders(&self) -> Vec<(Name, Order)> {
         let order = |name: &Name| match self.agents.get(name) {
-            Some(agent) => Some(Order::agent(agent)),
-            None => (!self.command.is_empty()).then(|| Order::command(&self.command)),
+            Some(agent) => Some(Order::agent(agent, self.prompt.clone())),
+            None => (!self.command.is_empty()).then(|| Order::command(&self.command, self.prompt.clone())),
         };
         self.candidates.iter().filter_map(|name| Some((name.clone(), order(name)?))).collect()
     }
@@ -201,7 +202,7 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
 
 fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<Made> {
     let Session { repo, store, .. } = session;
-    let prompt = request.prompt.map(|text| repo.store_blob(text)).transpose()?;
+    let prompt = request.prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     let repository = store.lock_repository()?;
     let (name, lock) = match request.name {
         Some(name) => {

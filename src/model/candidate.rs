@@ -167,6 +167,11 @@ impl Candidate {
         format!("{}/{}", self.run, self.candidate)
     }
 
+    /// How long its command took, if it has ended.
+    pub fn worked(&self) -> Option<std::time::Duration> {
+        self.ended?.duration_since(self.started?).try_into().ok()
+    }
+
     /// The state with its cause, for people: `failed (exit 3)`.
     pub fn state_in_words(&self) -> String {
         match (self.state, self.exit_code, self.signal, &self.reason) {

@@ -1,7 +1,7 @@
 //! A log that cannot fill the disk: it keeps the head and the tail of what was written.
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// How much of the beginning is kept, and how much of the end: 8 MiB in all.
@@ -88,6 +88,22 @@ fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
+/// The last line with something in it of a log that is being written; none while there is none.
+///
+/// What a terminal would show of it: a line may redraw itself after a carriage return, and colours and other
+/// control characters are left out.
+pub fn last_line(log: &Path) -> Option<String> {
+    const ENOUGH: u64 = 4096;
+    let mut file = File::open(tail(log)).or_else(|_| File::open(log)).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(ENOUGH))).ok()?;
+    let mut end = Vec::new();
+    file.take(ENOUGH).read_to_end(&mut end).ok()?;
+    let text = String::from_utf8_lossy(&end);
+    let plain = |line: &str| console::strip_ansi_codes(line).chars().filter(|c| !c.is_control()).collect::<String>();
+    text.rsplit(['\n', '\r']).map(plain).map(|line| line.trim().to_owned()).find(|line| !line.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +118,28 @@ mod tests {
         }
         log.finish().expect("in order");
         fs::read_to_string(path).expect("UTF-8")
+    }
+
+    #[test]
+    fn the_last_line_is_what_a_terminal_would_show() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("agent.log");
+        assert_eq!(last_line(&path), None);
+        let cases = [
+            ("", None),
+            ("\n \n", None),
+            ("one\ntwo\n\n", Some("two")),
+            ("one\nhalf", Some("half")),
+            ("10%\r20%\r", Some("20%")),
+            ("\x1b[1;32mgreen\x1b[0m \u{7}\n\x1b[2K\n", Some("green")),
+        ];
+        for (text, expected) in cases {
+            fs::write(&path, text).expect("written");
+            assert_eq!(last_line(&path).as_deref(), expected, "{text:?}");
+        }
+        let mut log = Capped::with_part(&path, 8).expect("a log");
+        log.write(b"0123456789\nlast").expect("written");
+        assert_eq!(last_line(&path).as_deref(), Some("last"), "it is in the tail");
     }
 
     #[test]

@@ -3,6 +3,7 @@ mod capped;
 pub mod environment;
 pub mod interrupt;
 pub mod ports;
+pub mod progress;
 pub mod supervisor;
 
 use std::ffi::{OsStr, OsString};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use self::environment::Policy;
 use self::interrupt::Listener;
+use self::progress::Mark;
 use self::supervisor::{Assignment, Report};
 use crate::error::Result;
 use crate::model::outcome::Outcome;
@@ -71,6 +73,7 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
         let outcome = Outcome::Skipped;
         return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
     }
+    let _mark = Mark::put(job.log)?;
     // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
     let (orders, pipe) = io::pipe()?;
     let assignment = Assignment { log: job.log, stdin: job.stdin, hard: job.limits.hard, idle: job.limits.idle };

@@ -1,11 +1,14 @@
 //! The only place that prints: stdout carries the answer, stderr everything else.
 pub mod comparison;
 pub mod json;
+pub mod progress;
 pub mod style;
 pub mod table;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::progress::{Line, Live};
 use self::style::Styles;
 use crate::error::{Error, Kind, Result};
 
@@ -22,13 +25,14 @@ pub enum ColorChoice {
 }
 
 /// Where and how to print.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ui {
     quiet: bool,
     terminal: bool,
     /// Styles for stdout.
     pub out: Styles,
     err: Styles,
+    live: Arc<Mutex<Option<Live>>>,
 }
 
 impl Ui {
@@ -37,7 +41,43 @@ impl Ui {
         let terminal = io::stdout().is_terminal();
         let styles =
             |is_terminal| if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() };
-        Ui { quiet, terminal, out: styles(terminal), err: styles(io::stderr().is_terminal()) }
+        Ui { quiet, terminal, out: styles(terminal), err: styles(io::stderr().is_terminal()), live: Arc::default() }
+    }
+
+    /// Whether only the bare answer was asked for.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// From now on lines change at the end of standard error, and everything else is printed above them.
+    pub fn begin_live(&self, live: Live) {
+        *self.live() = Some(live);
+    }
+
+    /// Shows these lines, if any are shown at all.
+    pub fn show_live(&self, lines: &[Line]) {
+        if let Some(live) = &*self.live() {
+            live.show(lines);
+        }
+    }
+
+    /// Takes the lines away.
+    pub fn end_live(&self) {
+        *self.live() = None;
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One line to standard error, above the lines that change. A standard error that is gone is nothing to
+    /// stop for.
+    fn say(&self, line: &str) {
+        let print = || drop(writeln!(io::stderr().lock(), "{line}"));
+        match &*self.live() {
+            Some(live) => live.aside(print),
+            None => print(),
+        }
     }
 
     /// Whether stdout is a terminal.
@@ -57,19 +97,19 @@ impl Ui {
     /// Says how things go; not with `-q`.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            say(line.as_ref());
+            self.say(line.as_ref());
         }
     }
 
     /// Says what the user should know, also with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
-        say(&format!("{} {}", self.err.caution.paint("warning:"), line.as_ref()));
+        self.say(&format!("{} {}", self.err.caution.paint("warning:"), line.as_ref()));
     }
 
     /// Says what to type next; not with `-q`.
     pub fn hint(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            say(&format!("{} {}", self.err.dim.paint("hint:"), line.as_ref()));
+            self.say(&format!("{} {}", self.err.dim.paint("hint:"), line.as_ref()));
         }
     }
 
@@ -78,14 +118,9 @@ impl Ui {
         if error.kind == Kind::Pipe {
             return;
         }
-        say(&format!("{} {}", self.err.bad.paint(&format!("{}:", error.kind.word())), error.message));
+        self.say(&format!("{} {}", self.err.bad.paint(&format!("{}:", error.kind.word())), error.message));
         for hint in &error.hints {
-            say(&format!("{} {hint}", self.err.dim.paint("hint:")));
+            self.say(&format!("{} {hint}", self.err.dim.paint("hint:")));
         }
     }
-}
-
-/// One line to stderr. A stderr that is gone is nothing to stop for.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }

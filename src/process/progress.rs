@@ -1,0 +1,83 @@
+//! What runs this moment, for whoever looks: this process's progress lines, or `status` in another.
+//!
+//! While a command runs, a file lies beside its log and is locked. Its time is when the command started; if
+//! nobody holds it, git-frites was killed and nothing runs.
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::capped;
+
+const ENDING: &str = "log.running";
+
+/// The mark of a command that runs; gone with this value.
+pub struct Mark {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Mark {
+    /// Marks the command that writes `log`.
+    pub fn put(log: &Path) -> io::Result<Mark> {
+        let path = log.with_extension(ENDING);
+        let _ = fs::remove_file(&path); // of a process that was killed
+        let file = File::create_new(&path)?;
+        file.lock()?;
+        Ok(Mark { path, _locked: file })
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A command that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Its log's name: `agent`, `setup`, `build`, `lint` or `test`.
+    pub what: String,
+    /// For how long.
+    pub elapsed: Duration,
+    /// The last line that it printed.
+    pub last_line: Option<String>,
+}
+
+/// What runs and writes a log in this folder; none if nothing does.
+pub fn running(folder: &Path) -> Option<Running> {
+    let marks = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    marks
+        .filter_map(|mark| {
+            Some((mark.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned(), mark))
+        })
+        .find_map(|(what, mark)| {
+            let file = File::open(&mark).ok()?;
+            let held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+            let began = file.metadata().and_then(|m| m.modified()).ok().filter(|_| held)?;
+            let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
+            let last_line = capped::last_line(&folder.join(format!("{what}.log")));
+            Some(Running { what, elapsed, last_line })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_seen_while_its_mark_is_held_and_a_left_over_mark_means_nothing() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let log = dir.path().join("test.log");
+        fs::write(&log, "half\nway").expect("written");
+        assert_eq!(running(dir.path()), None);
+        let mark = Mark::put(&log).expect("marked");
+        let seen = running(dir.path()).expect("it runs");
+        assert_eq!((seen.what.as_str(), seen.last_line.as_deref()), ("test", Some("way")));
+        drop(mark);
+        assert_eq!(running(dir.path()), None);
+        fs::write(dir.path().join("test.log.running"), "").expect("written");
+        assert_eq!(running(dir.path()), None, "nobody holds it");
+    }
+}
