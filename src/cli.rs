@@ -223,8 +223,8 @@ pub struct Judge {
 /// `git frites apply`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Lands on a fresh branch frites/apply/RUN and goes there, the change staged; prints the branch. \
-Nothing is touched before the landed tree is known and every check has passed.\n\n\
+    after_help = "Lands on a fresh branch frites/apply/RUN and goes there, the change staged; with --merge it merges \
+what passed instead. Prints the branch. Nothing is touched before the landed tree is known and every check has passed.\n\n\
 Exit status: 0; 1 if nothing verified is there to land, or landing would lose something; 128 if it cannot be done."
 )]
 pub struct Apply {
@@ -255,12 +255,34 @@ pub struct Apply {
     /// Do not judge again a tree that was merged with a base that moved
     #[arg(long)]
     pub no_rejudge: bool,
+    /// Leave conflicts on the fresh branch, to be resolved there
+    #[arg(long, conflicts_with_all = ["merge", "no_switch", "commit", "message"])]
+    pub conflicts: bool,
+    /// Merge into the current branch, or where --into says, with a merge commit
+    #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
+    pub merge: bool,
+    /// Merge into this candidate (RUN/CAND), or into a branch that is checked out nowhere
+    #[arg(long, value_name = "TARGET", requires = "merge")]
+    pub into: Option<String>,
+    /// Settle conflicts: each file whole from the side that wrote it later
+    #[arg(long, value_name = "STRATEGY", requires = "merge")]
+    pub strategy: Option<Strategy>,
+    /// Take a landing back: revert the merge, or delete the fresh branch
+    #[arg(long, conflicts_with_all = ["branch", "commit", "message", "no_switch", "judged", "allow_unverified", "no_rejudge", "no_verify", "conflicts", "merge"])]
+    pub undo: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Print the branch alone
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// How a merge settles conflicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Strategy {
+    /// Each conflicted file, whole, from the side that wrote it later; from the candidate if neither did
+    NewestFileWins,
 }
 
 /// `git frites clean`

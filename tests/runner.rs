@@ -18,12 +18,15 @@ mod test_heal;
 mod test_hostile_config;
 mod test_inherit;
 mod test_judge;
+mod test_merge;
+mod test_newest_wins;
 mod test_places;
 mod test_real_project;
 mod test_seed;
 mod test_spawn;
 mod test_status;
 mod test_supervise;
+mod test_undo;
 
 /// A file that is not named above would never run.
 #[test]

@@ -328,9 +328,11 @@ fn conflicts_with_a_head_that_moved_change_nothing() {
     world.commit("elsewhere");
     let before = state(&world);
     for words in [vec!["apply"], vec!["apply", "-m", "x"], vec!["apply", "--no-switch", "-m", "x"]] {
-        let answer =
-            world.frites(words).refuses(1, "1/c1 conflicts with HEAD in both, src/lib.txt; nothing was changed");
+        let answer = world
+            .frites(words)
+            .refuses(1, "1/c1 conflicts with HEAD in both (add/add), src/lib.txt (content); nothing was changed");
         assert!(answer.stderr.contains("git switch --detach "), "{}", answer.stderr);
+        assert!(answer.stderr.contains("`--conflicts`"), "{}", answer.stderr);
         assert_eq!(state(&world), before);
     }
     world.assert_clean();

@@ -144,6 +144,54 @@ fn an_apply_killed_at_any_moment_landed_or_did_not() {
 }
 
 #[test]
+fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
+    let world = with_files();
+    world.spawn(["-n", "1"]);
+    for i in 0..60 {
+        fs::write(world.worktree(&format!("1/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
+    }
+    fs::write(world.worktree("1/c1/added"), "new\n").unwrap();
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let (base, tree) = (world.git(["rev-parse", "HEAD"]), world.tree("refs/frites/1/c1"));
+    let start = (world.belongings(), world.files());
+    let state = |world: &World| {
+        let json = world.frites(["status", "--json"]).expect(0).json();
+        json["runs"][0]["candidates"][0]["landing"].as_str().unwrap().to_owned()
+    };
+    let whole = |world: &World, round: u32| {
+        assert_eq!(world.git(["status", "--porcelain"]), "", "round {round}");
+        assert_eq!(world.git(["write-tree"]), world.tree("HEAD"), "round {round}");
+        world.assert_clean();
+    };
+    let span = undisturbed(&world, &["apply", "--merge"]);
+    for round in 0..rounds() {
+        world.git(["reset", "-q", "--hard", &base]);
+        kill_after(&world, &["apply", "--merge"], span * round / rounds());
+        let landing = state(&world);
+        whole(&world, round);
+        if world.git(["rev-parse", "HEAD"]) == base {
+            assert_eq!((world.belongings(), world.files()), start, "round {round}");
+        } else {
+            assert_eq!((world.tree("HEAD"), landing.as_str()), (tree.clone(), "merged"), "round {round}");
+        }
+    }
+    world.git(["reset", "-q", "--hard", &base]);
+    world.frites(["apply", "--merge"]).expect(0);
+    let merge = world.git(["rev-parse", "HEAD"]);
+    let span = undisturbed(&world, &["apply", "--undo"]);
+    for round in 0..rounds() {
+        world.git(["reset", "-q", "--hard", &base]);
+        world.frites(["apply", "--merge"]).expect(0);
+        kill_after(&world, &["apply", "--undo"], span * round / rounds());
+        let landing = state(&world);
+        whole(&world, round);
+        let undone = world.git(["rev-list", "--count", "--first-parent", &format!("{base}..HEAD")]) == "2";
+        assert_eq!(landing, if undone { "undone" } else { "merged" }, "round {round}: {merge}");
+        assert_eq!(world.tree("HEAD") == tree, !undone, "round {round}");
+    }
+}
+
+#[test]
 fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
     let world = with_files();
     let mut span = Duration::from_millis(50);

@@ -9,7 +9,7 @@ use crate::funnel::session::{Captured, Session};
 use crate::funnel::watching;
 use crate::git::refs;
 use crate::git::worktree::disk_usage;
-use crate::model::candidate::State;
+use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
@@ -92,7 +92,7 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
-            (candidate.landing.to_string(), Tone::Plain),
+            (landing(candidate), Tone::Plain),
             (if candidate.cleaned { "-".into() } else { table::size(disk(session, run, candidate)) }, Tone::Dim),
         ]);
     }
@@ -115,7 +115,15 @@ fn origin(run: &Run) -> String {
     }
 }
 
-fn disk(session: &Session, run: &Run, candidate: &crate::model::candidate::Candidate) -> u64 {
+/// What became of it, and the commit that did it.
+fn landing(candidate: &Candidate) -> String {
+    match &candidate.landing_commit {
+        Some(commit) => format!("{} {}", candidate.landing, commit.short()),
+        None => candidate.landing.to_string(),
+    }
+}
+
+fn disk(session: &Session, run: &Run, candidate: &Candidate) -> u64 {
     disk_usage(&session.store.worktree(run, &candidate.candidate))
 }
 

@@ -9,7 +9,7 @@ use super::session::{Captured, Session};
 use super::watching;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
-use crate::git::land;
+use crate::git::commit;
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -118,7 +118,7 @@ fn run_oracle(
     trees.sort_by_key(|(_, name)| run.index_of(name));
     let names: Vec<Name> = trees.iter().map(|(_, name)| (*name).clone()).collect();
     let judge_one = |(tree, name): &(&Oid, &Name)| {
-        let commit = land::neutral_commit(&session.repo, tree, &run.base)?;
+        let commit = commit::neutral_commit(&session.repo, tree, &run.base)?;
         let logs = session.store.candidate_dir(&run.run, name);
         let results = judge_commit(session, &room, oracle, timeout, &commit, &format!("{}/{name}", run.run), &logs)?;
         Ok(((*tree).clone(), (commit, results)))

@@ -12,6 +12,7 @@ use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::Seeds;
 use crate::git::seeded::Seeded;
+use crate::git::times;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
 use crate::model::name::Name;
@@ -177,7 +178,9 @@ impl Session {
             return Ok(Captured { candidate, capture: previous, changes: patch.changes, blast, notes, problem: None });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration + 1);
-        let message = message(run, &candidate, iteration);
+        let written = patch.changes.iter().filter(|c| c.status != b'D').map(|c| c.path.as_slice());
+        let times = if there { times::as_lines(&worktree, written) } else { String::new() };
+        let message = message(run, &candidate, iteration, &times);
         let snapshot = Snapshot { tree, heads, notes };
         let refname = refs::capture(&run.run, name);
         let commit = capture::store(&self.repo, &subject, &snapshot, &refname, &message)?;
@@ -230,9 +233,10 @@ fn policy(config: &Config) -> Result<Policy> {
 }
 
 /// The message of a capture: its trailers are enough to rebuild the records from.
-fn message(run: &Run, candidate: &Candidate, iteration: u32) -> String {
+fn message(run: &Run, candidate: &Candidate, iteration: u32, times: &str) -> String {
+    let times = if times.is_empty() { String::new() } else { format!("{times}\n") };
     format!(
-        "frites: capture {}@{iteration}\n\nFrites-Run: {}\nFrites-Candidate: {}\nFrites-Index: {}\nFrites-Iteration: {iteration}\n\
+        "frites: capture {}@{iteration}\n\n{times}Frites-Run: {}\nFrites-Candidate: {}\nFrites-Index: {}\nFrites-Iteration: {iteration}\n\
          Frites-Base: {}\nFrites-State: {}\n",
         candidate.address(),
         run.run,

@@ -126,6 +126,16 @@ impl Git {
         self
     }
 
+    /// The work tree, if there is one.
+    pub fn root(&self) -> Option<&Path> {
+        self.work_tree.as_deref()
+    }
+
+    /// The git directory.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
     /// The same with another index than the git directory's own.
     #[must_use]
     pub fn index(mut self, file: &Path) -> Self {

@@ -1,47 +1,20 @@
-//! Landing: the landed tree computed before anything is touched, then a fresh branch.
+//! Landing on a fresh branch in the user's checkout, and taking that back.
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::cli::{Git, nul_separated};
+use super::cli::nul_separated;
+use super::commit::Message;
+use super::merge::{self, Conflicts, Merged, Stage};
+use super::obstacles::edited_paths;
 use super::repo::Repo;
-use super::{diff, refs, worktree};
+use super::{diff, refs};
 use crate::error::{Error, IoContext, Result};
+use crate::model::name::Name;
 use crate::model::oid::Oid;
-
-/// What a three-way merge in memory gave.
-pub enum Merged {
-    /// A tree.
-    Clean(Oid),
-    /// The paths that conflict; nothing was written but objects.
-    Conflicts(Vec<Vec<u8>>),
-}
-
-/// Merges `theirs` into `ours` over `base` without touching any checkout.
-pub fn merge(repo: &Repo, base: &Oid, ours: &Oid, theirs: &Oid) -> Result<Merged> {
-    let output = repo
-        .git()
-        .call("merge-tree")
-        .args(["--write-tree", "-z", "--name-only", "--no-messages"])
-        .arg(format!("--merge-base={base}"))
-        .args([ours.as_str(), theirs.as_str()])
-        .output()?;
-    let mut records = nul_separated(&output.stdout);
-    let tree = records.next().and_then(|t| Oid::parse(std::str::from_utf8(t).ok()?.trim()));
-    match (output.code, tree) {
-        (0, Some(tree)) => Ok(Merged::Clean(tree)),
-        (1, Some(_)) => {
-            let paths: BTreeSet<Vec<u8>> = records.map(<[u8]>::to_vec).collect();
-            Ok(Merged::Conflicts(paths.into_iter().collect()))
-        }
-        _ => Err(output.error("merge-tree")),
-    }
-}
 
 /// Where a checkout stands: what is put back when a landing is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,9 +33,8 @@ pub fn position(repo: &Repo) -> Result<Position> {
     Ok(Position { branch: repo.head_branch(), commit })
 }
 
-/// Refuses a checkout with staged or modified tracked files, or in the middle of something.
-pub fn require_clean(repo: &Repo) -> Result<()> {
-    repo.need_work_tree()?;
+/// What a checkout is in the middle of, and how to stop that.
+pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     let unfinished = [
         ("MERGE_HEAD", "a merge", "git merge --abort"),
         ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --abort"),
@@ -70,12 +42,17 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         ("rebase-merge", "a rebase", "git rebase --abort"),
         ("rebase-apply", "a rebase", "git rebase --abort"),
     ];
-    for (file, what, abort) in unfinished {
-        if repo.git_dir().join(file).exists() {
-            return Err(
-                Error::fatal(format!("{what} is in progress")).hint(format!("finish it, or stop it with `{abort}`"))
-            );
-        }
+    let found = unfinished.into_iter().find(|(file, ..)| git_dir.join(file).exists())?;
+    Some((found.1, found.2))
+}
+
+/// Refuses a checkout with staged or modified tracked files, or in the middle of something.
+pub fn require_clean(repo: &Repo) -> Result<()> {
+    repo.need_work_tree()?;
+    if let Some((what, abort)) = unfinished(repo.git_dir()) {
+        return Err(
+            Error::fatal(format!("{what} is in progress")).hint(format!("finish it, or stop it with `{abort}`"))
+        );
     }
     let dirty = repo
         .checkout()
@@ -89,52 +66,6 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
             let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
             Err(Error::fatal(format!("your checkout has uncommitted changes: {first}{more}"))
                 .hint("commit them or put them aside with `git stash`, then apply again; `--no-switch` leaves your checkout alone"))
-        }
-    }
-}
-
-/// The untracked or ignored files that going from one tree to another would write over.
-///
-/// git overwrites an ignored file such as `.env` without a word, so every path that the landing
-/// creates is looked at, and every folder above it.
-pub fn obstacles(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
-    let root = repo.need_work_tree()?;
-    let changes = diff::changes(repo, from, from, to)?;
-    let leaves: BTreeSet<&[u8]> = changes.iter().filter(|c| c.status == b'D').map(|c| c.path.as_slice()).collect();
-    let mut found = BTreeSet::new();
-    for change in changes.iter().filter(|c| c.status == b'A') {
-        let path = change.path.as_slice();
-        let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
-        // A file or a link where a folder must go.
-        for above in slashes {
-            let blocked = fs::symlink_metadata(root.join(OsStr::from_bytes(above))).is_ok_and(|m| !m.is_dir());
-            if blocked && !leaves.contains(above) {
-                found.insert(above.to_vec());
-            }
-        }
-        let full = root.join(OsStr::from_bytes(path));
-        match fs::symlink_metadata(&full) {
-            Ok(meta) if meta.is_dir() => files_below(root, &full, &leaves, &mut found),
-            Ok(_) if worktree::is_real_folder(root, full.parent().unwrap_or(root)) => {
-                found.insert(path.to_vec());
-            }
-            _ => {}
-        }
-    }
-    Ok(found.into_iter().collect())
-}
-
-/// What lies in a folder that a file is to replace, and does not leave with the landing.
-fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BTreeSet<Vec<u8>>) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            files_below(root, &path, leaves, found);
-        } else if let Ok(below) = path.strip_prefix(root) {
-            let bytes = worktree::path_bytes(below);
-            if !leaves.contains(bytes) {
-                found.insert(bytes.to_vec());
-            }
         }
     }
 }
@@ -188,6 +119,35 @@ pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The conflicts of merging a capture with HEAD, with markers that say which side is which: the capture by
+/// its ref, where it is the newest one.
+pub fn conflicts_with_names(repo: &Repo, base: &Oid, capture: &Oid, run: &Name, candidate: &Name) -> Result<Conflicts> {
+    let full = refs::capture(run, candidate);
+    let named = repo.read_ref(&full)?.is_some_and(|tip| tip == *capture);
+    let theirs = if named { full.trim_start_matches("refs/") } else { capture.as_str() };
+    match merge::merge(&repo.checkout(), base, "HEAD", theirs)? {
+        Merged::Conflicts(conflicts) => Ok(conflicts),
+        Merged::Clean(_) => Err(Error::fatal("your checkout has changed meanwhile").hint("apply again")),
+    }
+}
+
+/// Puts the entries of all sides into the index for a person to resolve, and the message where `git commit`
+/// finds it. There is no MERGE_HEAD: the commit is to have one parent.
+pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &Message) -> Result<()> {
+    let zeros = conflicts.tree.null();
+    let mut lines: Vec<u8> = Vec::new();
+    for (path, stages) in &conflicts.stages {
+        lines.extend([format!("0 {zeros}\t").as_bytes(), path, b"\0"].concat());
+        for Stage { mode, blob, number } in stages {
+            lines.extend([format!("{mode} {blob} {number}\t").as_bytes(), path, b"\0"].concat());
+        }
+    }
+    repo.checkout().call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
+    let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
+    let file = repo.git_dir().join("MERGE_MSG");
+    fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
+}
+
 /// What a withdrawal found besides what was landed.
 #[derive(Debug, Default)]
 pub struct Withdrawal {
@@ -218,7 +178,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
         let lines: Vec<u8> =
             created.flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat()).collect();
         git.call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
-        if !edited_paths(repo, to, landed)?.is_empty() {
+        if !edited_paths(repo, &git, &to.commit, landed)?.is_empty() {
             found.kept = Some(keep_versions(repo, to, &list, keep)?);
         }
         let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
@@ -253,42 +213,14 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &str) -> Result<
     Ok(commit)
 }
 
-/// The paths of a landing that are in the worktree neither as before nor as landed, nor a beginning of
-/// what was to land (git was killed writing it), nor missing.
-fn edited_paths(repo: &Repo, from: &Position, tree: &Oid) -> Result<Vec<Vec<u8>>> {
-    let git = repo.checkout();
-    let landing = diff::changes(repo, &from.commit, &from.commit, tree)?;
-    let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
-        let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
-        let git = repo.checkout().index(&index.path().join("index"));
-        git.call("read-tree").arg(source.as_str()).run()?;
-        git.call("update-index").args(["-q", "--refresh"]).output()?;
-        Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
-    };
-    let (before, after) = (differing(&from.commit)?, differing(tree)?);
-    let mut edited = Vec::new();
-    for change in &landing {
-        let as_before = change.status != b'A' && !before.contains(&change.path);
-        let as_landed = change.status != b'D' && !after.contains(&change.path);
-        let Ok(found) = fs::read(repo.need_work_tree()?.join(OsStr::from_bytes(&change.path))) else { continue };
-        if as_before || as_landed {
-            continue;
-        }
-        let name = [tree.as_str().as_bytes(), b":", &change.path].concat();
-        let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
-        if whole.code != 0 || !whole.stdout.starts_with(&found) {
-            edited.push(change.path.clone());
-        }
-    }
-    Ok(edited)
-}
-
 /// What became of a landing whose process was killed.
 pub enum Interrupted {
     /// Nothing had happened yet, or all had been taken back.
     NotBegun,
     /// The branch holds the tree as it was asked for, and the checkout is on it.
     Done,
+    /// The checkout is on the branch, with the conflicts that a person is to resolve.
+    Unmerged,
     /// It was half done, and is taken back.
     Withdrawn,
     /// It is half done, and this file was edited since: taking it back would lose that.
@@ -308,6 +240,10 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
         return Ok(Interrupted::NotBegun);
     }
     let git = repo.checkout();
+    // The last step of leaving conflicts for a person.
+    if !git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty() {
+        return Ok(Interrupted::Unmerged);
+    }
     let moved = tip.is_some_and(|tip| tip != from.commit);
     let holds = |commit: &Oid| repo.commit(commit).is_ok_and(|c| c.tree == *tree);
     let staged = git.call("write-tree").oid().is_ok_and(|t| t == *tree);
@@ -316,7 +252,7 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
     if staged && unmodified && moved == commit && (!moved || repo.head().is_some_and(|head| holds(&head))) {
         return Ok(Interrupted::Done);
     }
-    if let Some(path) = edited_paths(repo, from, tree)?.into_iter().next() {
+    if let Some(path) = edited_paths(repo, &git, &from.commit, tree)?.into_iter().next() {
         return Ok(Interrupted::Edited(path));
     }
     withdraw(repo, landing)?;
@@ -343,94 +279,6 @@ fn restore_head(repo: &Repo, to: &Position) -> Result<()> {
         Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]).run(),
         None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]).run(),
     }
-}
-
-/// What to say in a commit, and how.
-pub struct Message<'a> {
-    /// Each becomes a paragraph, as with `git commit -m`.
-    pub paragraphs: &'a [String],
-    /// Lines added at the end, `Key: value`.
-    pub trailers: &'a [String],
-    /// Whether `pre-commit` and `commit-msg` run.
-    pub verify: bool,
-}
-
-/// Commits what is staged as the user would: identity, hooks, signing. `git` is where.
-///
-/// Gives false when git or a hook refused; they have said why on standard error.
-pub fn commit(git: &Git, message: &Message<'_>) -> Result<bool> {
-    // Housekeeping can wait: killed with us, it would leave its lock behind.
-    let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
-    let mut call = git.clone().for_user().call("-c").args(quiet);
-    if !message.verify {
-        call = call.arg("--no-verify");
-    }
-    for paragraph in message.paragraphs {
-        call = call.arg("-m").arg(paragraph);
-    }
-    for trailer in message.trailers {
-        call = call.arg("--trailer").arg(trailer);
-    }
-    Ok(call.interactive()? == 0)
-}
-
-/// The folder of the hooks that `git commit` would run in the user's checkout, if there is any such hook.
-fn commit_hooks(repo: &Repo) -> Result<Option<OsString>> {
-    let git = repo.checkout().for_user();
-    let folder = git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?;
-    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
-    let any = hooks.iter().any(|hook| Path::new(&folder).join(hook).is_file());
-    Ok(any.then_some(folder))
-}
-
-/// Makes the commit in a worktree of its own and puts `branch` on it: the user's checkout is not
-/// touched. The files are written only if a hook is there to look at them.
-///
-/// Gives the commit, or none when git or a hook refused.
-pub fn commit_aside(repo: &Repo, aside: &Aside<'_>, tree: &Oid, message: &Message<'_>) -> Result<Option<Oid>> {
-    let mut git = worktree::git(aside.admin, aside.path);
-    match commit_hooks(repo)? {
-        Some(folder) => {
-            git.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()?;
-            // A relative `core.hooksPath` would be looked for in the worktree aside.
-            git = git.hooks(&folder);
-        }
-        None => git.call("read-tree").arg(tree.as_str()).run()?,
-    }
-    if !commit(&git, message)? {
-        return Ok(None);
-    }
-    git.call("rev-parse").args(["--verify", "HEAD^{commit}"]).oid().map(Some)
-}
-
-/// A detached worktree for [`commit_aside`].
-pub struct Aside<'a> {
-    /// Its administrative entry.
-    pub admin: &'a Path,
-    /// Its folder.
-    pub path: &'a Path,
-}
-
-/// A commit of `tree` on `parent` by git-frites that depends on nothing else: equal trees on equal
-/// bases give the same commit, so an outcome cannot depend on which candidate made the tree.
-pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
-    let date = format!("@{} +0000", repo.commit(parent)?.time);
-    repo.git()
-        .call("commit-tree")
-        .args([tree.as_str(), "-p", parent.as_str(), "-m", "frites: judged tree"])
-        .env("GIT_AUTHOR_DATE", &date)
-        .env("GIT_COMMITTER_DATE", &date)
-        .oid()
-}
-
-/// Reads a submodule's files at `commit` into a folder, from the git directory that the user's
-/// checkout has for it. Fails when that commit is not there.
-pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
-    let index = tempfile::NamedTempFile::new().context(|| "could not make a temporary file".into())?;
-    let path = index.into_temp_path();
-    fs::remove_file(&path).context(|| "could not use a temporary file".into())?;
-    fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
-    Git::at(git_dir).work_tree(into).index(&path).call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
 /// A path for a message: as it is, or quoted when it holds anything unusual.

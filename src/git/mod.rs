@@ -1,16 +1,21 @@
 //! The only place that touches git: gix for reading in process, the git program for what gix does
 //! not do as git does.
+pub mod advance;
 pub mod capture;
 pub mod cli;
+pub mod commit;
 pub mod diff;
 pub mod differences;
 pub mod excludes;
 pub mod fingerprint;
 pub mod frozen;
 pub mod land;
+pub mod merge;
+pub mod obstacles;
 pub mod pins;
 pub mod refs;
 pub mod repo;
 pub mod seed;
 pub mod seeded;
+pub mod times;
 pub mod worktree;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use gix::bstr::ByteSlice;
 
+use super::cli::Git;
 use super::repo::{Repo, to_oid};
 use crate::error::{Error, IoContext, Result};
 use crate::model::name::Name;
@@ -34,6 +35,17 @@ pub fn apply_branch(run: &Name) -> String {
 /// `refs/frites/RUN/@withdrawn`: what hooks made of landings that were then withdrawn.
 pub fn withdrawn(run: &Name) -> String {
     format!("refs/frites/{run}/@withdrawn")
+}
+
+/// `refs/frites/RUN/@landing/CAND`: the commit that put a candidate on a branch, or that took it off again.
+pub fn landing(run: &Name, candidate: &Name) -> String {
+    format!("refs/frites/{run}/@landing/{candidate}")
+}
+
+/// Whether git would make a branch of that name.
+pub fn is_branch_name(name: &str) -> bool {
+    let full = gix::refs::FullName::try_from(format!("refs/heads/{name}"));
+    full.is_ok() && !name.starts_with('-') && name != "HEAD" && !name.starts_with("@{")
 }
 
 /// A branch as people write it.
@@ -133,6 +145,28 @@ impl Repo {
             .args(["--no-deref", "-m", &format!("git-frites: {why}"), full, &value(new), &value(old)])
             .run()
     }
+
+    /// Moves several refs at once: all of them, each from its old value, or none. `git` is the checkout whose
+    /// HEAD may be on one of them; its reflog tells, too.
+    pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
+        let mut orders = String::new();
+        for Move { name, old, new } in moves {
+            let old = old.map_or_else(|| new.null(), |oid| oid.as_str().to_owned());
+            orders.push_str(&format!("update {name}\0{new}\0{old}\0"));
+        }
+        git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders).run()
+    }
+}
+
+/// One ref that is to move.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    /// By its full name.
+    pub name: &'a str,
+    /// Where from; none if it must not exist.
+    pub old: Option<&'a Oid>,
+    /// Where to.
+    pub new: &'a Oid,
 }
 
 /// In the common git directory: locked and not empty while a ref is deleted. It is never removed, for

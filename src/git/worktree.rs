@@ -4,13 +4,14 @@
 //! administrative entry is written by one process at a time, under the repository lock; the
 //! checkout, 95–99 % of the cost, runs in parallel after it. [`populate`] is where a faster
 //! checkout writer goes.
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::cli::Git;
+use super::cli::{Git, nul_separated};
 use super::repo::Repo;
 use crate::error::{Error, IoContext, Result};
 use crate::model::oid::Oid;
@@ -101,6 +102,21 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
         roots.extend(repo.common_dir().parent().map(Path::to_owned));
     }
     Ok(roots)
+}
+
+/// The branch that a git directory's HEAD is on, by its full name; none when detached, or unreadable.
+pub fn head_branch(git_dir: &Path) -> Option<String> {
+    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    head.strip_prefix("ref: ").map(|full| full.trim().to_owned())
+}
+
+/// The paths that an index holds in a version that neither of two trees has.
+pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
+    let differing = |tree: &Oid| -> Result<BTreeSet<Vec<u8>>> {
+        let call = git.call("diff-index").args(["--cached", "-z", "--name-only", "--no-renames", tree.as_str()]);
+        Ok(nul_separated(&call.bytes()?).map(<[u8]>::to_vec).collect())
+    };
+    Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
 /// Where a branch is checked out, if anywhere but in the entry `except`.
@@ -254,6 +270,16 @@ pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
     delete_old_trash(root);
     Ok(freed)
+}
+
+/// Reads a submodule's files at `commit` into a folder, from the git directory that the user's
+/// checkout has for it. Fails when that commit is not there.
+pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
+    let index = tempfile::NamedTempFile::new().context(|| "could not make a temporary file".into())?;
+    let path = index.into_temp_path();
+    fs::remove_file(&path).context(|| "could not use a temporary file".into())?;
+    fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
+    Git::at(git_dir).work_tree(into).index(&path).call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
 /// How trash folders begin; no run's name begins with a dot.

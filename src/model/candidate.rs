@@ -118,6 +118,12 @@ pub struct Candidate {
     /// The first of the ten ports that are its command's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// The commit that put it on a branch, or that took it off again; none if it was only staged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_commit: Option<Oid>,
+    /// That branch, by its full name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_branch: Option<String>,
     /// The command's exit code, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -152,6 +158,8 @@ impl Candidate {
             state,
             landing: Landing::Pending,
             port: None,
+            landing_commit: None,
+            landing_branch: None,
             exit_code: None,
             signal: None,
             reason: None,

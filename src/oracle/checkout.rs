@@ -10,10 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoContext, Result};
+use crate::git::cli;
 use crate::git::repo::Repo;
 use crate::git::seed::Seeds;
 use crate::git::worktree::{self, Head};
-use crate::git::{cli, land};
 use crate::model::oid::Oid;
 use crate::store::Store;
 use crate::store::lock::{self, Lock};
@@ -175,7 +175,7 @@ fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
         let path = Path::new(OsStr::from_bytes(&rest[tab + 1..]));
         let dot_git = root.join(path).join(".git");
         if let Some(wanted) = wanted.filter(|_| dot_git.exists()) {
-            land::export(&dot_git, &wanted, &into.join(path)).map_err(|e| {
+            worktree::export(&dot_git, &wanted, &into.join(path)).map_err(|e| {
                 e.context(format!(
                     "your checkout of the submodule '{}' has no commit {}",
                     path.display(),

@@ -4,20 +4,17 @@
 //! held. A file without a holder is what a killed process left.
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::Store;
 use super::records::{read_toml, write_toml};
 use crate::error::{IoContext, Result};
-use crate::git::land::{self, Interrupted, Position};
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
-use crate::model::candidate::{Landing, State};
+use crate::model::candidate::State;
 use crate::model::name::Name;
-use crate::model::oid::Oid;
 use crate::model::run::Run;
 
 /// What the holder of a run's lock is doing.
@@ -60,6 +57,7 @@ impl Store {
     /// folder of runs when there is nothing to do.
     pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
         let mut said: Vec<String> = self.heal_landing(repo)?.into_iter().collect();
+        said.extend(self.heal_moves(repo)?);
         repo.heal_deletion()?;
         repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         for run in self.run_folders()? {
@@ -174,100 +172,4 @@ fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<P
 pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
     let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
     Ok(worktree::entries(repo)?.iter().filter_map(|path| name(path)).collect())
-}
-
-/// `landings/CHECKOUT.toml`: a landing in a checkout, from before its first effect until it is done or
-/// withdrawn. One for each checkout, so that none forgets another's.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct LandingIntent {
-    /// What lands.
-    pub run: Name,
-    /// What of it.
-    pub candidate: Name,
-    /// Which capture.
-    pub iteration: u32,
-    /// Where.
-    pub branch: String,
-    /// What the branch will hold.
-    pub tree: Oid,
-    /// Whether it passed.
-    pub verified: bool,
-    /// Whether a commit was asked for.
-    pub commit: bool,
-    /// Whether healing has removed the locks of the killed process.
-    #[serde(default)]
-    pub unlocked: bool,
-    /// Where the checkout was.
-    pub from: Position,
-}
-
-impl Store {
-    fn landing_intent(&self, repo: &Repo) -> PathBuf {
-        self.landings().join(format!("{}.toml", repo.checkout_key()))
-    }
-
-    /// Writes the intent of a landing. The caller holds the landing lock.
-    pub fn begin_landing(&self, repo: &Repo, intent: &LandingIntent) -> Result<()> {
-        write_toml(&self.landing_intent(repo), intent)
-    }
-
-    /// The landing is done, or withdrawn.
-    pub fn end_landing(&self, repo: &Repo) -> Result<()> {
-        let file = self.landing_intent(repo);
-        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
-    }
-
-    /// Notes that a landing is complete. The caller holds the landing lock.
-    pub fn record_landing(&self, repo: &Repo, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
-        if let Some(run) = self.run(repo, &landing.run)? {
-            let _lock = self.lock_candidate(&run.run, &landing.candidate)?;
-            let mut candidate = self.candidate(repo, &run, &landing.candidate)?;
-            candidate.landing = Landing::Landed;
-            self.save_candidate(&candidate)?;
-        }
-        let details = json!({
-            "candidate": landing.candidate, "iteration": landing.iteration, "branch": refs::short(&landing.branch),
-            "tree": landing.tree, "commit": commit, "verified": landing.verified,
-        });
-        self.record_event("landed", &landing.run, details)
-    }
-
-    /// Finishes or takes back a landing whose process was killed; gives what to tell.
-    fn heal_landing(&self, repo: &Repo) -> Result<Option<String>> {
-        let file = self.landing_intent(repo);
-        if !file.exists() {
-            return Ok(None);
-        }
-        let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
-        let Some(mut intent) = read_toml::<LandingIntent>(&file) else { return Ok(None) };
-        if !intent.unlocked {
-            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-            land::remove_locks(repo, &intent.branch, since);
-            intent.unlocked = true;
-            write_toml(&file, &intent)?;
-        }
-        let branch = refs::short(&intent.branch);
-        let keep = refs::withdrawn(&intent.run);
-        let LandingIntent { from, tree, commit, .. } = &intent;
-        let landing = land::Landing { from, branch: &intent.branch, tree, commit: *commit, keep: &keep };
-        let said = match land::interrupted(repo, &landing)? {
-            Interrupted::NotBegun => None,
-            Interrupted::Done => {
-                self.record_landing(repo, &intent, repo.head().filter(|_| intent.commit).as_ref())?;
-                Some(format!("the interrupted landing on '{branch}' was complete"))
-            }
-            Interrupted::Withdrawn => {
-                Some(format!("the interrupted landing on '{branch}' is taken back; your checkout is as it was"))
-            }
-            Interrupted::Edited(path) => {
-                return Ok(Some(format!(
-                    "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside and run `git switch -f` to your branch",
-                    land::quoted(&path)
-                )));
-            }
-        };
-        self.end_landing(repo)?;
-        Ok(said)
-    }
 }

@@ -5,6 +5,7 @@
 pub mod atomic;
 pub mod events;
 pub mod heal;
+pub mod landings;
 pub mod lock;
 pub mod records;
 pub mod select;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::landings::landing_told_by;
 use super::{Store, atomic};
 use crate::error::{Error, IoContext, Result};
 use crate::git::repo::Repo;
@@ -105,7 +106,8 @@ impl Store {
             Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
-        if let Some(candidate) = read.filter(|c| c.run == run.run && c.candidate == *name) {
+        if let Some(mut candidate) = read.filter(|c| c.run == run.run && c.candidate == *name) {
+            landing_told_by(repo, &mut candidate)?;
             return Ok(candidate);
         }
         let state = match repo.read_ref(&refs::capture(&run.run, name))? {
@@ -115,6 +117,7 @@ impl Store {
         let state = state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
         let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
         candidate.cleaned = !self.worktree(run, name).exists();
+        landing_told_by(repo, &mut candidate)?;
         Ok(candidate)
     }
 
@@ -151,7 +154,7 @@ impl Store {
 }
 
 /// The value of a trailer in a commit message of ours.
-fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
+pub fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
     message.lines().rev().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::trim)
 }
 

@@ -1,0 +1,151 @@
+//! Moving the branch of a checkout on to another commit, files and index with it: all of it, or nothing.
+//!
+//! In the order that a kill cannot spoil: the files, under git's own lock of the index; the refs, in one
+//! transaction; the index, by one rename. As long as the branch has not moved, the files can be put back;
+//! once it has, they are complete.
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::cli::Git;
+use super::diff;
+use super::obstacles::edited_paths;
+use super::refs::Move;
+use super::repo::Repo;
+use crate::error::{Error, IoContext, Result};
+use crate::model::oid::Oid;
+
+/// What to move.
+pub struct Advance<'a> {
+    /// git in the checkout.
+    pub git: &'a Git,
+    /// An index of what its files are now, with their times.
+    pub index: &'a Path,
+    /// What that is: a commit or a tree.
+    pub from: &'a Oid,
+    /// What they are to be.
+    pub to: &'a Oid,
+    /// The refs that move with them.
+    pub refs: &'a [Move<'a>],
+    /// Why, for reflogs.
+    pub why: &'a str,
+}
+
+/// The lock of a checkout's index: git's own, so that no other git writes there meanwhile.
+fn lock_file(git: &Git) -> PathBuf {
+    git.git_dir().join("index.lock")
+}
+
+/// Moves files, refs and index, or leaves all as it was.
+///
+/// git refuses to write over a file that is not as the index has it; whether something untracked is in
+/// the way is for the caller to look at.
+pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
+    let Advance { git, index, from, to, refs, why } = *advance;
+    let lock = lock_file(git);
+    let failed = || format!("could not write '{}'", lock.display());
+    match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(Error::fatal(format!("another git process is at work here: '{}' exists", lock.display()))
+                .hint("try again when it has ended; if it was killed, remove that file"));
+        }
+        other => drop(other.context(failed)?),
+    }
+    let in_lock = git.clone().index(&lock);
+    let read_tree = || in_lock.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
+    let files = fs::copy(index, &lock).context(failed).and_then(|_| {
+        let first = read_tree()?;
+        if first.code == 0 {
+            return Ok(());
+        }
+        // Files that were only touched count as changed until the index is refreshed.
+        in_lock.call("update-index").args(["-q", "--refresh"]).output()?;
+        let second = read_tree()?;
+        if second.code == 0 { Ok(()) } else { Err(second.error("read-tree")) }
+    });
+    let moved = files.and_then(|()| repo.move_refs(git, refs, why));
+    if let Err(error) = moved {
+        if let Some(path) = put_back(repo, git, from, to)? {
+            let path = super::land::quoted(&path);
+            return Err(
+                error.hint(format!("'{path}' was edited meanwhile: put your edits aside and run `git frites status`"))
+            );
+        }
+        fs::remove_file(&lock).context(failed)?;
+        return Err(error);
+    }
+    install(git)
+}
+
+/// Whether somebody holds the lock of a checkout's index.
+pub fn is_locked(git: &Git) -> bool {
+    lock_file(git).exists()
+}
+
+/// The index takes the place of the old one.
+fn install(git: &Git) -> Result<()> {
+    let lock = lock_file(git);
+    fs::rename(&lock, git.git_dir().join("index")).context(|| format!("could not rename '{}'", lock.display()))
+}
+
+/// Makes an interrupted [`advance`] whole whose refs have moved.
+pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
+    if written_since(&lock_file(git), since) {
+        install(git)?;
+    }
+    // A lock that was lost with its holder leaves the old index.
+    if git.call("write-tree").oid().ok() != git.call("rev-parse").arg(format!("{to}^{{tree}}")).oid().ok() {
+        git.call("read-tree").arg(to.as_str()).run()?;
+    }
+    git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+}
+
+/// Takes an interrupted [`advance`] back whose refs have not moved; gives a file that was edited since, and
+/// then leaves all as it is.
+pub fn take_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid, since: SystemTime) -> Result<Option<Vec<u8>>> {
+    let edited = put_back(repo, git, from, to)?;
+    if edited.is_none() && written_since(&lock_file(git), since) {
+        let _ = fs::remove_file(lock_file(git));
+    }
+    Ok(edited)
+}
+
+/// Puts the files back that differ between two trees, unless one of them is neither one's.
+fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u8>>> {
+    if let Some(edited) = edited_paths(repo, git, from, to)?.into_iter().next() {
+        return Ok(Some(edited));
+    }
+    let changes = diff::changes(repo, from, from, to)?;
+    let paths: BTreeSet<&[u8]> = changes.iter().map(|c| c.path.as_slice()).collect();
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
+    let folder = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+    let git = git.clone().index(&folder.path().join("index"));
+    // Files that were created already go only if the index knows them.
+    git.call("read-tree").arg(to.as_str()).run()?;
+    let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
+    let restore = restore.arg(format!("--source={from}")).args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
+    restore.stdin(list).run()?;
+    Ok(None)
+}
+
+/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the
+/// index is dealt with apart. To be called once for each: later ones are somebody else's.
+pub fn remove_locks(repo: &Repo, git: &Git, branch: &str, since: SystemTime) {
+    let common = repo.common_dir();
+    let locks =
+        [common.join(format!("{branch}.lock")), common.join("packed-refs.lock"), git.git_dir().join("HEAD.lock")];
+    for lock in locks.into_iter().chain([git.git_dir().join("index.lock.lock")]) {
+        if written_since(&lock, since) {
+            let _ = fs::remove_file(lock);
+        }
+    }
+}
+
+fn written_since(file: &Path, since: SystemTime) -> bool {
+    fs::metadata(file).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since)
+}

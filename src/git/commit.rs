@@ -1,0 +1,242 @@
+//! Commits: the user's own, with everything of theirs that has a say in one, and neutral ones of ours.
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use super::cli::Git;
+use super::repo::{Repo, from_oid, to_oid};
+use super::worktree;
+use crate::error::{IoContext, Result};
+use crate::model::oid::Oid;
+
+/// What to say in a commit, and how.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Each becomes a paragraph, as with `git commit -m`.
+    pub paragraphs: Vec<String>,
+    /// Lines added at the end, `Key: value`.
+    pub trailers: Vec<String>,
+    /// Whether the hooks run that `--no-verify` skips.
+    pub verify: bool,
+}
+
+/// A commit to be made in the user's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// What it holds.
+    pub tree: &'a Oid,
+    /// Its first parent.
+    pub parent: &'a Oid,
+    /// What it merges, if it is a merge.
+    pub merged: Option<&'a Oid>,
+    /// What it says.
+    pub message: &'a Message,
+}
+
+/// Commits what is staged as the user would: identity, hooks, signing. `git` is where.
+///
+/// Gives false when git or a hook refused; they have said why on standard error.
+pub fn commit(git: &Git, message: &Message) -> Result<bool> {
+    // Housekeeping can wait: killed with us, it would leave its lock behind.
+    let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
+    let mut call = git.clone().for_user().call("-c").args(quiet);
+    if !message.verify {
+        call = call.arg("--no-verify");
+    }
+    for paragraph in &message.paragraphs {
+        call = call.arg("-m").arg(paragraph);
+    }
+    for trailer in &message.trailers {
+        call = call.arg("--trailer").arg(trailer);
+    }
+    Ok(call.interactive()? == 0)
+}
+
+/// Makes the commit in process when nothing but the user's identity has a say in it: no hook, no
+/// signature, no setting that `git commit` would obey. None if something has, or may have.
+pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
+    if commit_hooks(repo, wanted.merged.is_some())?.is_some() || !plainly_configured(repo) {
+        return Ok(None);
+    }
+    let Some(message) = text(wanted.message) else { return Ok(None) };
+    let gix = repo.gix();
+    let (Some(Ok(author)), Some(Ok(committer))) = (gix.author(), gix.committer()) else { return Ok(None) };
+    // git takes such characters away from a name.
+    let crude = |name: &[u8]| {
+        let edge = |b: Option<&u8>| b.is_none_or(|b| *b <= b' ' || b".,:;<>\"\\'".contains(b));
+        edge(name.first()) || edge(name.last()) || name.iter().any(|b| b"\n<>".contains(b))
+    };
+    if [author.name, author.email, committer.name, committer.email].iter().any(|name| crude(name)) {
+        return Ok(None);
+    }
+    let mut parents = vec![from_oid(wanted.parent)?];
+    parents.extend(wanted.merged.map(from_oid).transpose()?);
+    let (Ok(author), Ok(committer)) = (author.to_owned(), committer.to_owned()) else { return Ok(None) };
+    let object = gix::objs::Commit {
+        tree: from_oid(wanted.tree)?,
+        parents: parents.into_iter().collect(),
+        author,
+        committer,
+        encoding: None,
+        message: message.into(),
+        extra_headers: Vec::new(),
+    };
+    Ok(gix.write_object(&object).ok().map(|id| to_oid(id.detach())))
+}
+
+/// Whether no setting changes how a commit is made or written.
+fn plainly_configured(repo: &Repo) -> bool {
+    // Settings of `git -c`, which gix does not read.
+    if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"].iter().any(|v| std::env::var_os(v).is_some()) {
+        return false;
+    }
+    let gix = repo.gix();
+    let config = gix.config_snapshot();
+    let unset = |key: &str| config.string(key).is_none();
+    let keys = ["commit.gpgSign", "commit.cleanup", "i18n.commitEncoding", "core.sharedRepository"];
+    keys.into_iter().all(unset) && config.plumbing().sections_by_name("trailer").is_none()
+}
+
+/// The message as `git commit -m … --trailer …` writes it; none if its end may already be trailers,
+/// where git has rules of its own.
+fn text(message: &Message) -> Option<String> {
+    let body = stripped(&message.paragraphs.join("\n\n"));
+    let mut paragraphs = body.trim_end().split("\n\n");
+    let title = paragraphs.next().filter(|title| !title.is_empty())?;
+    let trailer_like = |line: &str| {
+        let key = line.split(':').next().unwrap_or_default();
+        line.starts_with("(cherry picked")
+            || (key.len() < line.len() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
+    };
+    if title.contains('\0') || paragraphs.last().is_some_and(|last| last.lines().any(trailer_like)) {
+        return None;
+    }
+    if message.trailers.is_empty() {
+        return Some(body);
+    }
+    // A trailer goes on one line, without blanks at its ends.
+    let lines = message.trailers.iter().map(|t| format!("{}\n", t.trim())).collect::<String>();
+    (!lines.contains('\t')).then(|| format!("{body}\n{lines}"))
+}
+
+/// A text as `git stripspace` has it: no blanks at the ends of lines, no two empty lines in a row, none at
+/// either end.
+fn stripped(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim_end) {
+        if !line.is_empty() || lines.last().is_some_and(|last| !last.is_empty()) {
+            lines.push(line);
+        }
+    }
+    while lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    lines.into_iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The folder of the hooks that a commit would run in the user's checkout, if there is any such hook.
+fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
+    let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
+    let folder = if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
+        let git = repo.checkout().for_user();
+        git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?
+    } else {
+        repo.common_dir().join("hooks").into_os_string()
+    };
+    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
+    let merge = merging.then_some("pre-merge-commit");
+    let any = hooks.into_iter().chain(merge).any(|hook| Path::new(&folder).join(hook).is_file());
+    Ok(any.then_some(folder))
+}
+
+/// A detached worktree at the first parent, for [`aside`].
+pub struct Aside<'a> {
+    /// Its administrative entry.
+    pub admin: &'a Path,
+    /// Its folder.
+    pub path: &'a Path,
+}
+
+/// Makes the commit with `git commit` in a worktree of its own: the user's checkout is not touched. The
+/// files are written only if a hook is there to look at them.
+///
+/// Gives the commit, or none when git or a hook refused. A hook may have changed its tree.
+pub fn aside(repo: &Repo, aside: &Aside<'_>, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
+    let mut git = worktree::git(aside.admin, aside.path);
+    let hooks = commit_hooks(repo, wanted.merged.is_some())?;
+    match &hooks {
+        Some(folder) => {
+            git.call("read-tree").args(["--reset", "-u", wanted.tree.as_str()]).run()?;
+            // A relative `core.hooksPath` would be looked for in the worktree aside.
+            git = git.hooks(folder);
+        }
+        None => git.call("read-tree").arg(wanted.tree.as_str()).run()?,
+    }
+    if let Some(merged) = wanted.merged {
+        // What `git merge --no-ff --no-commit` leaves for `git commit` to go by.
+        for (file, text) in [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())] {
+            let path = aside.admin.join(file);
+            fs::write(&path, text).context(|| format!("could not write '{}'", path.display()))?;
+        }
+        if hooks.is_some() && wanted.message.verify && run_hook(&git, "pre-merge-commit", &[])? != 0 {
+            return Ok(None);
+        }
+    }
+    if !commit(&git, wanted.message)? {
+        return Ok(None);
+    }
+    git.call("rev-parse").args(["--verify", "HEAD^{commit}"]).oid().map(Some)
+}
+
+/// Runs one of the user's hooks, if there is one; gives its exit code.
+pub fn run_hook(git: &Git, hook: &str, args: &[&str]) -> Result<i32> {
+    let call = git.clone().for_user().call("hook").args(["run", "--ignore-missing", hook, "--"]);
+    call.args(args).interactive()
+}
+
+/// A commit of `tree` on `parent` by git-frites that depends on nothing else: equal trees on equal
+/// bases give the same commit, so an outcome cannot depend on which candidate made the tree.
+pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
+    let date = format!("@{} +0000", repo.commit(parent)?.time);
+    repo.git()
+        .call("commit-tree")
+        .args([tree.as_str(), "-p", parent.as_str(), "-m", "frites: judged tree"])
+        .env("GIT_AUTHOR_DATE", &date)
+        .env("GIT_COMMITTER_DATE", &date)
+        .oid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(paragraphs: &[&str]) -> Message {
+        let owned = |s: &&str| (*s).to_owned();
+        Message {
+            paragraphs: paragraphs.iter().map(owned).collect(),
+            trailers: vec!["Frites-Run: 1/c1".into()],
+            verify: true,
+        }
+    }
+
+    #[test]
+    fn a_message_is_written_as_git_writes_it() {
+        let cases = [
+            (&["Subject"][..], "Subject\n\nFrites-Run: 1/c1\n"),
+            (&["\n  Subject  \n\n\n\nbody ", "", "more\n"], "  Subject\n\nbody\n\nmore\n\nFrites-Run: 1/c1\n"),
+            (&["fix: a title is no trailer"], "fix: a title is no trailer\n\nFrites-Run: 1/c1\n"),
+        ];
+        for (paragraphs, expected) in cases {
+            assert_eq!(text(&message(paragraphs)).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn what_git_has_rules_for_is_left_to_git() {
+        for paragraphs in
+            [&[""][..], &[" \n"], &["x", "Signed-off-by: A <a@b>"], &["x", "(cherry picked from commit 1)"]]
+        {
+            assert_eq!(text(&message(paragraphs)), None, "{paragraphs:?}");
+        }
+    }
+}

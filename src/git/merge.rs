@@ -1,0 +1,152 @@
+//! Three-way merges in memory: no checkout, no index, nothing but objects.
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::cli::{Git, nul_separated};
+use super::repo::Repo;
+use crate::error::{Error, Result};
+use crate::model::oid::Oid;
+
+/// What a three-way merge gave.
+#[derive(Clone, Debug)]
+pub enum Merged {
+    /// A tree.
+    Clean(Oid),
+    /// Conflicts; nothing was written but objects.
+    Conflicts(Conflicts),
+}
+
+/// A merge that a person, or a strategy, has to settle.
+#[derive(Clone, Debug)]
+pub struct Conflicts {
+    /// What git would leave in the checkout: markers in files.
+    pub tree: Oid,
+    /// The entries of each conflicted path.
+    pub stages: BTreeMap<Vec<u8>, Vec<Stage>>,
+    /// Conflicts that belong together, and their kinds in git's words.
+    pub groups: Vec<Group>,
+}
+
+/// One side's version of a conflicted path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Its mode, in octal.
+    pub mode: String,
+    /// Its blob.
+    pub blob: Oid,
+    /// 1 the base, 2 ours, 3 theirs.
+    pub number: u8,
+}
+
+/// Paths that are in one conflict with each other, such as both names of a file that was renamed twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its paths, sorted.
+    pub paths: Vec<Vec<u8>>,
+    /// What kind of conflict: `contents`, `modify/delete`, `binary`, ….
+    pub kinds: Vec<String>,
+}
+
+/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may be
+/// revisions of that repository: conflict markers show them.
+pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<Merged> {
+    let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
+    let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;
+    let end = output.stdout.iter().position(|b| *b == 0).unwrap_or(output.stdout.len());
+    let tree = std::str::from_utf8(&output.stdout[..end]).ok().and_then(|t| Oid::parse(t.trim()));
+    match (output.code, tree) {
+        (0, Some(tree)) => Ok(Merged::Clean(tree)),
+        (1, Some(tree)) => {
+            let rest = output.stdout.get(end + 1..).unwrap_or_default();
+            let unknown = || Error::fatal("git merge-tree gave an answer of an unknown form");
+            Ok(Merged::Conflicts(parse(tree, rest).ok_or_else(unknown)?))
+        }
+        _ => Err(output.error("merge-tree")),
+    }
+}
+
+/// Reads what follows the tree: entries of conflicted paths, an empty record, then the messages.
+fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
+    let mut records = answer.split(|b| *b == 0);
+    let mut stages: BTreeMap<Vec<u8>, Vec<Stage>> = BTreeMap::new();
+    for record in records.by_ref().take_while(|r| !r.is_empty()) {
+        let tab = record.iter().position(|b| *b == b'\t')?;
+        let mut fields = std::str::from_utf8(&record[..tab]).ok()?.split(' ');
+        let (mode, blob, number) =
+            (fields.next()?.to_owned(), Oid::parse(fields.next()?)?, fields.next()?.parse().ok()?);
+        stages.entry(record[tab + 1..].to_vec()).or_default().push(Stage { mode, blob, number });
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    while let Some(count) = records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok()) {
+        let mut paths: Vec<Vec<u8>> = records.by_ref().take(count).map(<[u8]>::to_vec).collect();
+        let (kind, message) = (records.next()?, records.next()?);
+        // The message knows more: `add/add` is `contents` to the kind.
+        let within = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text).into_owned();
+            Some(text.strip_prefix("CONFLICT (")?.split(')').next()?.to_owned())
+        };
+        let Some(kind) = within(kind).map(|kind| within(message).unwrap_or(kind)) else { continue };
+        // What shares a path with it belongs to it.
+        let (same, others): (Vec<Group>, _) =
+            groups.into_iter().partition(|g| g.paths.iter().any(|p| paths.contains(p)));
+        let mut kinds: Vec<String> = same.iter().flat_map(|g| g.kinds.clone()).chain([kind]).collect();
+        paths.extend(same.into_iter().flat_map(|g| g.paths));
+        paths.sort();
+        paths.dedup();
+        kinds.sort();
+        kinds.dedup();
+        groups = others;
+        groups.push(Group { paths, kinds });
+    }
+    // Every conflicted path is in a group, whatever the messages told.
+    for path in stages.keys() {
+        if !groups.iter().any(|g| g.paths.contains(path)) {
+            groups.push(Group { paths: vec![path.clone()], kinds: Vec::new() });
+        }
+    }
+    groups.sort_by(|a, b| a.paths.cmp(&b.paths));
+    Some(Conflicts { tree, stages, groups })
+}
+
+impl Conflicts {
+    /// A line for people: each path and what is wrong with it.
+    pub fn in_words(&self) -> String {
+        let one = |group: &Group| {
+            let paths: Vec<String> = group.paths.iter().map(|p| super::land::quoted(p)).collect();
+            match group.kinds.as_slice() {
+                [] => paths.join(", "),
+                kinds => format!("{} ({})", paths.join(", "), kinds.join(", ")),
+            }
+        };
+        self.groups.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Each conflicted path with its kinds, for documents.
+    pub fn as_pairs(&self) -> impl Iterator<Item = (&[u8], &[String])> {
+        self.groups.iter().flat_map(|g| g.paths.iter().map(|p| (p.as_slice(), g.kinds.as_slice())))
+    }
+}
+
+/// The files below a folder of a tree-ish.
+pub fn files_below(repo: &Repo, tree: &Oid, folder: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-r", "-z", "--name-only", tree.as_str(), "--"]);
+    let list = call.arg(OsStr::from_bytes(folder)).bytes()?;
+    Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
+}
+
+/// The entries that a tree-ish has at these paths: mode and object.
+pub fn entries(repo: &Repo, tree: &Oid, paths: &[Vec<u8>]) -> Result<BTreeMap<Vec<u8>, (String, Oid)>> {
+    let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-z", tree.as_str(), "--"]);
+    let list = call.args(paths.iter().map(|p| OsStr::from_bytes(p))).bytes()?;
+    let mut found = BTreeMap::new();
+    for record in nul_separated(&list) {
+        let Some(tab) = record.iter().position(|b| *b == b'\t') else { continue };
+        let head = String::from_utf8_lossy(&record[..tab]).into_owned();
+        let mut fields = head.split(' ');
+        if let (Some(mode), Some(_), Some(oid)) = (fields.next(), fields.next(), fields.next().and_then(Oid::parse)) {
+            found.insert(record[tab + 1..].to_vec(), (mode.to_owned(), oid));
+        }
+    }
+    Ok(found)
+}

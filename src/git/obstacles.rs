@@ -1,0 +1,87 @@
+//! What lies in the way of a landing in a checkout: files of the user's that it would write over.
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::cli::{Git, nul_separated};
+use super::repo::Repo;
+use super::{diff, worktree};
+use crate::error::{Error, IoContext, Result};
+use crate::model::oid::Oid;
+
+/// The untracked or ignored files that going from one tree to another would write over.
+///
+/// git overwrites an ignored file such as `.env` without a word, so every path that the landing
+/// creates is looked at, and every folder above it. `root` is the checkout's folder.
+pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
+    let changes = diff::changes(repo, from, from, to)?;
+    let leaves: BTreeSet<&[u8]> = changes.iter().filter(|c| c.status == b'D').map(|c| c.path.as_slice()).collect();
+    let mut found = BTreeSet::new();
+    for change in changes.iter().filter(|c| c.status == b'A') {
+        let path = change.path.as_slice();
+        let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
+        // A file or a link where a folder must go.
+        for above in slashes {
+            let blocked = fs::symlink_metadata(root.join(OsStr::from_bytes(above))).is_ok_and(|m| !m.is_dir());
+            if blocked && !leaves.contains(above) {
+                found.insert(above.to_vec());
+            }
+        }
+        let full = root.join(OsStr::from_bytes(path));
+        match fs::symlink_metadata(&full) {
+            Ok(meta) if meta.is_dir() => files_below(root, &full, &leaves, &mut found),
+            Ok(_) if worktree::is_real_folder(root, full.parent().unwrap_or(root)) => {
+                found.insert(path.to_vec());
+            }
+            _ => {}
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// What lies in a folder that a file is to replace, and does not leave with the landing.
+fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BTreeSet<Vec<u8>>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            files_below(root, &path, leaves, found);
+        } else if let Ok(below) = path.strip_prefix(root) {
+            let bytes = worktree::path_bytes(below);
+            if !leaves.contains(bytes) {
+                found.insert(bytes.to_vec());
+            }
+        }
+    }
+}
+
+/// The paths of a landing that are in the worktree neither as before nor as landed, nor a beginning of
+/// what was to land (git was killed writing it), nor missing. `git` is in that worktree.
+pub fn edited_paths(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
+    let root = git.root().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))?;
+    let landing = diff::changes(repo, from, from, to)?;
+    let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
+        let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+        let git = git.clone().index(&index.path().join("index"));
+        git.call("read-tree").arg(source.as_str()).run()?;
+        git.call("update-index").args(["-q", "--refresh"]).output()?;
+        Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
+    };
+    let (before, after) = (differing(from)?, differing(to)?);
+    let mut edited = Vec::new();
+    for change in &landing {
+        let as_before = change.status != b'A' && !before.contains(&change.path);
+        let as_landed = change.status != b'D' && !after.contains(&change.path);
+        let Ok(found) = fs::read(root.join(OsStr::from_bytes(&change.path))) else { continue };
+        if as_before || as_landed {
+            continue;
+        }
+        let name = [to.as_str().as_bytes(), b":", &change.path].concat();
+        let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
+        if whole.code != 0 || !whole.stdout.starts_with(&found) {
+            edited.push(change.path.clone());
+        }
+    }
+    Ok(edited)
+}

@@ -1,0 +1,339 @@
+//! What lands, on disk: the intents of landings that are under way, so that the next command can finish
+//! or take back what a killed one left, and what is remembered of those that are done.
+use std::fs;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Store;
+use super::records::{read_toml, write_toml};
+use crate::error::{IoContext, Result};
+use crate::git::cli::Git;
+use crate::git::land::{self, Interrupted, Position};
+use crate::git::repo::Repo;
+use crate::git::{advance, refs, worktree};
+use crate::model::candidate::{Candidate, Landing};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+
+/// `landings/CHECKOUT.toml`: a landing in a checkout, from before its first effect until it is done or
+/// withdrawn. One for each checkout, so that none forgets another's.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LandingIntent {
+    /// What lands.
+    pub run: Name,
+    /// What of it.
+    pub candidate: Name,
+    /// Which capture.
+    pub iteration: u32,
+    /// Where.
+    pub branch: String,
+    /// What the branch will hold.
+    pub tree: Oid,
+    /// Whether it passed.
+    pub verified: bool,
+    /// Whether a commit was asked for.
+    pub commit: bool,
+    /// Whether healing has removed the locks of the killed process.
+    #[serde(default)]
+    pub unlocked: bool,
+    /// Whether it is being taken back.
+    #[serde(default)]
+    pub undoing: bool,
+    /// Where the checkout was.
+    pub from: Position,
+}
+
+impl LandingIntent {
+    /// As git's room takes it.
+    pub fn as_landing<'a>(&'a self, keep: &'a str) -> land::Landing<'a> {
+        let LandingIntent { from, branch, tree, commit, .. } = self;
+        land::Landing { from, branch, tree, commit: *commit, keep }
+    }
+}
+
+impl Store {
+    fn landing_intent(&self, repo: &Repo) -> PathBuf {
+        self.landings().join(format!("{}.toml", repo.checkout_key()))
+    }
+
+    /// Writes the intent of a landing. The caller holds the landing lock.
+    pub fn begin_landing(&self, repo: &Repo, intent: &LandingIntent) -> Result<()> {
+        write_toml(&self.landing_intent(repo), intent)
+    }
+
+    /// The landing is done, or withdrawn.
+    pub fn end_landing(&self, repo: &Repo) -> Result<()> {
+        let file = self.landing_intent(repo);
+        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+    }
+
+    /// Notes that a landing is complete. The caller holds the landing lock.
+    pub fn record_landing(&self, repo: &Repo, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
+        let mark = refs::landing(&landing.run, &landing.candidate);
+        let marked = repo.read_ref(&mark)?;
+        if marked.as_ref() != commit {
+            repo.update_ref(&mark, commit, marked.as_ref(), "apply")?;
+        }
+        write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)?;
+        if let Some(run) = self.run(repo, &landing.run)? {
+            let _lock = self.lock_candidate(&run.run, &landing.candidate)?;
+            let mut candidate = self.candidate(repo, &run, &landing.candidate)?;
+            candidate.landing = Landing::Landed;
+            candidate.landing_commit = commit.cloned();
+            candidate.landing_branch = Some(landing.branch.clone());
+            self.save_candidate(&candidate)?;
+        }
+        let details = json!({
+            "candidate": landing.candidate, "iteration": landing.iteration, "branch": refs::short(&landing.branch),
+            "tree": landing.tree, "commit": commit, "verified": landing.verified,
+        });
+        self.record_event("landed", &landing.run, details)
+    }
+
+    /// How a candidate landed on a fresh branch; none if that is not known any more.
+    pub fn landed(&self, candidate: &Candidate) -> Option<LandingIntent> {
+        read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
+    }
+
+    /// `runs/RUN/CAND/landed.toml`: what the intent of its last landing on a fresh branch said.
+    fn landed_file(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.candidate_dir(run, candidate).join("landed.toml")
+    }
+
+    /// Notes that a fresh branch was taken back. The caller holds the landing lock.
+    pub fn record_withdrawn(&self, repo: &Repo, landed: &Candidate, branch: &str) -> Result<()> {
+        let (run, name) = (&landed.run, &landed.candidate);
+        let mark = refs::landing(run, name);
+        if let Some(marked) = repo.read_ref(&mark)? {
+            repo.update_ref(&mark, None, Some(&marked), "undo")?;
+        }
+        let _lock = self.lock_candidate(run, name)?;
+        let undone = Candidate { landing: Landing::Undone, landing_commit: None, ..landed.clone() };
+        self.save_candidate(&undone)?;
+        self.record_event("undone", run, json!({ "candidate": name, "branch": refs::short(branch) }))
+    }
+
+    /// Finishes or takes back a landing whose process was killed; gives what to tell.
+    pub(super) fn heal_landing(&self, repo: &Repo) -> Result<Option<String>> {
+        let file = self.landing_intent(repo);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
+        let Some(mut intent) = read_toml::<LandingIntent>(&file) else { return Ok(None) };
+        if !intent.unlocked {
+            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            land::remove_locks(repo, &intent.branch, since);
+            intent.unlocked = true;
+            write_toml(&file, &intent)?;
+        }
+        let branch = refs::short(&intent.branch);
+        let keep = refs::withdrawn(&intent.run);
+        let said = match land::interrupted(repo, &intent.as_landing(&keep))? {
+            Interrupted::NotBegun | Interrupted::Withdrawn if intent.undoing => {
+                if let Some(run) = self.run(repo, &intent.run)? {
+                    let candidate = self.candidate(repo, &run, &intent.candidate)?;
+                    self.record_withdrawn(repo, &candidate, &intent.branch)?;
+                }
+                Some(format!("the interrupted undoing of '{branch}' is finished"))
+            }
+            Interrupted::Done if intent.undoing => None,
+            Interrupted::NotBegun => None,
+            Interrupted::Done => {
+                self.record_landing(repo, &intent, repo.head().filter(|_| intent.commit).as_ref())?;
+                Some(format!("the interrupted landing on '{branch}' was complete"))
+            }
+            Interrupted::Unmerged => {
+                Some(format!("the interrupted landing on '{branch}' has left its conflicts there"))
+            }
+            Interrupted::Withdrawn => {
+                Some(format!("the interrupted landing on '{branch}' is taken back; your checkout is as it was"))
+            }
+            Interrupted::Edited(path) => {
+                return Ok(Some(format!(
+                    "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside and run `git switch -f` to your branch",
+                    land::quoted(&path)
+                )));
+            }
+        };
+        self.end_landing(repo)?;
+        Ok(said)
+    }
+}
+
+/// `landings/CHECKOUT.move.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a branch
+/// that is about to move in a checkout, from before its first effect until it is done or taken back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MoveIntent {
+    /// What lands, or is taken back.
+    pub run: Name,
+    /// What of it.
+    pub candidate: Name,
+    /// Which capture.
+    pub iteration: u32,
+    /// What it is when this is done: merged or undone.
+    pub landing: Landing,
+    /// The branch, by its full name.
+    pub target: String,
+    /// Where it was.
+    pub old: Oid,
+    /// Where it goes.
+    pub new: Oid,
+    /// What the files were: a commit or a tree.
+    pub files: Oid,
+    /// Whether what landed passed.
+    pub verified: bool,
+    /// When its process was still alive, once healing has removed its locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed_after: Option<SystemTime>,
+    /// The candidate whose worktree that is; none for the user's checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+}
+
+/// A candidate, where the branch is its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its run.
+    pub run: Name,
+    /// Its name.
+    pub candidate: Name,
+}
+
+impl Store {
+    fn move_file(&self, repo: &Repo, holder: Option<&Holder>) -> PathBuf {
+        match holder {
+            None => self.landings().join(format!("{}.move.toml", repo.checkout_key())),
+            Some(Holder { run, candidate }) => {
+                self.landings().join("candidates").join(run.as_str()).join(format!("{candidate}.toml"))
+            }
+        }
+    }
+
+    /// Writes the intent of a move. The caller holds the landing lock.
+    pub fn begin_move(&self, repo: &Repo, intent: &MoveIntent) -> Result<()> {
+        write_toml(&self.move_file(repo, intent.holder.as_ref()), intent)
+    }
+
+    /// The move is done, or taken back.
+    pub fn end_move(&self, repo: &Repo, intent: &MoveIntent) -> Result<()> {
+        let file = self.move_file(repo, intent.holder.as_ref());
+        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+    }
+
+    /// Notes that a branch has moved. The caller holds the landing lock.
+    pub fn record_move(&self, repo: &Repo, moved: &MoveIntent, more: Value) -> Result<()> {
+        if let Some(run) = self.run(repo, &moved.run)? {
+            let _lock = self.lock_candidate(&run.run, &moved.candidate)?;
+            let mut candidate = self.candidate(repo, &run, &moved.candidate)?;
+            candidate.landing = moved.landing;
+            candidate.landing_commit = Some(moved.new.clone());
+            candidate.landing_branch = Some(moved.target.clone());
+            self.save_candidate(&candidate)?;
+        }
+        let mut details = json!({
+            "candidate": moved.candidate, "iteration": moved.iteration, "branch": refs::short(&moved.target),
+            "from": moved.old, "commit": moved.new, "verified": moved.verified,
+        });
+        if let (Some(details), Value::Object(more)) = (details.as_object_mut(), more) {
+            details.extend(more);
+        }
+        self.record_event(&moved.landing.to_string(), &moved.run, details)
+    }
+
+    /// Finishes or takes back moves whose process was killed: here, and in candidates' worktrees.
+    pub(super) fn heal_moves(&self, repo: &Repo) -> Result<Vec<String>> {
+        let mut files = vec![self.move_file(repo, None)];
+        let folders = fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
+        let below = folders.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
+        files.extend(below.map(|e| e.path()));
+        files.retain(|file| file.exists());
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(_lock) = self.try_lock_landing()? else { return Ok(Vec::new()) };
+        let mut said = Vec::new();
+        for file in files {
+            let Some(mut intent) = read_toml::<MoveIntent>(&file) else { continue };
+            said.push(self.heal_move(repo, &mut intent)?);
+        }
+        Ok(said)
+    }
+
+    fn heal_move(&self, repo: &Repo, intent: &mut MoveIntent) -> Result<String> {
+        let target = intent.target.clone();
+        let branch = refs::short(&target);
+        let Some(git) = self.git_of(repo, intent.holder.as_ref())? else {
+            self.end_move(repo, intent)?;
+            return Ok(format!("an interrupted landing on '{branch}' is forgotten: its worktree is gone"));
+        };
+        let (git, whose) = match &intent.holder {
+            None => (git, "your checkout".to_owned()),
+            Some(holder) => (git, format!("the worktree of {}/{}", holder.run, holder.candidate)),
+        };
+        if intent.killed_after.is_none() {
+            let file = self.move_file(repo, intent.holder.as_ref());
+            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            advance::remove_locks(repo, &git, &target, since);
+            intent.killed_after = Some(since);
+            self.begin_move(repo, intent)?;
+        }
+        let MoveIntent { new, files, .. } = &*intent;
+        let since = intent.killed_after.unwrap_or(SystemTime::UNIX_EPOCH);
+        let tip = repo.read_ref(&target)?;
+        let moved = match &tip {
+            Some(tip) => repo.is_ancestor(new, tip)?,
+            None => false,
+        };
+        let said = if moved {
+            if tip.as_ref() == Some(new) {
+                advance::finish(&git, new, since)?;
+            }
+            self.record_move(repo, intent, json!({}))?;
+            format!("the interrupted landing on '{branch}' was complete")
+        } else {
+            if let Some(path) = advance::take_back(repo, &git, files, new, since)? {
+                return Ok(format!(
+                    "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside, and the next command takes it back",
+                    land::quoted(&path)
+                ));
+            }
+            format!("the interrupted landing on '{branch}' is taken back; {whose} is as it was")
+        };
+        self.end_move(repo, intent)?;
+        Ok(said)
+    }
+
+    /// git in the user's checkout, or in a candidate's worktree; none if that is gone.
+    pub fn git_of(&self, repo: &Repo, holder: Option<&Holder>) -> Result<Option<Git>> {
+        let Some(holder) = holder else { return Ok(Some(repo.checkout())) };
+        let Some(run) = self.run(repo, &holder.run)? else { return Ok(None) };
+        let path = self.worktree(&run, &holder.candidate);
+        let there = worktree::is_real_folder(&self.worktrees(run.worktree_root.as_deref()), &path);
+        let admin = worktree::admin_of(repo, &path)?.filter(|_| there);
+        Ok(admin.map(|admin| worktree::git(&admin, &path)))
+    }
+}
+
+/// What the commit that a landing ended with tells of it: for records that are lost, or never were here.
+pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
+    let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else { return Ok(()) };
+    if candidate.landing_commit.as_ref() == Some(&commit) {
+        return Ok(());
+    }
+    let read = repo.commit(&commit)?;
+    let into = super::records::trailer(&read.message, "Frites-Into").map(|name| format!("refs/heads/{name}"));
+    candidate.landing = match (super::records::trailer(&read.message, "Frites-Undone"), &into) {
+        (Some(_), _) => Landing::Undone,
+        (None, Some(_)) => Landing::Merged,
+        (None, None) => Landing::Landed,
+    };
+    candidate.landing_branch = into;
+    candidate.landing_commit = Some(commit);
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! `apply --merge`: one commit with what passed, merged where it belongs; or nothing has changed.
+use std::fs;
+
+use crate::common::{World, make_executable, write};
+
+/// What the candidates must pass.
+const TEST: &str = "! grep -rq BAD src && ! test -e bad";
+const TWO: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
+
+/// A judged run of these attempts, in their order.
+#[track_caller]
+fn judged(world: &World, scripts: &[&str]) -> String {
+    let run = world.attempts(scripts);
+    world.frites(["judge", "-q", "--test", TEST, &run]);
+    run
+}
+
+fn hook(world: &World, name: &str, script: &str) {
+    let path = world.repo.join(".git/hooks").join(name);
+    write(&path, format!("#!/bin/sh\nset -eu\n{script}\n"));
+    make_executable(&path);
+}
+
+/// The user's belongings to the byte, their stash and files included, and all branches of landings.
+fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
+    let index = fs::read(world.repo.join(".git/index")).unwrap();
+    let branches = world.git(["for-each-ref", "refs/heads", "refs/stash"]);
+    let heads =
+        ["ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "logs/HEAD"].map(|f| fs::read(world.repo.join(".git").join(f)).ok());
+    (world.belongings(), world.files(), branches, index, heads)
+}
+
+fn landing(world: &World, run: &str) -> serde_json::Value {
+    let status = world.frites(["status", "--json", run]).expect(0).json();
+    status["runs"][0]["candidates"][0].clone()
+}
+
+#[test]
+fn what_passed_is_merged_as_one_commit_of_the_users_own() {
+    let world = World::new();
+    let base = world.git(["rev-parse", "HEAD"]);
+    world.write("notes.txt", "mine\n");
+    judged(&world, &[&format!("{TWO}; git commit -qam attempt; echo new > new.txt")]);
+    let tree = world.tree("refs/frites/1/c1");
+    let answer = world.frites(["apply", "--merge"]).expect(0);
+    assert_eq!(answer.out(), "main\n");
+    assert!(answer.stderr.contains("git frites apply --undo 1/c1"), "{}", answer.stderr);
+    assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(world.git(["rev-parse", "HEAD^1", "HEAD^2^1"]), format!("{base}\n{base}"));
+    assert_eq!(world.git(["rev-list", "--count", "HEAD"]), "3", "iterations and attempts' commits stay out of history");
+    assert_eq!((world.tree("HEAD"), world.tree("HEAD^2")), (tree.clone(), tree.clone()));
+    assert_eq!(
+        world.git(["log", "-1", "--format=%an <%ae>|%cn|%aI"]),
+        "Test User <test@example.com>|Test User|2026-01-02T03:04:05Z"
+    );
+    assert_eq!(
+        world.git(["log", "-1", "--format=%B"]),
+        format!(
+            "Merge 1/c1\n\nc1 is the only usable candidate, and it passed test: 3 lines in 2 files.\n\nFrites-Run: 1/c1@1\n\
+             Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-Into: main\n"
+        )
+    );
+    assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "Land 1/c1");
+    assert_eq!(world.git(["status", "--porcelain"]), "?? notes.txt", "files and index went along");
+    assert_eq!(fs::read_to_string(world.repo.join("new.txt")).unwrap(), "new\n");
+    let record = landing(&world, "1");
+    assert_eq!(
+        (&record["landing"], &record["landing_commit"]),
+        (&"merged".into(), &world.git(["rev-parse", "HEAD"]).into())
+    );
+    assert!(
+        world
+            .frites(["status"])
+            .expect(0)
+            .out()
+            .contains(&format!("merged {}", &world.git(["rev-parse", "HEAD"])[..10]))
+    );
+    assert!(world.git(["reflog", "-1", "--format=%gs"]).starts_with("merge 1/c1: "));
+    let events = world.frites(["log", "--json"]).expect(0).out();
+    assert!(events.lines().last().unwrap().contains(r#""event":"merged""#), "{events}");
+    world.assert_clean();
+}
+
+#[test]
+fn the_message_is_the_users_and_the_document_names_the_commits() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    let json = world.frites(["apply", "--merge", "-m", "Shout", "-m", "Louder.", "--json"]).expect(0).json();
+    assert_eq!(world.git(["log", "--format=%s", "--first-parent"]), "Shout\nbase");
+    assert_eq!(json["commit"], world.git(["rev-parse", "HEAD"]));
+    assert_eq!(json["merged"], world.git(["rev-parse", "HEAD^2"]));
+    assert_eq!(json["previous"], world.git(["rev-parse", "HEAD^1"]));
+    assert_eq!((&json["branch"], &json["verified"]), (&"main".into(), &true.into()));
+    world.assert_clean();
+}
+
+#[test]
+fn a_base_that_moved_is_merged_and_judged_again() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.write("other", "moved\n");
+    world.commit("elsewhere");
+    let answer = world.frites(["apply", "--merge"]).expect(0);
+    assert!(answer.stderr.contains("main is not the base: judging the merged tree"), "{}", answer.stderr);
+    assert_eq!(world.git(["show", "HEAD:other"]), "moved");
+    assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO\nthree");
+    assert_eq!(world.tree("HEAD^2"), world.tree("refs/frites/1/c1"), "the second parent is what passed on the base");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
+    let world = World::new();
+    world.git(["branch", "release"]);
+    judged(&world, &[TWO]);
+    world.write("README", "being edited\n");
+    let before = (world.git(["rev-parse", "HEAD"]), world.files(), fs::read(world.repo.join(".git/index")).unwrap());
+    assert_eq!(world.frites(["apply", "--merge", "--into", "release"]).expect(0).out(), "release\n");
+    assert_eq!(
+        (world.git(["rev-parse", "HEAD"]), world.files(), fs::read(world.repo.join(".git/index")).unwrap()),
+        before
+    );
+    assert_eq!(world.tree("release"), world.tree("refs/frites/1/c1"));
+    assert_eq!(world.git(["rev-list", "--count", "release"]), "3");
+    assert_eq!(landing(&world, "1")["landing_branch"], "refs/heads/release");
+    world.assert_clean();
+}
+
+/// Everything that `--merge` and `--undo` refuse, or fail at: the user's things are as they were, to the byte.
+#[test]
+fn a_merge_that_is_refused_or_fails_changes_nothing() {
+    // What the user did since judging; what is typed; the exit code and the words.
+    let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
+    let cases: &[(&str, &[&str], i32, &str)] = &[
+        (moved, &["--merge"], 1, "1/c1 conflicts with main in src/lib.txt (content); nothing was changed"),
+        ("git rm -q src/lib.txt; git commit -qm gone", &["--merge"], 1, "src/lib.txt (modify/delete)"),
+        ("echo x > bad; git add bad; git commit -qm bad", &["--merge"], 1, "merged with main it failed test (exit 1)"),
+        ("echo edited > README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
+        ("echo edited > README; git add README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
+        ("echo mine > new.txt", &["--merge"], 1, "landing would write over files that git does not track: new.txt"),
+        ("git switch -q --detach", &["--merge"], 128, "HEAD is detached"),
+        (
+            "printf 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+            &["--merge"],
+            1,
+            "git did not make the commit",
+        ),
+        (
+            "printf '#!/bin/sh\\nexit 1' > .git/hooks/pre-merge-commit; chmod +x .git/hooks/pre-merge-commit",
+            &["--merge"],
+            1,
+            "git did not make the commit",
+        ),
+        (
+            "printf '#!/bin/sh\\necho x > x; git add x' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+            &["--merge"],
+            1,
+            "a hook changed what was to be committed",
+        ),
+        ("touch .git/index.lock", &["--merge"], 128, "another git process is at work here"),
+        ("touch .git/refs/heads/main.lock", &["--merge"], 128, "git update-ref failed"),
+        (
+            "git switch -q -c x; git checkout -q -b y; git commit -q --allow-empty -m y; git merge -q --no-commit --no-ff -s ours x main 2>/dev/null || true; echo $(git rev-parse main) > .git/MERGE_HEAD",
+            &["--merge"],
+            128,
+            "a merge is in progress",
+        ),
+        ("true", &["--merge", "1/c2"], 1, "1/c2 failed test (exit 1)"),
+        ("true", &["--merge", "--into", "nowhere"], 128, "--into: 'nowhere' is neither a candidate nor a branch"),
+        ("true", &["--merge", "--into", "frites/run/1/c1"], 128, "the branch 'frites/run/1/c1' is checked out in"),
+        ("true", &["--undo"], 1, "run 1 has not landed"),
+        ("true", &["--undo", "1/c1@1"], 2, "a landing is undone whole"),
+        ("true", &["--into", "main"], 2, "--merge"),
+        ("true", &["--merge", "--strategy", "ours"], 2, "invalid value 'ours'"),
+        ("true", &["--merge", "--branch", "x"], 2, "cannot be used with"),
+        (moved, &["-m", "x"], 1, "1/c1 conflicts with HEAD"),
+        (moved, &["--no-switch"], 1, "1/c1 conflicts with HEAD"),
+        ("echo mine > new.txt", &["--conflicts"], 1, "landing would write over files that git does not track: new.txt"),
+    ];
+    for (script, words, code, message) in cases {
+        let world = World::new();
+        world.write("README", "stashed\n");
+        world.git(["stash", "-q"]);
+        judged(&world, &[&format!("{TWO}; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
+        world.sh(&world.repo, script).expect(0);
+        let before = state(&world);
+        world.frites(["apply"].iter().chain(*words)).refuses(*code, message);
+        assert_eq!(state(&world), before, "{script} {words:?}");
+        assert_eq!(landing(&world, "1")["landing"], "pending", "{script}");
+        for lock in ["index.lock", "refs/heads/main.lock"] {
+            let _ = fs::remove_file(world.repo.join(".git").join(lock));
+        }
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_signature_that_cannot_be_made_changes_nothing() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    world.git(["config", "commit.gpgsign", "true"]);
+    world.git(["config", "gpg.program", "false"]);
+    let before = state(&world);
+    // gpg's own words come first.
+    let answer = world.frites(["apply", "--merge"]).expect(1);
+    assert!(answer.stderr.contains("error: git did not make the commit; nothing was changed\n"), "{}", answer.stderr);
+    assert_eq!(state(&world), before);
+    world.assert_clean();
+}
+
+#[test]
+fn no_verify_and_no_rejudge_skip_what_they_name() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    hook(&world, "pre-commit", "exit 1");
+    hook(&world, "pre-merge-commit", "exit 1");
+    world.write("bad", "x\n");
+    world.git(["add", "-A"]);
+    world.git(["commit", "-qnm", "bad"]);
+    world.frites(["apply", "--merge", "--no-rejudge"]).refuses(1, "git did not make the commit");
+    let answer = world.frites(["apply", "--merge", "--no-verify", "--no-rejudge"]).expect(0);
+    assert!(
+        answer.stderr.contains("warning: main is not the base, and the merged tree was not judged"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    world.assert_clean();
+}
+
+#[test]
+fn hooks_and_signatures_of_a_merge_are_those_of_git() {
+    let world = World::new();
+    for name in ["pre-commit", "pre-merge-commit", "commit-msg", "prepare-commit-msg", "post-merge"] {
+        hook(&world, name, &format!("echo {name} >> \"$HOME/hooked\"; test -e README"));
+    }
+    hook(&world, "commit-msg", "echo 'Signed-off-by: H <h@example.com>' >> \"$1\"");
+    judged(&world, &[TWO]);
+    world.frites(["apply", "--merge"]).expect(0);
+    let ran = fs::read_to_string(world.home().join("hooked")).unwrap();
+    let ran: Vec<&str> = ran.lines().filter(|l| *l != "prepare-commit-msg").collect();
+    assert_eq!(ran, ["pre-commit", "pre-merge-commit", "pre-commit", "post-merge"]);
+    assert!(world.git(["log", "-1", "--format=%B"]).ends_with("Signed-off-by: H <h@example.com>\n"));
+    assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 3);
+    world.assert_clean();
+}
+
+#[test]
+fn several_merges_at_once_go_one_after_the_other() {
+    let world = World::new();
+    for i in 1..=4 {
+        judged(&world, &[&format!("echo {i} > file{i}")]);
+    }
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let world = &world;
+        let racers: Vec<_> =
+            (1..=4).map(|i| scope.spawn(move || world.frites(["apply", "--merge", &i.to_string()]))).collect();
+        racers.into_iter().map(|r| r.join().unwrap()).collect()
+    });
+    for answer in answers {
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+    }
+    assert_eq!(world.git(["rev-list", "--count", "--first-parent", "HEAD"]), "5", "each saw the tip of the one before");
+    assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile1\nfile2\nfile3\nfile4\nsrc");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn of_two_merges_that_conflict_the_second_says_so() {
+    let world = World::new();
+    judged(&world, &[TWO]);
+    judged(&world, &["printf 'one\\nzwei\\nthree\\n' > src/lib.txt"]);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let world = &world;
+        let racers: Vec<_> = ["1", "2"].map(|run| scope.spawn(move || world.frites(["apply", "--merge", run]))).into();
+        racers.into_iter().map(|r| r.join().unwrap()).collect()
+    });
+    let lost: Vec<_> = answers.into_iter().filter(|a| a.code != 0).collect();
+    assert_eq!(lost.len(), 1);
+    for answer in lost {
+        answer.refuses(1, "conflicts with main in src/lib.txt (content); nothing was changed");
+    }
+    assert_eq!(world.git(["rev-list", "--count", "HEAD"]), "3");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
+    let world = World::new();
+    world.write("gone", "x\n");
+    world.commit("more");
+    judged(&world, &[&format!("{TWO}; echo theirs > both; echo y > gone; echo clean > clean")]);
+    world.sh(&world.repo, "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; echo ours > both; git rm -q gone; git add -A; git commit -qm moved").expect(0);
+    let head = world.git(["rev-parse", "HEAD"]);
+    let answer = world
+        .frites(["apply", "--conflicts"])
+        .refuses(1, "1/c1 conflicts with HEAD in both (add/add), gone (modify/delete), src/lib.txt (content)");
+    assert_eq!(answer.out(), "frites/apply/1\n");
+    let ours = (world.git(["ls-files", "--stage"]), world.git(["status", "--porcelain"]));
+    assert_eq!(ours.1, "AA both\nA  clean\nDU gone\nUU src/lib.txt");
+    assert_eq!(
+        fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(),
+        "one\n<<<<<<< HEAD\nzwei\n=======\nTWO\n>>>>>>> frites/1/c1\nthree\n"
+    );
+    assert_eq!(landing(&world, "1")["landing"], "pending");
+    // The same as git itself leaves it.
+    let other = world.home().join("other");
+    world.git(["worktree", "add", "-q", "--detach", other.to_str().unwrap(), "main"]);
+    let merge = world.run(&other, "git", ["merge", "-q", "--no-commit", "--no-ff", "refs/frites/1/c1"]);
+    assert_eq!(merge.code, 1, "{}", merge.stderr);
+    assert_eq!((world.git_in(&other, ["ls-files", "--stage"]), world.git_in(&other, ["status", "--porcelain"])), ours);
+    // A person resolves and commits: one parent, the message is there.
+    world.sh(&world.repo, "echo ours > both; git rm -q gone 2>/dev/null; printf 'one\\nZWEI\\nthree\\n' > src/lib.txt; git add -A; git commit -q --no-edit").expect(0);
+    assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').nth(1), Some(head.as_str()));
+    assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 2);
+    assert_eq!(world.git(["log", "-1", "--format=%s|%(trailers:key=Frites-Run,valueonly)"]).trim(), "Land 1/c1|1/c1@1");
+    world.git(["worktree", "remove", "--force", other.to_str().unwrap()]);
+    world.assert_clean();
+}

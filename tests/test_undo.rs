@@ -1,0 +1,173 @@
+//! `apply --undo`: a merge is reverted, a fresh branch deleted; what came after stays.
+use std::fs;
+
+use crate::common::World;
+
+#[track_caller]
+fn judged(world: &World, script: &str) -> String {
+    let run = world.attempts(&[script]);
+    world.frites(["judge", "-q", "--test", "true", &run]).expect(0);
+    run
+}
+
+fn landing(world: &World, run: &str) -> String {
+    let status = world.frites(["status", "--json", run]).expect(0).json();
+    status["runs"][0]["candidates"][0]["landing"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_merge_is_reverted_as_git_reverts_it_and_only_once() {
+    let world = World::new();
+    judged(&world, "echo TWO > src/lib.txt; echo new > new.txt; rm README");
+    let before = (world.tree("HEAD"), world.files());
+    world.frites(["apply", "--merge"]).expect(0);
+    let merge = world.git(["rev-parse", "HEAD"]);
+    let answer = world.frites(["apply", "--undo"]).expect(0);
+    assert_eq!(answer.out(), "main\n");
+    assert!(!answer.stderr.contains("warning:"), "{}", answer.stderr);
+    assert_eq!((world.tree("HEAD"), world.files()), before);
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    let ours = world.git(["log", "-1", "--format=%B"]);
+    assert_eq!(landing(&world, "1"), "undone");
+    world.frites(["apply", "--undo"]).refuses(1, "run 1 was undone already");
+    world.frites(["apply", "--undo", "1/c1"]).refuses(1, "1/c1 was undone already");
+    world.git(["reset", "-q", "--hard", &merge]);
+    world.git(["revert", "--no-edit", "-m", "1", &merge]);
+    assert_eq!(
+        ours,
+        format!("{}\nFrites-Undone: 1/c1@1\nFrites-Into: main\n", world.git(["log", "-1", "--format=%B"]))
+    );
+    assert_eq!(world.tree("HEAD"), before.0);
+    world.assert_clean();
+}
+
+#[test]
+fn undoing_after_later_landings_names_them_and_keeps_their_work() {
+    let world = World::new();
+    for i in 1..=3 {
+        judged(&world, &format!("echo {i} > file{i}"));
+    }
+    for i in 1..=3 {
+        world.frites(["apply", "--merge", &i.to_string()]).expect(0);
+    }
+    let answer = world.frites(["apply", "--undo", "1"]).expect(0);
+    assert!(
+        answer.stderr.contains("warning: 2 landings came after 1/c1 and stay: 3/c1@1, 2/c1@1"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile2\nfile3\nsrc");
+    let json = world.frites(["apply", "--undo", "2", "--json"]).expect(0).json();
+    assert_eq!(json["later"], serde_json::json!(["3/c1@1"]), "what was undone since does not count: {json:#}");
+    assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile3\nsrc");
+    assert_eq!(["1", "2", "3"].map(|run| landing(&world, run)), ["undone", "undone", "merged"]);
+    // What was undone can be merged again.
+    world.frites(["apply", "--merge", "1"]).expect(0);
+    assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile1\nfile3\nsrc");
+    assert_eq!(landing(&world, "1"), "merged");
+    world.assert_clean();
+}
+
+#[test]
+fn an_undo_that_conflicts_or_is_refused_changes_nothing() {
+    let cases = [
+        (
+            "echo more >> src/lib.txt; git commit -qam more",
+            1,
+            "undoing 1/c1 conflicts with what came after it in src/lib.txt (content)",
+        ),
+        ("echo edited > README", 128, "your checkout has uncommitted changes: README"),
+        ("git reset -q --hard HEAD^1", 1, "the merge of 1/c1 is not in 'main' any more"),
+        ("git revert --no-edit -m 1 HEAD >/dev/null", 1, "'main' holds nothing of 1/c1 any more"),
+        ("git switch -q -c other; git worktree add -q ../linked main", 128, "the branch 'main' is checked out in"),
+        ("git switch -q -c other; git branch -q -D main", 128, "there is no branch 'main'"),
+    ];
+    for (script, code, words) in cases {
+        let world = World::new();
+        judged(&world, "echo TWO > src/lib.txt; rm README; echo kept > README");
+        world.frites(["apply", "--merge"]).expect(0);
+        world.sh(&world.repo, script).expect(0);
+        let state = || {
+            (
+                world.belongings(),
+                world.files(),
+                fs::read(world.repo.join(".git/index")).unwrap(),
+                world.git(["for-each-ref"]),
+            )
+        };
+        let before = state();
+        world.frites(["apply", "--undo"]).refuses(code, words);
+        assert_eq!(state(), before, "{script}");
+        assert_eq!(landing(&world, "1"), "merged");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_merge_into_a_branch_that_is_checked_out_nowhere_is_undone_there() {
+    let world = World::new();
+    world.git(["branch", "release"]);
+    judged(&world, "echo new > new.txt");
+    world.frites(["apply", "--merge", "--into", "release"]).expect(0);
+    let before = (world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files());
+    assert_eq!(world.frites(["apply", "--undo"]).expect(0).out(), "release\n");
+    assert_eq!((world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files()), before);
+    assert_eq!(world.tree("release"), world.tree("main"));
+    world.assert_clean();
+}
+
+#[test]
+fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
+    for (options, leave) in [
+        (&["apply"][..], false),
+        (&["apply", "-m", "x"], false),
+        (&["apply", "-m", "x"], true),
+        (&["apply", "--no-switch", "-m", "x"], false),
+    ] {
+        let world = World::new();
+        world.write("notes.txt", "mine\n");
+        judged(&world, "echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new");
+        let before = (world.belongings(), world.files());
+        world.frites(options).expect(0);
+        if leave {
+            world.git(["switch", "-q", "main"]);
+        }
+        let answer = world.frites(["apply", "--undo"]).expect(0);
+        assert_eq!(answer.out(), "frites/apply/1\n");
+        assert_eq!((world.belongings(), world.files()), before, "{options:?}");
+        assert_eq!(world.git(["for-each-ref", "refs/heads/frites/apply"]), "");
+        assert!(!world.repo.join("d").exists());
+        assert_eq!(landing(&world, "1"), "undone");
+        world.frites(["apply", "--undo"]).refuses(1, "was undone already");
+        world.frites(options).expect(0);
+        assert_eq!(landing(&world, "1"), "landed");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_fresh_branch_that_somebody_worked_on_stays() {
+    let cases = [
+        (&["apply"][..], "git commit -qm mine", "has commits that 1/c1 did not bring"),
+        (&["apply", "-m", "x"], "git commit -q --allow-empty -m mine", "has commits that 1/c1 did not bring"),
+        (&["apply", "-m", "x"], "git commit -q --amend -m mine", "has commits that 1/c1 did not bring"),
+        (&["apply"], "echo more > src/lib.txt", "holds more than 1/c1 brought"),
+        (&["apply"], "echo more > more; git add more", "holds more than 1/c1 brought"),
+        (
+            &["apply", "-m", "x"],
+            "git switch -q main; git worktree add -q ../linked frites/apply/1",
+            "is checked out in",
+        ),
+    ];
+    for (options, script, words) in cases {
+        let world = World::new();
+        judged(&world, "echo TWO > src/lib.txt");
+        world.frites(options).expect(0);
+        world.sh(&world.repo, script).expect(0);
+        let state = || (world.belongings(), world.files(), world.git(["for-each-ref"]));
+        let before = state();
+        world.frites(["apply", "--undo"]).refuses(1, words);
+        assert_eq!(state(), before, "{script}");
+        world.assert_clean();
+    }
+}
