@@ -154,7 +154,10 @@ impl Repo {
             let old = old.map_or_else(|| new.null(), |oid| oid.as_str().to_owned());
             orders.push_str(&format!("update {name}\0{new}\0{old}\0"));
         }
-        git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders).run()
+        let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
+        let locked =
+            "another git process moved it, or is at work: try again; if it was killed, remove its `.lock` file";
+        call.run().map_err(|e| e.hint(locked))
     }
 }
 
