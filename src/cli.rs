@@ -33,7 +33,8 @@ impl Cli {
             | Command::Log(_)
             | Command::Path(_)
             | Command::Config(_)
-            | Command::Completions(_) => false,
+            | Command::Completions(_)
+            | Command::Man(_) => false,
         }
     }
 }
@@ -61,6 +62,8 @@ pub enum Command {
     Config(Config),
     /// Print the script that makes a shell complete
     Completions(Completions),
+    /// Show a page of the manual
+    Man(Man),
 }
 
 /// What a run is made of: the options that `spawn` and `run` share.
@@ -371,6 +374,17 @@ pub struct Completions {
     /// Your shell
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
+}
+
+/// `git frites man`
+#[derive(Debug, Args)]
+pub struct Man {
+    /// A command, or `tutorial`  [default: the page about all]
+    #[arg(value_name = "PAGE")]
+    pub page: Option<String>,
+    /// Write all pages to this folder instead
+    #[arg(long, value_name = "DIR", conflicts_with = "page")]
+    pub write: Option<PathBuf>,
 }
 
 /// The shells that can complete.

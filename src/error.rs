@@ -17,6 +17,21 @@ pub mod exit {
     pub const FATAL: u8 = 128;
     /// The reader of our output went away: 128 + SIGPIPE, what a shell shows for git itself.
     pub const PIPE: u8 = 128 + 13;
+
+    /// What each means, for the manual.
+    pub const TABLE: &[(&str, &str)] = &[
+        ("`0`", "Done. `judge`: a verified winner. `spawn`: at least one candidate is open or usable."),
+        (
+            "`1`",
+            "An honest no: nothing passed, nothing verified to land, refused because work would be lost, conflicts, \
+             or differences with `diff --exit-code`.",
+        ),
+        ("`2`", "Usage: an invalid option or name."),
+        ("`3`", "There was nothing to judge with: the pick is unverified."),
+        ("`4`", "No candidate is usable."),
+        ("`128`", "Fatal, as git has it: not a repository, an unknown run, local changes on `apply`, and so on."),
+        ("`128+`*n*", "Ended by signal *n*: 130 is Ctrl-C, 141 an output that nobody reads any more."),
+    ];
 }
 
 /// The kind decides the first word and the exit code.

@@ -11,6 +11,7 @@ mod config;
 mod error;
 mod funnel;
 mod git;
+mod manual;
 mod model;
 mod oracle;
 mod process;
@@ -65,6 +66,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Log(args) => commands::log::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
+        Command::Man(args) => commands::man::run(ui, &args),
         Command::Completions(args) => commands::completions::run(ui, &args),
     }
 }

@@ -20,6 +20,7 @@ mod test_inherit;
 mod test_judge;
 mod test_merge;
 mod test_newest_wins;
+mod test_man;
 mod test_places;
 mod test_real_project;
 mod test_seed;

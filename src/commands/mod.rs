@@ -7,6 +7,7 @@ pub mod diff;
 pub mod judge;
 pub mod log;
 mod making;
+pub mod man;
 pub mod path;
 pub mod spawn;
 pub mod status;

@@ -140,6 +140,11 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
+/// Shows a file of the manual with `man`, which pages on a terminal; gives whether it could.
+pub fn show_manual(file: &Path) -> io::Result<bool> {
+    Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
+}
+
 /// How many things this machine does at once.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -1,0 +1,50 @@
+//! `git frites man`: shows a page of the manual, installed or not.
+use std::ffi::OsStr;
+use std::fs;
+
+use crate::cli;
+use crate::error::{Error, IoContext, Result, exit};
+use crate::manual::{self, Page};
+use crate::model::nearest::nearest;
+use crate::process;
+use crate::ui::Ui;
+
+/// Runs the command; it needs no repository.
+pub fn run(ui: &Ui, args: &cli::Man) -> Result<u8> {
+    let pages = manual::pages();
+    if let Some(folder) = &args.write {
+        let failed = || format!("could not write to '{}'", folder.display());
+        fs::create_dir_all(folder).context(failed)?;
+        for page in &pages {
+            fs::write(folder.join(page.file()), &page.roff).context(failed)?;
+        }
+        return Ok(exit::OK);
+    }
+    let page = find(&pages, args.page.as_deref().unwrap_or("git-frites"))?;
+    if !process::on_path(OsStr::new("man")) {
+        return Err(Error::fatal("'man' is not on PATH")
+            .hint("write the pages to a folder with `git frites man --write DIR` and read them with what you have"));
+    }
+    let failed = || "could not show the page".to_owned();
+    let folder = tempfile::tempdir().context(failed)?;
+    let file = folder.path().join(page.file());
+    fs::write(&file, &page.roff).context(failed)?;
+    if process::show_manual(&file).context(failed)? {
+        return Ok(exit::OK);
+    }
+    ui.note("man could not show it");
+    Ok(exit::FATAL)
+}
+
+fn find<'a>(pages: &'a [Page], wanted: &str) -> Result<&'a Page> {
+    let short = |page: &'a Page| page.name.strip_prefix("git-frites-").unwrap_or(&page.name);
+    if let Some(page) = pages.iter().find(|page| page.name == wanted || short(page) == wanted) {
+        return Ok(page);
+    }
+    let names: Vec<&str> = pages.iter().map(short).collect();
+    let error = Error::usage(format!("there is no page '{wanted}'"));
+    Err(match nearest(names.iter().copied(), wanted) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint(format!("there are {}", names.join(", "))),
+    })
+}

@@ -1,0 +1,135 @@
+//! The little markup that the hand-written parts of the manual are in, as roff.
+//!
+//! `# HEADING`; paragraphs; `` `literal` `` and `*placeholder*` inside of them; lines that are indented by
+//! four blanks stand as they are; a line that ends in `::` is a term, and the paragraph after it what it means.
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+
+/// Adds a text to a page.
+pub fn add(roff: &mut Roff, text: &str) {
+    let mut lines = text.lines().peekable();
+    // What a paragraph that follows is put under: a heading and a term need no mark of their own.
+    let mut fresh = true;
+    while let Some(line) = lines.next() {
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(heading) = line.strip_prefix("# ") {
+            roff.control("SH", [heading]);
+            fresh = true;
+        } else if let Some(code) = line.strip_prefix("    ") {
+            if !fresh {
+                roff.control("PP", []);
+            }
+            roff.control("RS", ["4"]);
+            roff.control("nf", []);
+            roff.text([roman(code)]);
+            while let Some(code) = lines.next_if(|l| l.starts_with("    ") || l.is_empty()) {
+                // An empty line ends the example, unless it goes on after it.
+                if code.is_empty() && lines.peek().is_none_or(|l| !l.starts_with("    ")) {
+                    break;
+                }
+                roff.text([roman(code.get(4..).unwrap_or_default())]);
+            }
+            roff.control("fi", []);
+            roff.control("RE", []);
+            fresh = false;
+        } else if let Some(term) = line.strip_suffix("::") {
+            roff.control("TP", []);
+            roff.text(inlines(term));
+            fresh = true;
+        } else {
+            if !fresh {
+                roff.control("PP", []);
+            }
+            roff.text(inlines(line));
+            while let Some(more) = lines.next_if(|l| !l.is_empty() && !l.starts_with("    ") && !l.ends_with("::")) {
+                roff.text(inlines(more));
+            }
+            fresh = false;
+        }
+    }
+}
+
+/// A line with its literals in bold and its placeholders in italics.
+pub fn inlines(line: &str) -> Vec<Inline> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['`', '*']) {
+        let mark = &rest[at..=at];
+        let Some(length) = rest[at + 1..].find(mark).filter(|length| *length > 0) else { break };
+        found.push(roman(&rest[..at]));
+        let inner = &rest[at + 1..at + 1 + length];
+        found.push(if mark == "`" { bold(inner) } else { italic(inner) });
+        rest = &rest[at + length + 2..];
+    }
+    found.push(roman(rest));
+    found.retain(|inline| *inline != roman(""));
+    found
+}
+
+/// A page with its text lines broken, as mandoc wants them, and nothing at their ends.
+pub fn fill(page: &str) -> String {
+    let mut filled = String::new();
+    let mut as_it_stands = false;
+    for line in page.lines().map(str::trim_end) {
+        match line {
+            ".nf" => as_it_stands = true,
+            ".fi" => as_it_stands = false,
+            _ => {}
+        }
+        if as_it_stands || line.starts_with(['.', '\'']) {
+            filled.push_str(line);
+            filled.push('\n');
+            continue;
+        }
+        let mut width = 0;
+        for word in line.split(' ').filter(|word| !word.is_empty()) {
+            if width > 0 && width + 1 + word.len() > 78 {
+                filled.push('\n');
+                width = 0;
+            }
+            if width > 0 {
+                filled.push(' ');
+            } else if word.starts_with(['.', '\'']) {
+                filled.push_str("\\&");
+            }
+            filled.push_str(word);
+            width += 1 + word.len();
+        }
+        filled.push('\n');
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(text: &str) -> String {
+        let mut roff = Roff::new();
+        add(&mut roff, text);
+        roff.to_roff()
+    }
+
+    #[test]
+    fn each_form_becomes_its_macro() {
+        let text =
+            "# EXAMPLES\nRun `git *x*`\n*RUN*, and so on:\n\n    a  b\n\n    c\n\n`-x`::\nIt is\n.odd.\n\nMore.\n";
+        let roff = ".SH EXAMPLES\nRun \\fBgit *x*\\fR\n\\fIRUN\\fR, and so on:\n.PP\n.RS 4\n.nf\na  b\n\nc\n.fi\n.RE\n\
+                    .TP\n\\fB\\-x\\fR\nIt is\n\\&.odd.\n.PP\nMore.\n";
+        assert_eq!(render(text), roff);
+    }
+
+    #[test]
+    fn long_lines_are_broken_and_no_word_becomes_a_request() {
+        let word = "x".repeat(70);
+        let page = format!(".SH A\n{word}  words .git 'quoted'\n.nf\n{word} {word}\n.fi\n");
+        let filled = format!(".SH A\n{word} words\n\\&.git 'quoted'\n.nf\n{word} {word}\n.fi\n");
+        assert_eq!(fill(&page), filled);
+    }
+
+    #[test]
+    fn a_mark_that_is_not_closed_is_a_letter() {
+        assert_eq!(render("2 * 3 and `x\n"), "2 * 3 and `x\n");
+    }
+}

@@ -1,0 +1,222 @@
+//! The manual: a page for git-frites and one for each command, from cli.rs, the tables of keys and exit
+//! codes, and the hand-written parts beside this file. man/ holds them as they are installed.
+mod markup;
+
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+
+use crate::cli::Cli;
+use crate::config::keys::{self, Otherwise, Spec};
+use crate::error::exit;
+
+/// The date at the foot of every page: that of the release.
+const DATE: &str = "2026-11-20";
+
+/// The hand-written parts, by the name of the page.
+const PARTS: &[(&str, &str)] = &[
+    ("git-frites", include_str!("git-frites.txt")),
+    ("git-frites-apply", include_str!("apply.txt")),
+    ("git-frites-clean", include_str!("clean.txt")),
+    ("git-frites-completions", include_str!("completions.txt")),
+    ("git-frites-config", include_str!("config.txt")),
+    ("git-frites-diff", include_str!("diff.txt")),
+    ("git-frites-judge", include_str!("judge.txt")),
+    ("git-frites-log", include_str!("log.txt")),
+    ("git-frites-man", include_str!("man.txt")),
+    ("git-frites-path", include_str!("path.txt")),
+    ("git-frites-spawn", include_str!("spawn.txt")),
+    ("git-frites-status", include_str!("status.txt")),
+];
+
+const TUTORIAL: &str = include_str!("tutorial.txt");
+
+/// A page of the manual.
+pub struct Page {
+    /// Its name: `git-frites-judge`.
+    pub name: String,
+    /// Its section.
+    pub section: u8,
+    /// What it says, as roff.
+    pub roff: String,
+}
+
+impl Page {
+    /// The name of its file: `git-frites-judge.1`.
+    pub fn file(&self) -> String {
+        format!("{}.{}", self.name, self.section)
+    }
+}
+
+/// Every page, the one about all first.
+pub fn pages() -> Vec<Page> {
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    let mut pages = vec![of_command(&cli, "git-frites")];
+    for verb in cli.get_subcommands() {
+        pages.push(of_command(verb, &format!("git-frites-{}", verb.get_name())));
+    }
+    let mut roff = start("git-frites-tutorial", 7, "a first hour with git frites");
+    markup::add(&mut roff, TUTORIAL);
+    pages.push(Page { name: "git-frites-tutorial".into(), section: 7, roff: markup::fill(&roff.render()) });
+    pages
+}
+
+fn start(name: &str, section: u8, about: &str) -> Roff {
+    let mut roff = Roff::new();
+    let source = concat!("git-frites ", env!("CARGO_PKG_VERSION"));
+    roff.control("TH", [&name.to_uppercase(), section.to_string().as_str(), DATE, source, "Git Frites Manual"]);
+    roff.control("SH", ["NAME"]);
+    // One line, for `apropos`.
+    let about = about.split(';').next().unwrap_or(about);
+    let mut letters = about.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    roff.text([roman(format!("{name} - {first}{}", letters.as_str()))]);
+    roff
+}
+
+fn of_command(command: &Command, name: &str) -> Page {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut page = start(name, 1, &about).render();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text(synopsis(command));
+    page.push_str(&roff.to_roff());
+
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (status, told): (Vec<&str>, Vec<&str>) = help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
+    let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
+    // What goes on in DESCRIPTION comes before the first heading.
+    let (description, sections) = hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
+    let mut roff = Roff::new();
+    markup::add(&mut roff, &format!("# DESCRIPTION\n{}\n\n{description}", told.join("\n\n").trim()));
+    page.push_str(&roff.to_roff());
+
+    page.push_str(&options(command));
+    let mut roff = Roff::new();
+    for line in split_directives(&sections) {
+        match line {
+            Part::Text(text) => markup::add(&mut roff, text),
+            Part::Directive("@commands") => commands(&mut roff, command),
+            Part::Directive("@exits") => exits(&mut roff),
+            Part::Directive(wanted) => add_keys(&mut roff, wanted.trim_start_matches("@keys")),
+        }
+    }
+    if let Some(status) = status.first().and_then(|s| s.strip_prefix("Exit status: ")) {
+        let status = upper_first(status);
+        markup::add(&mut roff, &format!("# EXIT STATUS\n{status} `git-frites`(1) lists all codes."));
+    }
+    if name != "git-frites" {
+        markup::add(&mut roff, "# SEE ALSO\n`git-frites`(1), `git-frites-tutorial`(7)");
+    }
+    page.push_str(&roff.to_roff());
+    Page { name: name.to_owned(), section: 1, roff: markup::fill(&page) }
+}
+
+enum Part<'a> {
+    Text(&'a str),
+    /// A line that begins with `@`: a table of the program's own.
+    Directive(&'a str),
+}
+
+fn split_directives(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\n@") {
+        let end = rest[at + 1..].find('\n').map_or(rest.len(), |n| at + 1 + n);
+        parts.push(Part::Text(&rest[..=at]));
+        parts.push(Part::Directive(&rest[at + 1..end]));
+        rest = &rest[end..];
+    }
+    parts.push(Part::Text(rest));
+    parts
+}
+
+/// Every option with what it takes, as git's own pages have it; clap's usage line leaves them out.
+fn synopsis(command: &Command) -> Vec<Inline> {
+    let mut line = vec![bold(command.get_bin_name().unwrap_or_default())];
+    let shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color");
+    let value = |arg: &Arg| {
+        let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
+        let more =
+            arg.get_num_args().is_some_and(|n| n.max_values() > 1) || matches!(arg.get_action(), ArgAction::Append);
+        let name = arg.get_value_names().and_then(|names| names.first()).filter(|_| takes);
+        (name.map(ToString::to_string), if more { "..." } else { "" })
+    };
+    for arg in command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()) {
+        let names = [arg.get_short().map(|s| format!("-{s}")), arg.get_long().map(|l| format!("--{l}"))];
+        line.push(roman(" ["));
+        for (at, name) in names.into_iter().flatten().enumerate() {
+            line.extend([roman(if at == 0 { "" } else { " | " }), bold(name)]);
+        }
+        if let (Some(name), more) = value(arg) {
+            line.extend([roman(" "), italic(name), roman(more)]);
+        }
+        line.push(roman("]"));
+    }
+    for arg in command.get_arguments().filter(shown).filter(|arg| arg.is_positional()) {
+        let (before, after) = match (arg.is_last_set(), arg.is_required_set()) {
+            (true, _) => (" [-- ", "]"),
+            (false, true) => (" ", ""),
+            (false, false) => (" [", "]"),
+        };
+        let (name, more) = value(arg);
+        line.extend([roman(before), italic(name.unwrap_or_default()), roman(more), roman(after)]);
+    }
+    if command.has_subcommands() {
+        line.extend([roman(" "), italic("COMMAND"), roman(" [...]")]);
+    }
+    line
+}
+
+/// OPTIONS by clap_mangen, without the preamble that the page has already; literals in bold as elsewhere.
+fn options(command: &Command) -> String {
+    let mut bytes = Vec::new();
+    Man::new(command.clone()).render_options_section(&mut bytes).expect("a Vec takes every byte");
+    let text = String::from_utf8(bytes).expect("the help texts are UTF-8");
+    let text = text.find(".SH").map_or("", |at| &text[at..]).replace("\n.br\n\n.br\n", "\n.sp\n");
+    let parts = text.split('`').enumerate();
+    parts.map(|(at, part)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() }).collect()
+}
+
+fn commands(roff: &mut Roff, command: &Command) {
+    for verb in command.get_subcommands() {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []);
+        roff.text([bold(format!("git-frites-{}", verb.get_name())), roman("(1)")]);
+        roff.text(markup::inlines(&format!("{about}.")));
+    }
+}
+
+fn exits(roff: &mut Roff) {
+    for (code, meaning) in exit::TABLE {
+        roff.control("TP", []);
+        roff.text(markup::inlines(code));
+        roff.text(markup::inlines(meaning));
+    }
+}
+
+/// The keys that begin with one of the prefixes, or all.
+fn add_keys(roff: &mut Roff, prefixes: &str) {
+    let mut prefixes = prefixes.split_whitespace().peekable();
+    let all = prefixes.peek().is_none();
+    let prefixes: Vec<&str> = prefixes.collect();
+    let wanted = |spec: &&Spec| all || prefixes.iter().any(|prefix| spec.name.starts_with(prefix));
+    for spec in keys::ALL.iter().filter(wanted) {
+        let (Otherwise::Is(otherwise) | Otherwise::Unset(otherwise, _)) = spec.otherwise;
+        let name = spec.name.replace('*', "NAME");
+        roff.control("TP", []);
+        roff.text([bold(name)]);
+        let default = if matches!(spec.otherwise, Otherwise::Is(_)) {
+            format!("Default: `{}`.", otherwise.replace('\'', "\""))
+        } else {
+            format!("Unset: {otherwise}.")
+        };
+        roff.text(markup::inlines(&format!("{} Takes {}. {default}", spec.about, spec.takes)));
+    }
+}
+
+fn upper_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
