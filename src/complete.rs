@@ -64,6 +64,7 @@ fn with_completer(arg: Arg) -> Arg {
         Some("RUN/CAND" | "RUN[/CAND]" | "RUN[/CAND[@N]]") => addresses,
         Some("CAND" | "CAND2") => candidates,
         Some("REV") => revisions,
+        Some("TARGET") => targets,
         Some("KEY") => keys,
         Some("NAME[=K]") => agents,
         _ => return arg,
@@ -150,20 +151,33 @@ fn about(repo: &Repo, store: &Store, run: &Run, name: &Name) -> String {
 
 /// Branches, tags and remote branches that are not ours.
 fn revisions(current: &OsStr) -> Offers {
+    let mut offers =
+        refs(current, &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")]);
+    if current.to_str().is_some_and(|current| "HEAD".starts_with(current)) {
+        offers.push(offer("HEAD".to_owned(), "where you are"));
+    }
+    offers
+}
+
+/// What can be merged into: a branch or a candidate.
+fn targets(current: &OsStr) -> Offers {
+    let mut offers = refs(current, &[("refs/heads/", "branch")]);
+    offers.extend(addresses(current));
+    offers
+}
+
+fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
     let here = std::env::current_dir().ok();
     let repo = here.and_then(|here| Repo::discover(&here).ok());
     let (Some(current), Some(repo)) = (current.to_str(), repo) else { return Offers::new() };
     let mut offers = Offers::new();
-    for (prefix, kind) in [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")] {
+    for (prefix, kind) in prefixes {
         for (name, _) in repo.refs_under(prefix).unwrap_or_default() {
             let short = name[prefix.len()..].to_owned();
             if short.starts_with(current) && !short.starts_with("frites/") {
-                offers.push(offer(short, kind));
+                offers.push(offer(short, *kind));
             }
         }
-    }
-    if "HEAD".starts_with(current) {
-        offers.push(offer("HEAD".to_owned(), "where you are"));
     }
     offers
 }

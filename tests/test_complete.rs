@@ -58,6 +58,8 @@ fn each_argument_is_offered_what_it_takes() {
         (&["spawn", "--base=s"], &["--base=side"]),
         (&["spawn", "--from", "1/"], &["1/c1", "1/c2"]),
         (&["spawn", "--agent", "c"], &["claude", "codex", "colleague"]),
+        (&["apply", "--merge", "--into", "s"], &["side"]),
+        (&["apply", "--merge", "--into", "1/"], &["1/c1", "1/c2"]),
         (&["config", "oracle.t"], &["oracle.test", "oracle.timeout"]),
         (&["jud"], &["judge"]),
         (&["judge", "--rep"], &["--replay"]),
