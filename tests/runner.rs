@@ -17,6 +17,7 @@ mod test_escape;
 mod test_heal;
 mod test_hostile_config;
 mod test_inherit;
+mod test_into;
 mod test_judge;
 mod test_man;
 mod test_merge;

@@ -192,6 +192,45 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
 }
 
 #[test]
+fn a_merge_into_a_parent_killed_at_any_moment_is_whole_or_gone() {
+    let world = with_files();
+    world.spawn(["-n", "1"]);
+    let parent = world.worktree("1/c1");
+    world.sh(&parent, "echo staged > staged; git add staged; echo unstaged >> d1/f1.txt").expect(0);
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    for i in 0..60 {
+        fs::write(world.worktree(&format!("2/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
+    }
+    world.frites(["judge", "--test", "true", "2"]).expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    let tip = world.git(["rev-parse", "frites/run/1/c1"]);
+    let (ours, theirs) = (World::files_of(&parent), World::files_of(&world.worktree("2/c1")));
+    let args = ["apply", "--merge", "--into", "1/c1", "2"];
+    let mut span = Duration::ZERO;
+    for round in 0..rounds() {
+        if round == 0 {
+            span = undisturbed(&world, &args);
+        } else {
+            kill_after(&world, &args, span * round / rounds());
+        }
+        world.frites(["status"]).expect(0);
+        world.assert_clean();
+        if world.git(["rev-parse", "frites/run/1/c1"]) == tip {
+            assert_eq!(World::files_of(&parent), ours, "round {round}");
+            assert_eq!(world.git_in(&parent, ["status", "--porcelain"]), " M d1/f1.txt\nA  staged", "round {round}");
+        } else {
+            assert_eq!(World::files_of(&parent), theirs, "round {round}");
+            assert_eq!(world.git_in(&parent, ["status", "--porcelain"]), "", "round {round}");
+            // Back to how the parent was.
+            world.sh(&parent, &format!("git read-tree -u --reset {tip}; git update-ref HEAD {tip}")).expect(0);
+            world
+                .sh(&parent, "rm -f staged; echo staged > staged; git add staged; echo unstaged >> d1/f1.txt")
+                .expect(0);
+        }
+    }
+}
+
+#[test]
 fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
     let world = with_files();
     let mut span = Duration::from_millis(50);

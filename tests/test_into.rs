@@ -1,0 +1,161 @@
+//! Children and their parents: `apply --merge --into RUN/CAND`, and landing a child with what it inherited.
+use std::fs;
+
+use crate::common::World;
+
+/// A parent `1/c1` with work that is committed, staged, unstaged and untracked, and its child `2/c1`, judged.
+fn family(child: &str) -> World {
+    let world = World::new();
+    world.write("other", "one\n");
+    world.commit("other");
+    world.spawn(["-n", "1"]);
+    let parent = world.worktree("1/c1");
+    let work = "echo committed > committed; git add committed; git commit -qm attempt; \
+        echo staged > staged; git add staged; echo unstaged >> README; echo untracked > untracked";
+    world.sh(&parent, work).expect(0);
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    world.sh(&world.worktree("2/c1"), child).expect(0);
+    world.frites(["judge", "-q", "--test", "! test -e bad", "2"]).expect(0);
+    world
+}
+
+/// The parent's files, what it has staged, its index to the byte, and all branches.
+fn parent(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
+    let dir = world.worktree("1/c1");
+    // First: it refreshes the index.
+    let status = world.git_in(&dir, ["status", "--porcelain"]);
+    let index = fs::read(world.repo.join(".git/worktrees/c1/index")).unwrap();
+    (World::files_of(&dir), status, index, world.git(["for-each-ref", "refs/heads"]))
+}
+
+#[test]
+fn a_child_is_merged_into_its_parent_whose_own_work_stays_apart() {
+    let world = family("echo two > other; echo more >> staged; echo new > new; rm committed");
+    let before = (world.belongings(), world.files());
+    let tip = world.git(["rev-parse", "frites/run/1/c1"]);
+    let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
+    assert_eq!(answer.out(), "frites/run/1/c1\n");
+    assert_eq!((world.belongings(), world.files()), before, "the user's checkout is not touched");
+    let dir = world.worktree("1/c1");
+    assert_eq!(world.git_in(&dir, ["symbolic-ref", "HEAD"]), "refs/heads/frites/run/1/c1");
+    assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
+    assert_eq!(World::files_of(&dir), World::files_of(&world.worktree("2/c1")));
+    // What the parent had not committed is a commit of its own; the merge brings the delta alone.
+    assert_eq!(world.git(["rev-parse", "frites/run/1/c1~2"]), tip);
+    assert_eq!(
+        world.git(["diff", "--name-status", "frites/run/1/c1^", "frites/run/1/c1"]),
+        "D\tcommitted\nA\tnew\nM\tother\nM\tstaged"
+    );
+    assert_eq!(world.tree("frites/run/1/c1^2"), world.tree("refs/frites/2/c1"));
+    assert_eq!(world.git(["rev-parse", "frites/run/1/c1^2^"]), world.git(["rev-parse", "main"]));
+    assert_eq!(world.git(["log", "--format=%an", "-3", "frites/run/1/c1"]), "Test User\nTest User\nTest User");
+    let diff = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
+    assert_eq!(diff, "M\tREADME\nA\tnew\nM\tother\nA\tstaged\nA\tuntracked\n");
+    let status = world.frites(["status", "--json", "2"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][0]["landing"], "merged");
+    // And it can be taken back.
+    assert_eq!(world.frites(["apply", "--undo", "2/c1"]).expect(0).out(), "frites/run/1/c1\n");
+    assert_eq!(fs::read_to_string(dir.join("staged")).unwrap(), "staged\n");
+    assert_eq!(world.frites(["diff", "1/c1", "--name-only"]).expect(0).out(), "README\ncommitted\nstaged\nuntracked\n");
+    assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn a_parent_that_worked_on_is_merged_with_and_the_result_is_judged() {
+    let world = family("echo two > other");
+    world.sh(&world.worktree("1/c1"), "echo later > later; echo more >> README").expect(0);
+    let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
+    assert!(answer.stderr.contains("1/c1 is not the base: judging the merged tree"), "{}", answer.stderr);
+    let dir = world.worktree("1/c1");
+    assert_eq!(fs::read_to_string(dir.join("README")).unwrap(), "hello\nunstaged\nmore\n");
+    assert_eq!(fs::read_to_string(dir.join("other")).unwrap(), "two\n");
+    assert!(dir.join("later").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn what_would_be_lost_in_a_parent_is_refused() {
+    // What happens in the parent after the child was spawned.
+    let cases = [
+        ("echo zwei > other", 1, "2/c1 conflicts with 1/c1 in other (content); nothing was changed"),
+        ("echo bad > bad", 1, "merged with 1/c1 it failed test (exit 1)"),
+        (
+            "echo a > README; git add README; echo b > README",
+            1,
+            "1/c1 has staged 'README' in a version that is in no file and no commit",
+        ),
+        (
+            "echo /new >> \"$(git rev-parse --git-common-dir)/info/exclude\"; echo secret > new",
+            1,
+            "landing would write over files that git does not track: new",
+        ),
+        ("git switch -q -c elsewhere", 128, "the worktree of 1/c1 is not on its branch"),
+        (
+            "git merge -q --no-commit --no-ff -s ours HEAD~1 2>/dev/null || true; git rev-parse HEAD > \"$(git rev-parse --git-dir)/MERGE_HEAD\"",
+            128,
+            "a merge is in progress in the worktree of 1/c1",
+        ),
+        ("touch \"$(git rev-parse --git-dir)/index.lock\"", 128, "another git process is at work here"),
+    ];
+    for (script, code, words) in cases {
+        let world = family("echo two > other; echo new > new");
+        world.sh(&world.worktree("1/c1"), script).expect(0);
+        let before = (parent(&world), world.belongings(), world.files());
+        world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(code, words);
+        assert_eq!((parent(&world), world.belongings(), world.files()), before, "{script}");
+        let _ = fs::remove_file(world.repo.join(".git/worktrees/c1/index.lock"));
+        world.assert_clean();
+    }
+    let world = family("echo two > other");
+    world.frites(["clean", "-q", "1"]).expect(0);
+    world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(128, "1/c1 has no worktree any more");
+}
+
+#[test]
+fn the_newer_file_wins_between_parent_and_child() {
+    for (parent, wins) in [("2026-02-01", "zwei\n"), ("2025-02-01", "two\n")] {
+        let world = family("echo two > other; touch -d 2026-01-15 other");
+        world.frites(["diff", "2"]).expect(0);
+        world.sh(&world.worktree("1/c1"), &format!("echo zwei > other; touch -d {parent} other")).expect(0);
+        // The child's own time is that of its capture while it was judged.
+        world.sh(&world.worktree("2/c1"), "touch -d 2026-01-15 other").expect(0);
+        let args = ["apply", "--merge", "--into", "1/c1", "--strategy", "newest-file-wins", "2"];
+        let judged = world.git(["log", "-1", "--format=%B", "refs/frites/2/c1"]);
+        assert!(judged.contains("mtime 17"), "{judged}");
+        world.frites(args).expect(0);
+        assert_eq!(fs::read_to_string(world.worktree("1/c1").join("other")).unwrap(), wins, "{judged}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn landing_a_child_lands_what_it_inherited_from_the_root() {
+    let world = family("echo two > other");
+    let base = world.git(["rev-parse", "HEAD"]);
+    world.frites(["apply", "--merge", "2"]).expect(0);
+    assert_eq!(world.git(["rev-parse", "HEAD^1", "HEAD^2^"]), format!("{base}\n{base}"));
+    assert_eq!(
+        world.git(["diff", "--name-status", &base, "HEAD"]),
+        "M\tREADME\nA\tcommitted\nM\tother\nA\tstaged\nA\tuntracked"
+    );
+    assert_eq!(world.git(["rev-list", "--count", "HEAD"]), "4");
+    world.git(["reset", "-q", "--hard", &base]);
+    world.frites(["apply", "2"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/2/c1"));
+    world.assert_clean();
+}
+
+/// An attempt that has children of its own, while its command runs.
+#[test]
+fn a_command_merges_its_children_into_its_own_worktree() {
+    let world = World::new();
+    world.git(["config", "frites.limits.nesting", "2"]);
+    let script = "echo mine > mine; me=$FRITES_RUN/$FRITES_CANDIDATE; \
+        run=$(git frites spawn -q -n 1 --from $me -- sh -c 'echo child > child'); \
+        git frites judge -q --test 'test -e child' $run; git frites apply -q --merge --into $me $run; test -e child";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.frites(["diff", "1/c1", "--name-status"]).expect(0).out(), "A\tchild\nA\tmine\n");
+    assert_eq!(world.git(["rev-list", "--count", "--merges", "frites/run/1/c1"]), "1");
+    world.assert_clean();
+}
