@@ -61,7 +61,12 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
     };
     let framings = config.get_for(keys::AGENT_FRAMING, name.as_str());
     let framing = (!framings.is_empty()).then(|| framings[(number - 1) % framings.len()].clone());
-    Ok(Assignment { agent: name.clone(), command, stdin, framing: framing.filter(|words| !words.trim().is_empty()) })
+    Ok(Assignment {
+        agent: Some(name.clone()),
+        command,
+        stdin,
+        framing: framing.filter(|words| !words.trim().is_empty()),
+    })
 }
 
 fn unknown(config: &Config, name: &Name) -> Error {

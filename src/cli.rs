@@ -25,6 +25,7 @@ impl Cli {
     pub fn quiet(&self) -> bool {
         match &self.command {
             Command::Spawn(a) => a.quiet,
+            Command::Run(a) => a.quiet,
             Command::Judge(a) => a.quiet,
             Command::Apply(a) => a.quiet,
             Command::Clean(a) => a.quiet,
@@ -44,6 +45,8 @@ impl Cli {
 pub enum Command {
     /// Make candidates: a worktree and a branch each, and run a command in them if one is given
     Spawn(Spawn),
+    /// Spawn, judge and recommend in one go
+    Run(Run),
     /// Show what candidates changed
     Diff(Diff),
     /// Run the project's own commands on each candidate and recommend one
@@ -128,10 +131,53 @@ pub struct Spawn {
     /// Run another command in this candidate's worktree: its next iteration
     #[arg(long, value_name = "RUN/CAND", conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"])]
     pub again: Option<String>,
+    /// Add a candidate to the run named with --run, to integrate those that passed
+    #[arg(long, requires = "run", conflicts_with_all = ["again", "count", "candidates", "base", "from", "task", "prompt", "prompt_file"])]
+    pub synthesize: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Print the run's id alone
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `git frites run`
+#[derive(Debug, Args)]
+#[command(
+    args_override_self = true,
+    after_help = "Does what spawn and judge do, one after the other, and shows how far it is. What can be made of several \
+candidates that passed is tried, too, when an agent or a command with a prompt is at work: see [synthesis].\n\n\
+Interrupted, it can go on: --resume starts what has not ended, with the options that the run was started with; more \
+options change them.\n\n\
+Exit status: that of judge: 0 a verified winner, 1 none passed, 3 nothing to run, 4 no usable candidate."
+)]
+pub struct Run {
+    /// What to make
+    #[command(flatten)]
+    pub making: Making,
+    /// The build command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub build: Option<String>,
+    /// The lint command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub lint: Option<String>,
+    /// The test command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub test: Option<String>,
+    /// How many candidates are judged at once  [default: 1]
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub oracle_jobs: Option<u32>,
+    /// End a build, lint or test command that takes longer  [default: oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub oracle_timeout: Option<Duration>,
+    /// Go on with a run that was interrupted
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["count", "candidates", "run", "base", "from", "task", "agents", "prompt", "prompt_file", "command"])]
+    pub resume: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the winner's address alone, and nothing if there is none
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -58,6 +58,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
     match cli.command {
         Command::Spawn(args) => commands::spawn::run(&session()?, &args),
+        Command::Run(args) => commands::run::run(&session()?, &args),
         Command::Diff(args) => commands::diff::run(&session()?, &args),
         Command::Judge(args) => commands::judge::run(&session()?, &args),
         Command::Apply(args) => commands::apply::run(&session()?, &args),

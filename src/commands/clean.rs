@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::parse_address;
 use crate::cli;
-use crate::error::{Error, Kind, Result, exit};
+use crate::error::{Error, Result, exit};
 use crate::funnel::removing;
-use crate::funnel::session::{Captured, Session};
+use crate::funnel::session::Session;
 use crate::git::worktree;
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -100,7 +100,7 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
             return Ok(worktree::disk_usage(&session.store.worktree(run, name)));
         }
         if !args.discard {
-            save(session, run, name)?;
+            removing::save(session, run, name)?;
         }
         removing::remove(session, run, name, args.discard)
     };
@@ -108,22 +108,6 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
         Ok(bytes) => Removal { address, bytes, error: None },
         Err(error) => Removal { address, bytes: 0, error: Some(error) },
     }
-}
-
-/// Captures what is not saved yet; refuses when something cannot be.
-fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
-    let captured: Captured = session.capture(run, name).map_err(|e| {
-        let bytes = worktree::disk_usage(&session.store.worktree(run, name));
-        Error::new(Kind::No, format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
-            .hint("mend that and clean again; `--discard` removes it with what is not saved")
-    })?;
-    if !captured.notes.loses_work() {
-        session.tell_notes(&captured);
-        return Ok(());
-    }
-    let lines = captured.notes.lines().join("; ");
-    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
-        .hint("move it away; `--discard` removes it for good"))
 }
 
 fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten: &[Name]) -> Result<()> {

@@ -34,7 +34,7 @@ pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
     };
     let prompt = prompt(args)?;
     let (command, agents) = (args.command.clone(), agents.into_iter().collect());
-    let request = Request { name, candidates, start, task, prompt, command, agents };
+    let request = Request { name, candidates, start, task, prompt, command, agents, arguments: Vec::new() };
     request.orders().iter().try_for_each(|(_, order)| order.check())?;
     Ok(request)
 }
@@ -80,13 +80,24 @@ pub fn order(session: &Session, args: &cli::Making, run: &Run, name: &Name) -> R
                 .hint(format!("give one: `git frites spawn --again {}/{name} -- CMD`", run.run))
         })?,
         [] => Order::command(&args.command, prompt),
-        [(_, agent)] => Order::agent(agent, prompt),
+        [(_, agent)] => Order::assigned(agent, prompt),
         several => {
             return Err(Error::usage(format!("{} agents for one candidate", several.len())).hint("name one agent"));
         }
     };
     order.check()?;
     Ok(order)
+}
+
+/// The one agent or command that the options name.
+pub fn assignment(session: &Session, args: &cli::Making) -> Result<Assignment> {
+    match (assignments(session, &args.agents)?.as_slice(), args.command.as_slice()) {
+        ([(_, one)], _) => Ok(one.clone()),
+        ([], []) => Err(Error::usage("a synthesis needs somebody to make it")
+            .hint("name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`")),
+        ([], argv) => Ok(Order::assignment(argv)),
+        (several, _) => Err(Error::usage(format!("{} agents for one candidate", several.len())).hint("name one agent")),
+    }
 }
 
 /// The agents' candidates, in the order asked for: `claude=2` is `claude-1` and `claude-2`.

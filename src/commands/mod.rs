@@ -9,6 +9,7 @@ pub mod log;
 mod making;
 pub mod man;
 pub mod path;
+pub mod run;
 pub mod spawn;
 pub mod status;
 

@@ -3,21 +3,26 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
 
-use super::making;
+use super::{making, parse_address};
 use crate::cli;
 use crate::error::{Result, exit};
 use crate::funnel::attempting::{self, Worked};
 use crate::funnel::session::{Captured, Session};
 use crate::funnel::spawning::{self, Made};
+use crate::funnel::synthesizing;
 use crate::git::refs;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::store::select::Matching;
 use crate::ui::json;
 
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     if let Some(address) = &args.again {
         return again(session, args, address);
+    }
+    if args.synthesize {
+        return synthesize(session, args);
     }
     let terms = making::terms(session, &args.making)?;
     let request = making::request(session, &args.making)?;
@@ -42,6 +47,17 @@ fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
     Ok(conclude(session, &run, &worked))
 }
 
+/// One more candidate, from those that passed.
+fn synthesize(session: &Session, args: &cli::Spawn) -> Result<u8> {
+    let terms = making::terms(session, &args.making)?;
+    let address = parse_address(args.making.run.as_deref())?;
+    let run = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?.run;
+    let assignment = making::assignment(session, &args.making)?;
+    let (run, worked) = synthesizing::synthesize(session, run, assignment, &terms)?;
+    answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
+    Ok(conclude(session, &run, &worked))
+}
+
 /// Says what to type next, by what came of the commands.
 fn conclude(session: &Session, run: &Run, worked: &Worked) -> u8 {
     let Session { ui, store, .. } = session;
@@ -63,7 +79,7 @@ fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escap
             let mut object = json!({
                 "candidate": name, "index": candidate.index, "state": candidate.state,
                 "branch": refs::short(&refs::branch(&run.run, name)),
-                "agent": run.agents.get(name).map(|a| &a.agent), "port": candidate.port,
+                "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": candidate.port,
                 "exit_code": candidate.exit_code, "signal": candidate.signal, "cleaned": candidate.cleaned,
             });
             json::put_file(&mut object, "worktree", &session.store.worktree(run, name));

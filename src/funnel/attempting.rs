@@ -55,19 +55,25 @@ impl Order {
         Order { agent: None, argv: argv.to_vec(), stdin: !argv.iter().any(takes_it), framing: None, prompt }
     }
 
-    /// An agent's command.
-    pub fn agent(agent: &Assignment, prompt: Option<Arc<[u8]>>) -> Order {
-        let argv = agent.command.iter().map(OsString::from).collect();
-        let (framing, stdin) = (agent.framing.clone(), agent.stdin);
-        Order { agent: Some(agent.agent.clone()), argv, stdin, framing, prompt }
+    /// A command for a record, as one candidate's. Bytes that are not UTF-8 are replaced.
+    pub fn assignment(argv: &[OsString]) -> Assignment {
+        let command = argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        Assignment { agent: None, command, stdin: Order::command(argv, None).stdin, framing: None }
+    }
+
+    /// A command that is one candidate's.
+    pub fn assigned(assignment: &Assignment, prompt: Option<Arc<[u8]>>) -> Order {
+        let Assignment { agent, command, stdin, framing } = assignment.clone();
+        Order { agent, argv: command.into_iter().map(OsString::from).collect(), stdin, framing, prompt }
     }
 
     /// What a run's record says of a candidate; none if people work there.
     pub fn recorded(repo: &Repo, run: &Run, name: &Name) -> Result<Option<Order>> {
-        let prompt = run.prompt.as_ref().map(|blob| repo.blob(blob)).transpose()?.map(Arc::from);
+        let prompt = run.synthesis.get(name).map(|s| &s.prompt).or(run.prompt.as_ref());
+        let prompt = prompt.map(|blob| repo.blob(blob)).transpose()?.map(Arc::from);
         let argv: Vec<OsString> = run.command.iter().map(OsString::from).collect();
         Ok(match run.agents.get(name) {
-            Some(agent) => Some(Order::agent(agent, prompt)),
+            Some(assignment) => Some(Order::assigned(assignment, prompt)),
             None => (!argv.is_empty()).then(|| Order::command(&argv, prompt)),
         })
     }
@@ -137,7 +143,7 @@ pub fn again(session: &Session, run: &Run, name: &Name, order: Order, terms: &Te
     let Session { store, .. } = session;
     escape::require_trust(session, Some(run))?;
     spawning::require_depth(session)?;
-    spawning::require_program(&order.argv[0])?;
+    spawning::require_program(&order)?;
     let _lock = store.lock_run(&run.run)?;
     let worktree = store.worktree(run, name);
     if !worktree.is_dir() {

@@ -44,7 +44,7 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
     for captured in &candidates {
         session.tell_notes(captured);
     }
-    let mut entries: Vec<Entry> = candidates.iter().map(entry).collect();
+    let mut entries: Vec<Entry> = candidates.iter().map(|captured| entry(run, captured)).collect();
     let mut judged = Vec::new();
     if !oracle.is_empty() {
         // Equal trees run once: the first in spawn order stands for the others.
@@ -86,7 +86,8 @@ fn rules(session: &Session) -> Rules {
     Rules { ceiling: session.config.get(keys::SYNTHESIS_CEILING) }
 }
 
-fn entry(captured: &Captured) -> Entry {
+fn entry(run: &Run, captured: &Captured) -> Entry {
+    let synthesis = run.synthesis.get(&captured.candidate.candidate);
     Entry {
         candidate: captured.candidate.candidate.clone(),
         index: captured.candidate.index,
@@ -96,7 +97,7 @@ fn entry(captured: &Captured) -> Entry {
         blast: captured.blast,
         problem: captured.problem.clone(),
         same_as: None,
-        drew_on: Vec::new(),
+        drew_on: synthesis.map(|s| s.drew_on.clone()).unwrap_or_default(),
         results: Vec::new(),
     }
 }

@@ -74,8 +74,8 @@ impl Preparation {
     }
 
     /// Tells which candidates setup failed for, and whether it changed tracked files.
-    pub fn tell(&self, session: &Session, run: &Run, prepared: &[Prepared]) -> Result<()> {
-        for (name, prepared) in run.candidates.iter().zip(prepared) {
+    pub fn tell(&self, session: &Session, run: &Run, names: &[Name], prepared: &[Prepared]) -> Result<()> {
+        for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
             let log = session.store.log(&run.run, name, "setup");
             session.ui.warn(format!("{}/{name}: failed ({failure}); its log is '{}'", run.run, log.display()));

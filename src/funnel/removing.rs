@@ -7,6 +7,23 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::Landing;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::ui::table;
+
+/// Captures what is not saved yet; refuses when something cannot be.
+pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
+    let captured = session.capture(run, name).map_err(|e| {
+        let bytes = worktree::disk_usage(&session.store.worktree(run, name));
+        Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
+            .hint("mend that, and try again; `git frites clean --discard` removes it with what is not saved")
+    })?;
+    if !captured.notes.loses_work() {
+        session.tell_notes(&captured);
+        return Ok(());
+    }
+    let lines = captured.notes.lines().join("; ");
+    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
+        .hint("move it away; `git frites clean --discard` removes it for good"))
+}
 
 /// Removes a candidate's worktree, entry and branch; gives the bytes freed. Doing it twice is fine.
 ///

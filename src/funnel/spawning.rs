@@ -40,13 +40,15 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
     pub agents: BTreeMap<Name, Assignment>,
+    /// What `git frites run` was typed with.
+    pub arguments: Vec<String>,
 }
 
 impl Request {
     /// What runs for each candidate; nothing where people work.
     pub fn orders(&self) -> Vec<(Name, Order)> {
         let order = |name: &Name| match self.agents.get(name) {
-            Some(agent) => Some(Order::agent(agent, self.prompt.clone())),
+            Some(agent) => Some(Order::assigned(agent, self.prompt.clone())),
             None => (!self.command.is_empty()).then(|| Order::command(&self.command, self.prompt.clone())),
         };
         self.candidates.iter().filter_map(|name| Some((name.clone(), order(name)?))).collect()
@@ -109,7 +111,7 @@ pub struct Made {
 pub fn spawn(session: &Session, request: Request) -> Result<Made> {
     require_depth(session)?;
     require_limits(session, request.candidates.len())?;
-    require_programs(&request)?;
+    request.orders().iter().try_for_each(|(_, order)| require_program(order))?;
     escape::require_trust(session, None)?;
     refuse_blocked_refs(session)?;
     preparing::require_space(session, &request.start.base, request.candidates.len())?;
@@ -118,7 +120,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<Made> {
     let run = &made.run;
     let details = json!({ "base": run.base, "candidates": run.candidates, "parent": run.parent, "task": run.task });
     session.store.record_event("spawned", &run.run, details)?;
-    preparation.tell(session, run, &made.prepared)?;
+    preparation.tell(session, run, &run.candidates, &made.prepared)?;
     Ok(made)
 }
 
@@ -164,28 +166,17 @@ pub fn depth() -> Result<u32> {
 }
 
 /// A program that is nowhere would fail in every worktree: say so before any is made.
-pub fn require_program(program: &std::ffi::OsStr) -> Result<()> {
-    if program.as_bytes().contains(&b'/') || process::on_path(program) {
+pub fn require_program(order: &Order) -> Result<()> {
+    let Some(program) = order.argv.first().filter(|p| !p.as_bytes().contains(&b'/') && !process::on_path(p)) else {
         return Ok(());
-    }
-    Err(Error::fatal(format!("'{}' is not on PATH", program.to_string_lossy()))
-        .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"))
-}
-
-fn require_programs(request: &Request) -> Result<()> {
-    if let Some(program) = request.command.first() {
-        require_program(program)?;
-    }
-    for agent in request.agents.values() {
-        if let Some(program) = agent.command.first().filter(|p| !p.contains('/') && !process::on_path(p.as_ref())) {
-            return Err(Error::fatal(format!("the agent '{}' is not here: '{program}' is not on PATH", agent.agent))
-                .hint(format!(
-                    "install it, or say how it is called: `git config frites.agent.{}.command`",
-                    agent.agent
-                )));
-        }
-    }
-    Ok(())
+    };
+    let program = program.to_string_lossy();
+    Err(match &order.agent {
+        None => Error::fatal(format!("'{program}' is not on PATH"))
+            .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"),
+        Some(agent) => Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH"))
+            .hint(format!("install it, or say how it is called: `git config frites.agent.{agent}.command`")),
+    })
 }
 
 /// A branch called `frites` leaves no room for `frites/run/…`.
@@ -224,6 +215,8 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
         parent: request.start.parent,
         agents: request.agents,
+        synthesis: BTreeMap::new(),
+        arguments: request.arguments,
     };
     let active = Active { phase: Phase::Making, entries: heal::entry_names(repo)? };
     let ports = free_ports(session, run.candidates.len())?;
@@ -304,7 +297,11 @@ pub fn fill(
     preparation: &Preparation,
     port: Option<u16>,
 ) -> Result<Prepared> {
-    worktree::populate(admin, &session.store.worktree(run, name))?;
+    let path = session.store.worktree(run, name);
+    match run.synthesis.get(name) {
+        None => worktree::populate(admin, &path)?,
+        Some(synthesis) => worktree::populate_with(admin, &path, synthesis.seed.as_str())?,
+    }
     let folder = session.store.candidate_dir(&run.run, name);
     std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
     capture::keep_index(admin, &session.store.index(&run.run, name))?;

@@ -47,10 +47,15 @@ pub fn git(admin: &Path, path: &Path) -> Git {
 
 /// Checks the files of HEAD out into a registered worktree. Hooks do not run: a `post-checkout`
 /// hook may have been planted by another attempt, and `spawn.setup` is there for preparations.
+pub fn populate(admin: &Path, path: &Path) -> Result<()> {
+    populate_with(admin, path, "HEAD")
+}
+
+/// The same with the files of another tree, as if they had been changed and staged.
 ///
 /// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is killed.
-pub fn populate(admin: &Path, path: &Path) -> Result<()> {
-    git(admin, path).call("read-tree").args(["--reset", "-u", "HEAD"]).run()
+pub fn populate_with(admin: &Path, path: &Path, tree: &str) -> Result<()> {
+    git(admin, path).call("read-tree").args(["--reset", "-u", tree]).run()
 }
 
 /// The administrative entry whose `gitdir` file points at `path`.

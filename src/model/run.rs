@@ -36,9 +36,15 @@ pub struct Run {
     /// Whose state the base is, if the run was spawned from a candidate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The agents that work in worktrees where `command` does not.
+    /// What works in the worktrees of these candidates instead of `command`: agents, mostly.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<Name, Assignment>,
+    /// The candidates that were to integrate others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub synthesis: BTreeMap<Name, Synthesis>,
+    /// What `git frites run` was typed with, for going on after an interruption.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
 }
 
 /// The candidate that a run inherits from: the run's base is a capture of it.
@@ -63,13 +69,26 @@ pub const PROMPT: &str = "{prompt}";
 /// See [`PROMPT`].
 pub const PROMPT_FILE: &str = "{prompt_file}";
 
-/// An agent at work in one candidate's worktree.
+/// What one candidate was to integrate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Synthesis {
+    /// The candidates that had passed, the recommended one first.
+    pub drew_on: Vec<Name>,
+    /// The recommended one's tree: what its worktree begins with.
+    pub seed: Oid,
+    /// What it was asked: a blob that the record's tree holds.
+    pub prompt: Oid,
+}
+
+/// A command that is one candidate's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Assignment {
-    /// The agent's name.
-    pub agent: Name,
-    /// Its command, with its placeholders.
+    /// The agent that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Name>,
+    /// Program and arguments, with their placeholders.
     pub command: Vec<String>,
     /// Whether it reads the prompt as its standard input.
     pub stdin: bool,

@@ -74,8 +74,9 @@ impl Store {
             let blob = repo.store_blob(text.as_bytes())?;
             tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
         }
-        if let Some(blob) = &run.prompt {
-            tree.push_str(&format!("100644 blob {blob}\tprompt.md\0"));
+        let prompts = run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
+        for (name, blob) in run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts) {
+            tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
         }
         let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
         let mut call = repo.git().call("commit-tree").arg(tree.as_str()).args(["-p", run.base.as_str()]);
@@ -90,6 +91,12 @@ impl Store {
             atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// The commits of judged trees that a run's record keeps alive: what [`Store::save_record`] was given.
+    pub fn judged(&self, repo: &Repo, run: &Name) -> Result<Vec<Oid>> {
+        let Some(record) = repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
+        Ok(repo.commit(&record)?.parents.split_off(1))
     }
 
     /// Writes a run's record as a file alone, before anything of it is made.

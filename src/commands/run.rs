@@ -1,0 +1,158 @@
+//! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one go.
+use clap::Parser;
+use serde_json::json;
+
+use super::{making, parse_address};
+use crate::cli::{self, Cli, Command};
+use crate::config::{keys, value::SynthesisMode};
+use crate::error::{Error, Result};
+use crate::funnel::attempting::{self, Order, Terms, Worked};
+use crate::funnel::judging::{self, Asked};
+use crate::funnel::session::Session;
+use crate::funnel::spawning::{self, Made};
+use crate::funnel::{escape, resuming, synthesizing};
+use crate::model::name::Name;
+use crate::model::run::{Assignment, Run};
+use crate::model::verdict::Verdict;
+use crate::oracle;
+use crate::process::interrupt;
+use crate::store::select::Matching;
+use crate::ui::{comparison, json};
+
+/// Runs the command.
+pub fn run(session: &Session, args: &cli::Run) -> Result<u8> {
+    match &args.resume {
+        None => begin(session, args),
+        Some(address) => resume(session, args, address),
+    }
+}
+
+fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
+    let terms = making::terms(session, &args.making)?;
+    let mut request = making::request(session, &args.making)?;
+    let orders = request.orders();
+    if orders.is_empty() {
+        return Err(Error::usage("there is nothing to run")
+            .hint("name agents and what they are to do: `git frites run --agent claude=2 -p TEXT`")
+            .hint("or a command: `git frites run -- CMD`; `git frites spawn` makes worktrees for people"));
+    }
+    request.arguments = typed().unwrap_or_default();
+    let Made { run, lock, .. } = spawning::spawn(session, request)?;
+    session.ui.note(format!("run {}: {} candidates from {}", run.run, run.candidates.len(), run.base.short()));
+    let worked = attempting::work(session, &run, &orders, &terms)?;
+    drop(lock);
+    conclude(session, args, &run, &worked, &terms)
+}
+
+fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
+    let selection = session.store.select(&session.repo, parse_address(Some(address))?.as_ref(), Matching::Prefix)?;
+    let run = selection.run;
+    let before = recorded(&run);
+    let args = before.as_ref().unwrap_or(args);
+    let terms = making::terms(session, &args.making)?;
+    let mut orders: Vec<(Name, Order)> = Vec::new();
+    for name in &run.candidates {
+        // As it was typed, which the record may not be able to say.
+        let typed = (!args.making.command.is_empty() && !run.agents.contains_key(name)).then_some(&args.making.command);
+        let order = Order::recorded(&session.repo, &run, name)?;
+        let order = order.map(|order| Order { argv: typed.cloned().unwrap_or_else(|| order.argv.clone()), ..order });
+        orders.extend(order.map(|order| (name.clone(), order)));
+    }
+    if orders.is_empty() {
+        return Err(Error::usage(format!("run {} has no commands: people work in its worktrees", run.run))
+            .hint(format!("judge it when they are done: `git frites judge {}`", run.run)));
+    }
+    let worked = resuming::resume(session, &run, &orders, &terms)?;
+    conclude(session, args, &run, &worked, &terms)
+}
+
+/// The words after `run` on our command line; none if they are not UTF-8, for then no record can hold them.
+fn typed() -> Option<Vec<String>> {
+    let words: Option<Vec<String>> = std::env::args_os().map(|word| word.into_string().ok()).collect();
+    let words = words?;
+    let verb = words.iter().position(|word| word == "run")?;
+    Some(words[verb + 1..].to_vec())
+}
+
+/// What a run was started with, and what is typed now on top; none if that is not recorded.
+fn recorded(run: &Run) -> Option<cli::Run> {
+    let now = typed().filter(|_| !run.arguments.is_empty())?;
+    // Before the `--` of a command: the later of two options counts.
+    let end = run.arguments.iter().position(|word| word == "--").unwrap_or(run.arguments.len());
+    let (options, command) = run.arguments.split_at(end);
+    let mut now = now.into_iter();
+    let mut added = Vec::new();
+    while let Some(word) = now.next() {
+        match word.as_str() {
+            "--resume" => drop(now.next()),
+            _ if word.starts_with("--resume=") => {}
+            _ => added.push(word),
+        }
+    }
+    let words = ["git-frites".to_owned(), "run".to_owned()].into_iter();
+    let words = words.chain(options.iter().cloned()).chain(added).chain(command.iter().cloned());
+    match Cli::try_parse_from(words).ok()?.command {
+        Command::Run(args) => Some(args),
+        _ => None,
+    }
+}
+
+/// Judges what the commands made, lets it be integrated, and tells.
+fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, terms: &Terms) -> Result<u8> {
+    let mut escaped = worked.escaped.clone();
+    let go_on = |error: Error| error.hint(format!("go on with `git frites run --resume {}`", run.run));
+    let interrupted = || match interrupt::signal() {
+        Some(_) => Err(go_on(Error::no("interrupted; what the candidates did is kept"))),
+        None => Ok(()),
+    };
+    interrupted()?;
+    let judge = |run: &Run| {
+        escape::require_trust(session, Some(run))?;
+        judging::judge(session, run, &asked(args), |_| ())
+            .map_err(|e| if interrupted().is_err() { go_on(e) } else { e })
+    };
+    let mut verdict = judge(run)?;
+    let mut integrated = None;
+    if let Some(assignment) = integrator(session, run, &verdict) {
+        session.ui.note(format!("run {}: several passed; one more candidate integrates them", run.run));
+        let (run, worked) = synthesizing::synthesize(session, run.clone(), assignment, terms)?;
+        escaped.extend(worked.escaped);
+        interrupted()?;
+        verdict = judge(&run)?;
+        integrated = Some(run);
+    }
+    let run = integrated.as_ref().unwrap_or(run);
+    render(session, args, run, &verdict, &escaped)?;
+    Ok(judging::exit_code(verdict.decision.decision))
+}
+
+fn asked(args: &cli::Run) -> Asked {
+    let flags = oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() };
+    Asked { flags, jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout }
+}
+
+/// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a
+/// prompt what to do. None if there is nothing to integrate, nobody to ask, or it was tried already.
+fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
+    let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly && run.synthesis.is_empty();
+    let best = synthesizing::material(verdict).filter(|_| wanted)?.first()?.candidate.clone();
+    match run.agents.get(&best) {
+        Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
+        None => run.prompt.as_ref().map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),
+    }
+}
+
+fn render(session: &Session, args: &cli::Run, run: &Run, verdict: &Verdict, escaped: &[String]) -> Result<()> {
+    let ui = &session.ui;
+    if args.json {
+        let mut document = judging::as_json(verdict);
+        document["escaped"] = json!(escaped);
+        return ui.answer(json::document(document));
+    }
+    if args.quiet {
+        return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{}/{winner}\n", run.run)));
+    }
+    ui.answer(comparison::text(ui.out, verdict))?;
+    comparison::hints(verdict, |name| session.store.candidate_dir(&run.run, name)).iter().for_each(|h| ui.hint(h));
+    Ok(())
+}
