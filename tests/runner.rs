@@ -24,10 +24,12 @@ mod test_merge;
 mod test_newest_wins;
 mod test_places;
 mod test_real_project;
+mod test_run;
 mod test_seed;
 mod test_spawn;
 mod test_status;
 mod test_supervise;
+mod test_synthesis;
 mod test_undo;
 
 /// A file that is not named above would never run.

@@ -1,0 +1,251 @@
+//! `git frites run`: the whole funnel in one go, interrupted and resumed.
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::common::terminal::{self, Terminal};
+use crate::common::{World, answer, poll, skipped};
+
+/// `c1` breaks the test, `c2` and `c3` pass it, `c2` with fewer lines.
+const ATTEMPT: &str = "case $FRITES_CANDIDATE in
+    c1) echo bad > src/lib.txt;; c2) echo good >> src/lib.txt;; c3) printf 'good\\nand more\\n' >> src/lib.txt;; esac";
+const TEST: &str = "grep -q good src/lib.txt";
+
+#[test]
+fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
+    let world = World::new();
+    let before = world.belongings();
+    let answer = world.frites(["run", "-n", "3", "--test", TEST, "--", "sh", "-c", ATTEMPT]).expect(0);
+    let out = answer.out();
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..3], ["candidate", "test", "time"], "{out}");
+    assert_eq!((rows[1][0], rows[1][1], rows[1][2]), ("c1", "exit", "1"), "{out}");
+    assert_eq!((rows[2][0], rows[2][1], rows[2][2]), ("*", "c2", "passed"), "{out}");
+    assert!(out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"), "{out}");
+    for line in [
+        "run 1: 3 candidates from ",
+        "1/c2: succeeded in ",
+        "1/c1: test exit 1 (",
+        "hint: look at it with `git frites diff 1/c2`, land it with `git frites apply 1`",
+    ] {
+        assert!(answer.stderr.contains(line), "no '{line}' in:\n{}", answer.stderr);
+    }
+    assert!(!answer.stderr.contains('\r') && !answer.stderr.contains('\x1b'), "plain lines in a pipe");
+    assert_eq!(world.belongings(), before);
+    world.assert_clean();
+}
+
+#[test]
+fn the_exit_code_and_the_short_answers_are_those_of_judge() {
+    let world = World::new();
+    let run =
+        |words: &[&str], script: &str| world.frites([&["run", "-n", "2"], words, &["--", "sh", "-c", script]].concat());
+    assert_eq!(run(&["-q", "--test", "true"], "echo x >> README").expect(0).out(), "1/c1\n");
+    assert_eq!(run(&["-q", "--test", "false"], "echo x >> README").expect(1).out(), "");
+    assert_eq!(run(&["-q"], "echo x >> README").expect(3).out(), "");
+    assert_eq!(run(&["-q", "--test", "true"], "true").expect(4).out(), "");
+    let json = run(
+        &["--json", "--build", "true", "--lint", "true", "--test", "true", "--oracle-jobs", "2"],
+        "echo x >> README",
+    )
+    .expect(0)
+    .json();
+    assert_eq!(
+        (json["version"].as_u64(), json["recommended"].as_str(), json["verified"].as_bool()),
+        (Some(1), Some("c1"), Some(true))
+    );
+    assert_eq!(json["escaped"], serde_json::json!([]));
+    assert_eq!(json["oracle"].as_array().unwrap().len(), 3);
+    world.frites(["run", "--test", "true"]).refuses(2, "there is nothing to run");
+    world.frites(["run", "--resume", "9"]).refuses(128, "there is no run '9'");
+    world.frites(["run", "--resume", "1", "-n", "2"]).refuses(2, "cannot be used with");
+    world.spawn(["-n", "1"]);
+    world.frites(["run", "--resume", "6"]).refuses(2, "run 6 has no commands: people work in its worktrees");
+    let slow = run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
+    assert!(slow.out().contains("timed out"), "{}", slow.out());
+}
+
+/// A run whose commands wait at a gate the first time; a world in which the gate is closed.
+struct Gated {
+    world: World,
+    gate: String,
+}
+
+impl Gated {
+    fn new() -> Gated {
+        let world = World::new();
+        let gate = world.home().join("gate").display().to_string();
+        Gated { world, gate }
+    }
+
+    /// Every attempt appends a line before the gate and does the rest behind it: going on where it was would
+    /// show two lines.
+    fn words(&self) -> Vec<String> {
+        let script = format!(
+            "echo begun >> README; case $FRITES_CANDIDATE in c1) ;; *) until test -e '{}'; do sleep 0.01; done;; esac; {ATTEMPT}",
+            self.gate
+        );
+        ["run", "-n", "3", "-j", "3", "--test", TEST, "--", "sh", "-c", &script].map(str::to_owned).to_vec()
+    }
+
+    /// Starts the run, and waits until one candidate has ended and two wait at the gate.
+    fn start(&self) -> Child {
+        let mut command = self.world.command(&self.world.repo, "git-frites", self.words());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        poll(|| {
+            let begun = |c: &str| {
+                fs::read_to_string(self.world.worktree(c).join("README")).is_ok_and(|t| t.ends_with("begun\n"))
+            };
+            begun("1/c2")
+                && begun("1/c3")
+                && self.world.run(&self.world.repo, "git", ["rev-parse", "--verify", "-q", "refs/frites/1/c1"]).code
+                    == 0
+        });
+        child
+    }
+
+    /// What an undisturbed run decides, and the trees that it judged.
+    fn undisturbed() -> (serde_json::Value, Vec<String>) {
+        let gated = Gated::new();
+        fs::write(&gated.gate, "").unwrap();
+        gated.world.frites(gated.words()).expect(0);
+        gated.decided()
+    }
+
+    fn decided(&self) -> (serde_json::Value, Vec<String>) {
+        let json = self.world.frites(["judge", "--replay", "--json", "1"]).expect(0).json();
+        let trees = ["c1", "c2", "c3"].map(|c| self.world.tree(&format!("refs/frites/1/{c}")));
+        (serde_json::json!([json["decision"], json["recommended"], json["rationale"], json["ranking"]]), trees.to_vec())
+    }
+
+    fn iterations(&self, candidate: &str) -> u64 {
+        let json = self.world.frites(["status", "--json", &format!("1/{candidate}")]).expect(0).json();
+        json["runs"][0]["candidates"][0]["iteration"].as_u64().unwrap()
+    }
+}
+
+fn signal(name: &str, child: &Child) {
+    let done = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
+    let gated = Gated::new();
+    let child = gated.start();
+    signal("-INT", &child);
+    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    assert!(ended.stderr.contains("hint: go on with `git frites run --resume 1`"), "{}", ended.stderr);
+    let json = gated.world.frites(["status", "--json", "1"]).expect(0).json();
+    let states: Vec<&str> = (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["succeeded", "cancelled", "cancelled"]);
+    assert_eq!(gated.world.git(["show", "refs/frites/1/c2:README"]), "hello\nbegun", "what it had done is kept");
+
+    fs::write(&gated.gate, "").unwrap();
+    let resumed = gated.world.frites(["run", "--resume", "1"]).expect(0);
+    assert!(!resumed.stderr.contains("1/c1: succeeded"), "what had ended is not started again:\n{}", resumed.stderr);
+    assert_eq!(gated.decided(), Gated::undisturbed());
+    assert_eq!(
+        (gated.iterations("c1"), gated.iterations("c2")),
+        (1, 2),
+        "the half of the attempt is the first iteration"
+    );
+    gated.world.assert_clean();
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
+    let gated = Gated::new();
+    let mut child = gated.start();
+    signal("-KILL", &child);
+    child.wait().unwrap();
+    fs::write(&gated.gate, "").unwrap();
+    // The timeout is more than was asked for first; the test command is remembered.
+    gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
+    assert_eq!(gated.decided(), Gated::undisturbed());
+    assert_eq!(gated.iterations("c2"), 2, "the half of the attempt is the first iteration");
+    // There is nothing to go on with now: it is judged again, and that is all.
+    gated.world.frites(["run", "--resume", "1"]).expect(0);
+    assert_eq!(gated.iterations("c2"), 2);
+    gated.world.assert_clean();
+}
+
+#[test]
+fn resuming_can_itself_be_killed_at_any_moment() {
+    let expected = Gated::undisturbed();
+    for round in 0..4u64 {
+        let gated = Gated::new();
+        let mut child = gated.start();
+        signal("-KILL", &child);
+        child.wait().unwrap();
+        fs::write(&gated.gate, "").unwrap();
+        for moment in 1..5u64 {
+            let mut child = gated
+                .world
+                .command(&gated.world.repo, "git-frites", ["run", "--resume", "1"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let until = std::time::Instant::now() + std::time::Duration::from_millis(moment * (19 + 13 * round));
+            while std::time::Instant::now() < until && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        gated.world.frites(["run", "--resume", "1"]).expect(0);
+        assert_eq!(gated.decided(), expected, "round {round}");
+        gated.world.assert_clean();
+    }
+}
+
+#[test]
+fn status_tells_of_a_run_at_work_what_the_run_itself_shows() {
+    let gated = Gated::new();
+    let mut child = gated.start();
+    let json = gated.world.frites(["status", "--json", "1"]).expect(0).json();
+    let candidates = &json["runs"][0]["candidates"];
+    assert_eq!(candidates[1]["state"], "running");
+    assert_eq!(candidates[1]["doing"]["stage"], "agent");
+    assert!(candidates[1]["doing"]["seconds"].as_f64().unwrap() < 60.0);
+    assert_eq!(candidates[0]["doing"], serde_json::Value::Null);
+    let text = gated.world.frites(["status", "1"]).expect(0).out();
+    assert_eq!(text.lines().filter(|line| line.starts_with("c2  running  ")).count(), 1, "{text}");
+    gated.world.frites(["run", "--resume", "1"]).refuses(128, "run 1 is still at work in another process");
+    fs::write(&gated.gate, "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
+    let world = World::new();
+    if !terminal::available(&world) {
+        return skipped("`script` cannot make a terminal here");
+    }
+    let gate = world.home().join("gate");
+    let wait = |gate: &Path| format!("until test -e '{}'; do sleep 0.01; done", gate.display());
+    let script = format!("echo \"thinking about $FRITES_CANDIDATE\"; {}; echo good >> src/lib.txt", wait(&gate));
+    let judged = world.home().join("judged");
+    let test = format!("echo checking; {}", wait(&judged));
+    world.write("attempt", script);
+    world.write("check", test);
+    world.commit("scripts");
+    let line =
+        "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
+    let shown = Terminal::start(&world, line);
+    shown.wait_for("c1  running");
+    shown.wait_for("thinking about c1");
+    shown.wait_for("c2  waiting");
+    fs::write(gate, "").unwrap();
+    shown.wait_for("1/c2: succeeded in");
+    shown.wait_for("checking");
+    fs::write(judged, "").unwrap();
+    shown.wait_for("exit 0");
+    let screen = shown.screen();
+    assert!(screen.contains("judge: 2 of 2 passed") || screen.contains("made the same tree"), "{screen}");
+    assert!(screen.contains("\x1b["), "lines are drawn over");
+    // No line of progress is left on the last screen: each was erased or drawn over.
+    let end = screen.rsplit("1/c1: test passed").next().unwrap();
+    assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
+}

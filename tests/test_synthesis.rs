@@ -1,0 +1,118 @@
+//! Synthesis: one more candidate, made from those that passed. Each way it can end, with its sentence.
+use crate::common::{World, make_executable, write};
+
+/// A world with an agent whose candidates `maker-1` and `maker-2` pass with 1 and 2 lines, and whose synthesis does
+/// what `script` says.
+fn world_with(script: &str) -> World {
+    let mut world = World::new();
+    let program = world.home().join("bin/maker");
+    let text = format!(
+        "#!/bin/sh\ncat > \"$HOME/asked-$FRITES_CANDIDATE\"\ncase $FRITES_CANDIDATE in\nmaker-1) echo good >> README;;\n\
+         maker-2) printf 'good\\nbetter\\n' >> README;;\nmaker-3) echo bad >> README;;\n*) {script};;\nesac\n"
+    );
+    write(&program, text);
+    make_executable(&program);
+    let path = std::env::join_paths(
+        std::iter::once(world.home().join("bin")).chain(std::env::split_paths(&world.env("PATH"))),
+    )
+    .unwrap();
+    world.set_env("PATH", path);
+    world.write(".frites.toml", "[agents.maker]\ncommand = [\"maker\"]\nframing = [\"Be quick.\", \"Be slow.\"]\n[oracle]\ntest = \"grep -q good README && ! grep -q broken README\"\n");
+    world.commit("settings");
+    world
+}
+
+fn run(world: &World, more: &[&str]) -> crate::common::Answer {
+    world.frites([&["run", "--agent", "maker=3", "-p", "make it good"], more].concat())
+}
+
+#[test]
+fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
+    let world = world_with("echo better >> README");
+    let answer = run(&world, &[]).expect(0);
+    assert!(answer.out().contains("synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: 2 lines in 1 file, within 1.5 times the 3 lines that it drew on"), "{}", answer.out());
+    // It began with the best one's files, as changes that are not committed.
+    assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbetter");
+    assert_eq!(world.git_in(&world.worktree("1/synthesis-1"), ["rev-parse", "HEAD"]), world.git(["rev-parse", "main"]));
+    let asked = std::fs::read_to_string(world.home().join("asked-synthesis-1")).unwrap();
+    for part in [
+        "# The task\n\nmake it good\n",
+        "# maker-1, which stands in this worktree: 1 line in 1 file\n\n- README\n",
+        "# maker-2: 2 lines in 1 file\n\n```diff\ndiff --git a/README b/README\n",
+        "Integrate, do not concatenate",
+        "test: `grep -q good README",
+    ] {
+        assert!(asked.contains(part), "no {part:?} in:\n{asked}");
+    }
+    assert!(!asked.contains("maker-3") && !asked.contains("Be quick."), "{asked}");
+    let json = world.frites(["status", "--json", "1"]).expect(0).json();
+    let candidate = &json["runs"][0]["candidates"][3];
+    assert_eq!((candidate["candidate"].as_str(), candidate["index"].as_u64()), (Some("synthesis-1"), Some(4)));
+    // What landed is what passed.
+    world.frites(["apply", "1"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/synthesis-1"));
+    // Asked once is enough.
+    world.frites(["run", "--resume", "1"]).expect(0);
+    assert_eq!(
+        world.frites(["status", "--json", "1"]).expect(0).json()["runs"][0]["candidates"].as_array().unwrap().len(),
+        4
+    );
+}
+
+#[test]
+fn nothing_is_integrated_when_it_is_switched_off_or_there_is_too_little_or_nobody_to_ask() {
+    let world = world_with("true");
+    let candidates = |run: &str| {
+        world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"].as_array().unwrap().len()
+    };
+    world.git(["config", "frites.synthesis.mode", "off"]);
+    run(&world, &[]).expect(0);
+    assert_eq!(candidates("1"), 3);
+    world.git(["config", "--unset", "frites.synthesis.mode"]);
+    // Only one passes.
+    run(&world, &["--test", "grep -q better README"]).expect(0);
+    assert_eq!(candidates("2"), 3);
+    // A codemod is not told by a prompt what to do.
+    world.frites(["run", "-n", "2", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"]).expect(0);
+    assert_eq!(candidates("3"), 2);
+    // A command with a prompt is.
+    world.frites(["run", "-n", "2", "-p", "x", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"]).expect(0);
+    assert_eq!(candidates("4"), 3);
+}
+
+#[test]
+fn a_synthesis_can_be_asked_for_by_hand_and_what_is_too_long_is_named() {
+    let world = World::new();
+    let big = "seq 60000 > big; echo good >> README";
+    world.attempts(&["echo good >> README", big, "printf 'good\\n```\\n' >> README"]);
+    let before = world.git(["for-each-ref"]);
+    world
+        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
+        .refuses(1, "run 1 was not judged");
+    world.frites(["judge", "-q", "--test", "test -e big"]).expect(0);
+    world
+        .frites(["spawn", "--synthesize", "--run", "1", "--", "true"])
+        .refuses(1, "there is nothing to integrate in run 1: only c2 of 3 passed");
+    world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
+    world.frites(["spawn", "--synthesize", "--run", "1"]).refuses(2, "a synthesis needs somebody to make it");
+    world.frites(["spawn", "--synthesize", "--", "true"]).refuses(2, "--run");
+    let made = |refs: &str| refs.lines().filter(|l| l.contains("synthesis")).count();
+    assert_eq!((made(&before), made(&world.git(["for-each-ref"]))), (0, 0));
+
+    let out = world.frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"]).expect(0).out();
+    assert_eq!(out, format!("1/synthesis-1\t{}\n", world.worktree("1/synthesis-1").display()));
+    let asked = world.git(["show", "refs/frites/1/synthesis-1:asked"]);
+    assert!(asked.contains("\n# c3: 2 lines in 1 file\n\n````diff\n"), "a fence longer than what it holds:\n{asked}");
+    assert!(
+        asked.contains("# c2: 60001 lines in 2 files\n\n- README\n- big\n\nIt is too long to be shown."),
+        "{asked}"
+    );
+    assert!(asked.contains("runs/1/c2/candidate.diff") && asked.len() < 10_000, "{} bytes", asked.len());
+    assert_eq!(world.git(["show", "refs/frites/1/@record:prompt-synthesis-1.md"]).trim_end(), asked.trim_end());
+    // A second one, which is made from the attempts, not from the first.
+    world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
+    world.frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"]).expect(0);
+    let asked = world.git(["show", "refs/frites/1/synthesis-2:asked"]);
+    assert!(!asked.contains("synthesis-1"), "{asked}");
+    world.assert_clean();
+}
