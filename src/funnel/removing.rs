@@ -14,7 +14,7 @@ pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
     let captured = session.capture(run, name).map_err(|e| {
         let bytes = worktree::disk_usage(&session.store.worktree(run, name));
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
-            .hint("mend that, and try again; `git frites clean --discard` removes it with what is not saved")
+            .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
     })?;
     if !captured.notes.loses_work() {
         session.tell_notes(&captured);
@@ -22,7 +22,7 @@ pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
     }
     let lines = captured.notes.lines().join("; ");
     Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
-        .hint("move it away; `git frites clean --discard` removes it for good"))
+        .hint("move it away; `git frites clean` with `--discard` removes it for good"))
 }
 
 /// Removes a candidate's worktree, entry and branch; gives the bytes freed. Doing it twice is fine.

@@ -143,7 +143,8 @@ fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     } else {
         repo.common_dir().join("hooks").into_os_string()
     };
-    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
+    // The last one runs when any ref moves, and may refuse.
+    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
     let merge = merging.then_some("pre-merge-commit");
     let any = hooks.into_iter().chain(merge).any(|hook| Path::new(&folder).join(hook).is_file());
     Ok(any.then_some(folder))

@@ -25,6 +25,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-log", include_str!("log.txt")),
     ("git-frites-man", include_str!("man.txt")),
     ("git-frites-path", include_str!("path.txt")),
+    ("git-frites-run", include_str!("run.txt")),
     ("git-frites-spawn", include_str!("spawn.txt")),
     ("git-frites-status", include_str!("status.txt")),
 ];
