@@ -25,6 +25,7 @@ mod test_newest_wins;
 mod test_places;
 mod test_real_project;
 mod test_run;
+mod test_schema;
 mod test_seed;
 mod test_spawn;
 mod test_status;

@@ -35,7 +35,7 @@ fn the_pages_are_what_the_program_makes() {
         fs::remove_dir_all(&kept).unwrap();
         world.run(&world.repo, "git-frites", ["man", "--write", kept.to_str().unwrap()]).expect(0);
     }
-    let pages = |folder: &Path| names(folder).into_iter().filter(|n| !n.ends_with(".json")).collect::<BTreeSet<_>>();
+    let pages = |folder: &Path| names(folder).into_iter().collect::<BTreeSet<_>>();
     let stale = |name: &String| fs::read(made.join(name)).ok() != fs::read(kept.join(name)).ok();
     let stale: Vec<String> = pages(&made).union(&pages(&kept)).filter(|name| stale(name)).cloned().collect();
     assert!(
@@ -75,7 +75,7 @@ fn the_pages_render_without_a_warning() {
     if !man {
         skipped("man-db is not installed");
     }
-    for name in names(&source().join("man")).iter().filter(|name| !name.ends_with(".json")) {
+    for name in &names(&source().join("man")) {
         let file = source().join("man").join(name);
         if mandoc {
             let lint = world.run(&world.repo, "mandoc", ["-Tlint", "-Wall", file.to_str().unwrap()]);
@@ -137,12 +137,13 @@ fn installing_respects_destdir_and_is_undone_by_uninstall() {
         .into_iter()
         .map(|path| path.strip_prefix(&world.repo).unwrap().to_str().unwrap().to_owned())
         .collect();
-    let pages = names(&source().join("man")).into_iter().filter(|name| !name.ends_with(".json"));
+    let pages = names(&source().join("man")).into_iter();
     let mut expected: BTreeSet<String> =
         pages.map(|page| format!("usr/share/man/man{}/{page}", page.rsplit('.').next().unwrap())).collect();
     expected.extend(
         [
             "usr/bin/git-frites",
+            "usr/share/git-frites/git-frites.schema.json",
             "usr/share/bash-completion/completions/git-frites",
             "usr/share/zsh/site-functions/_git-frites",
             "usr/share/fish/vendor_completions.d/git-frites.fish",

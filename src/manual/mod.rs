@@ -1,5 +1,6 @@
 //! The manual: a page for git-frites and one for each command, from cli.rs, the tables of keys and exit
 //! codes, and the hand-written parts beside this file. man/ holds them as they are installed.
+mod json;
 mod markup;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -57,9 +58,13 @@ pub fn pages() -> Vec<Page> {
     for verb in cli.get_subcommands() {
         pages.push(of_command(verb, &format!("git-frites-{}", verb.get_name())));
     }
-    let mut roff = start("git-frites-tutorial", 7, "a first hour with git frites");
-    markup::add(&mut roff, TUTORIAL);
-    pages.push(Page { name: "git-frites-tutorial".into(), section: 7, roff: markup::fill(&roff.render()) });
+    let mut by_hand = |name: &str, section, about, text: &str| {
+        let mut roff = start(name, section, about);
+        markup::add(&mut roff, text);
+        pages.push(Page { name: name.to_owned(), section, roff: markup::fill(&roff.render()) });
+    };
+    by_hand("git-frites-tutorial", 7, "a first hour with git frites", TUTORIAL);
+    by_hand("git-frites-json", 5, "what git frites prints with --json", &json::text());
     pages
 }
 

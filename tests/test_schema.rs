@@ -1,0 +1,262 @@
+//! The published schema: every command's JSON is what it says, nothing more, and all of it is seen.
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::common::{Answer, World, poll};
+
+fn schema() -> Value {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/git-frites.schema.json");
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+/// Makes what may grow for others strict for us: a field that nobody described is a mistake.
+fn seal(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("properties").is_some_and(Value::is_object) {
+                fields.insert("additionalProperties".into(), json!(false));
+            }
+            fields.values_mut().for_each(seal);
+        }
+        Value::Array(items) => items.iter_mut().for_each(seal),
+        _ => {}
+    }
+}
+
+struct Checker {
+    sealed: Value,
+    seen: BTreeSet<String>,
+}
+
+impl Checker {
+    fn new() -> Checker {
+        let mut sealed = schema();
+        seal(&mut sealed);
+        Checker { sealed, seen: BTreeSet::new() }
+    }
+
+    /// One document against its definition.
+    #[track_caller]
+    fn check(&mut self, definition: &str, document: &Value) {
+        let mut root = self.sealed.clone();
+        root["$ref"] = json!(format!("#/$defs/{definition}"));
+        let validator = jsonschema::options().should_validate_formats(true).build(&root).unwrap();
+        let errors: Vec<String> =
+            validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(errors.is_empty(), "{definition}:\n{}\n{document:#}", errors.join("\n"));
+        let root = self.sealed["$defs"][definition].clone();
+        self.visit(&format!("#/$defs/{definition}"), &root, document);
+    }
+
+    /// A command's answer with this exit code.
+    #[track_caller]
+    fn answer(&mut self, definition: &str, code: i32, answer: Answer) -> Value {
+        let document = answer.expect(code).json();
+        self.check(definition, &document);
+        document
+    }
+
+    /// Notes which described fields there are.
+    fn visit(&mut self, at: &str, schema: &Value, instance: &Value) {
+        if let Some(target) = schema["$ref"].as_str() {
+            let referred = self.sealed.pointer(target.trim_start_matches('#')).unwrap().clone();
+            self.visit(target, &referred, instance);
+        }
+        for key in ["anyOf", "oneOf"] {
+            for (n, one) in schema[key].as_array().into_iter().flatten().enumerate() {
+                let event = &one["properties"]["event"]["const"];
+                if event.is_null() || *event == instance["event"] {
+                    self.visit(&format!("{at}/{key}/{n}"), one, instance);
+                }
+            }
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            if let Some(value) = instance.get(name) {
+                let place = format!("{at}/properties/{name}");
+                self.visit(&place, field, value);
+                self.seen.insert(place);
+            }
+        }
+        for item in instance.as_array().into_iter().flatten() {
+            self.visit(&format!("{at}/items"), &schema["items"], item);
+        }
+    }
+}
+
+/// Every field that the schema describes.
+fn described(at: &str, schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let place = format!("{at}/{name}");
+                if at.ends_with("/properties") {
+                    found.insert(place.clone());
+                }
+                described(&place, value, found);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(n, item)| described(&format!("{at}/{n}"), item, found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
+    let mut checker = Checker::new();
+    let world = World::new();
+    world.write(".frites.toml", "[oracle]\nbuild = 'true'\ntest = ['sh', '-c', 'test ! -e BAD']\n");
+    world.write("binary", b"\0\x01");
+    world.commit("configuration");
+    let frites = |args: &[&str]| world.frites(args);
+
+    // Commands that end in every way; one leaves a process behind, one changes git's configuration.
+    let script = "case $FRITES_CANDIDATE in \
+        good) echo 1 >>README; printf '\\0\\2' >binary; printf x >\"$(printf 'odd\\377')\"; git config demo.x 1;; \
+        twin) echo 1 >>README; printf '\\0\\2' >binary; printf x >\"$(printf 'odd\\377')\";; \
+        bad) echo 1 >BAD; sleep 60 & ;; \
+        fails) exit 3;; \
+        killed) kill -9 $$;; \
+        empty) ;; esac";
+    let names = ["good", "twin", "bad", "fails", "killed", "empty"];
+    let args = [&["spawn", "--json", "--task", "T-1", "-c"][..], &names, &["--", "sh", "-c", script]].concat();
+    let spawned = checker.answer("spawn", 0, frites(&args));
+    assert_eq!(spawned["candidates"][3]["state"], "failed");
+    assert_eq!(spawned["escaped"].as_array().unwrap().len(), 1);
+    let diff = checker.answer("diff", 0, frites(&["diff", "--json"]));
+    assert_eq!(diff["diffs"][0]["files"][2]["path_hex"], "6f6464ff");
+    checker.answer("diff", 0, frites(&["diff", "--json", "good", "bad"]));
+    checker.answer("judge", 0, frites(&["judge", "--json", "--trust-config"]));
+    checker.answer("judge", 0, frites(&["judge", "--json", "--replay"]));
+    // Signalled, timed out, not startable.
+    checker.answer("judge", 1, frites(&["judge", "--json", "--test", "kill -9 $$"]));
+    checker.answer("judge", 1, frites(&["judge", "--json", "--test", "sleep 60", "--timeout", "100ms", "-j", "4"]));
+    checker.answer("judge", 0, frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]));
+    checker.answer("status", 0, frites(&["status", "--json"]));
+
+    // Landings: staged, committed, merged, in conflict, taken back.
+    checker.answer("judge", 0, frites(&["judge", "--json"]));
+    checker.answer("apply", 0, frites(&["apply", "--json"]));
+    world.git(["switch", "-q", "-f", "main"]);
+    checker.answer("apply", 0, frites(&["apply", "--json", "--branch", "aside", "--no-switch", "-m", "x"]));
+    world.write("README", "mine\n");
+    world.write(OsStr::from_bytes(b"odd\xff"), "mine\n");
+    world.commit("in the way");
+    world.git(["branch", "-q", "-D", "frites/apply/1"]);
+    checker.answer("apply", 1, frites(&["apply", "--json", "--conflicts"]));
+    world.git(["reset", "-q", "--hard"]);
+    world.git(["switch", "-q", "-f", "main"]);
+    let merged = checker.answer(
+        "apply",
+        0,
+        frites(&[
+            "apply",
+            "--json",
+            "--merge",
+            "--no-rejudge",
+            "--allow-unverified",
+            "--strategy",
+            "newest-file-wins",
+            "-m",
+            "x",
+        ]),
+    );
+    assert_eq!(merged["choices"].as_array().unwrap().len(), 2, "{merged:#}");
+    checker.answer("undo", 0, frites(&["apply", "--json", "--undo", "1/good"]));
+
+    // A child; a setup that fails; a command that cannot be started; a worktree that cannot be captured.
+    let child = ["spawn", "--json", "--from", "1/good", "-n", "1"];
+    let spawned = checker.answer("spawn", 0, frites(&child));
+    assert_eq!(spawned["parent"]["candidate"], "good");
+    checker.answer("judge", 4, frites(&["judge", "--json", "2"]));
+    checker.answer("judge", 3, {
+        fs::write(world.worktree("2/c1").join("README"), "child\n").unwrap();
+        world.write(".frites.toml", "oracle.detect = false\n");
+        frites(&["judge", "--json", "2"])
+    });
+    checker.answer("status", 0, frites(&["status", "--json"]));
+    for args in [&["config", "--json"][..], &["config", "--json", "oracle.detect"]] {
+        checker.answer("config", 0, frites(args));
+    }
+    world.write(".frites.toml", "spawn.setup = 'false'\n");
+    checker.answer("spawn", 4, frites(&["spawn", "--json", "-n", "1"]));
+    world.write(".frites.toml", "oracle.test = ['./tool']\n");
+    checker.answer("spawn", 0, frites(&["spawn", "--json", "-n", "2"]));
+    fs::write(world.worktree("4/c1").join("README"), "x\n").unwrap();
+    world.git(["config", "filter.broken.clean", "false"]);
+    world.git(["config", "filter.broken.required", "true"]);
+    fs::write(world.worktree("4/c2").join(".gitattributes"), "README filter=broken\n").unwrap();
+    fs::write(world.worktree("4/c2").join("README"), "y\n").unwrap();
+    checker.answer("judge", 1, frites(&["judge", "--json", "4"]));
+    fs::remove_file(world.repo.join(".frites.toml")).unwrap();
+    running(&mut checker, &world);
+    in_an_odd_place(&mut checker);
+    checker.answer("status", 0, frites(&["status", "--json"]));
+
+    checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
+    checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
+    checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
+
+    for line in frites(&["log", "--json"]).expect(0).out().lines() {
+        checker.check("log", &serde_json::from_str(line).unwrap());
+    }
+    let mut all = BTreeSet::new();
+    described("#", &checker.sealed, &mut all);
+    let unseen: Vec<&String> = all.difference(&checker.seen).collect();
+    assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// What `status` says of a command that runs; the same run interrupted, resumed, and synthesised.
+fn running(checker: &mut Checker, world: &World) {
+    let script = "echo working; until test -e \"$HOME/go\"; do sleep 0.01; done; echo $FRITES_CANDIDATE >>README";
+    let words = ["run", "-q", "--run", "long", "-n", "2", "--test", "true", "-p", "do it", "--", "sh", "-c", script];
+    let mut command = world.command(&world.repo, "git-frites", words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let doing = || {
+        let answer = world.frites(["status", "--json", "long"]);
+        if answer.code == 0 {
+            answer.json()["runs"][0]["candidates"][0]["doing"]["last_line"].clone()
+        } else {
+            json!(null)
+        }
+    };
+    poll(|| doing() == "working");
+    checker.answer("status", 0, world.frites(["status", "--json", "long"]));
+    world.sh(&world.repo, &format!("kill -INT {}", child.id())).expect(0);
+    assert!(!child.wait().unwrap().success());
+    fs::write(world.home().join("go"), "").unwrap();
+    let verdict = checker.answer("run", 0, world.frites(["run", "--json", "--resume", "long"]));
+    assert_eq!(verdict["candidates"].as_array().unwrap().len(), 3, "one is synthesised: {verdict:#}");
+}
+
+/// Paths that are not UTF-8.
+fn in_an_odd_place(checker: &mut Checker) {
+    let world = World::empty(OsStr::from_bytes(b"odd\xff"));
+    world.git(["init", "-q", "-b", "main"]);
+    world.write("README", "x\n");
+    world.commit("base");
+    let spawned = checker.answer("spawn", 0, world.frites(["spawn", "--json"]));
+    assert!(spawned["candidates"][0]["worktree_hex"].as_str().unwrap().contains("6f6464ff2f"), "{spawned:#}");
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+}
+
+/// The definition of each command that takes `--json` is there, and no other.
+#[test]
+fn each_command_with_json_is_described() {
+    let world = World::empty("no repository");
+    let help = world.run(&world.repo, "git-frites", ["-h"]).expect(0).out();
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let definitions = schema()["$defs"].clone();
+    let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
+    for verb in names.filter_map(|l| l.split_whitespace().next()).filter(|name| *name != "help") {
+        let takes_json = world.run(&world.repo, "git-frites", [verb, "-h"]).expect(0).out().contains("--json");
+        assert_eq!(takes_json, definitions.get(verb).is_some(), "{verb}");
+    }
+}
