@@ -346,6 +346,15 @@ pub struct Clean {
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]
     pub all: bool,
+    /// Remove only what is older than [retention] says: landed, failed or abandoned; of all runs unless some are named
+    #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
+    pub expired: bool,
+    /// Mark for review, and remove nothing: what is kept never expires
+    #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
+    pub keep: bool,
+    /// Take that mark away
+    #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
+    pub no_keep: bool,
     /// Remove worktrees with the work in them that is not captured
     #[arg(long)]
     pub discard: bool,

@@ -305,6 +305,6 @@ fn a_reader_that_goes_away_is_no_error_to_talk_about() {
     world.write("head.sh", "git frites diff 1/c1 2> err.txt; echo $? > code.txt\n");
     make_executable(&world.repo.join("head.sh"));
     world.sh(&world.repo, "sh head.sh | head -n 1").expect(0);
-    assert_eq!(fs::read_to_string(world.repo.join("err.txt")).unwrap(), "");
+    assert_eq!(fs::read_to_string(world.repo.join("err.txt")).unwrap(), "captured 1/c1@1\n");
     assert_eq!(fs::read_to_string(world.repo.join("code.txt")).unwrap(), "141\n");
 }

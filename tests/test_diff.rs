@@ -31,9 +31,9 @@ fn a_run_is_summed_up_in_a_line_for_each_candidate() {
     let world = world();
     let before = world.belongings();
     let wanted = "1/c1\t2 lines in 2 files\topen\n1/c2\t4 lines in 1 file\topen\n1/c3\t0 lines in 0 files\topen\n";
-    for args in [&["diff"][..], &["diff", "1"]] {
+    for (args, notes) in [(&["diff"][..], "captured 1/c1@1\ncaptured 1/c2@1\n"), (&["diff", "1"], "")] {
         let answer = world.frites(args).expect(0);
-        assert_eq!((answer.out().as_str(), answer.stderr.as_str()), (wanted, ""));
+        assert_eq!((answer.out().as_str(), answer.stderr.as_str()), (wanted, notes));
     }
     assert_eq!(world.belongings(), before);
     world.assert_clean();
@@ -135,6 +135,7 @@ fn json_says_what_the_patch_says() {
 #[test]
 fn exit_code_tells_whether_there_are_differences() {
     let world = world();
+    world.frites(["diff", "1"]).expect(0); // which tells what it captures
     for (args, code) in [
         (&["1/c1"][..], 1),
         (&["1/c3"], 0),
@@ -249,6 +250,7 @@ fn before_the_first_run_there_is_nothing_to_show() {
 fn a_reader_that_goes_early_hears_no_complaint() {
     let world = world();
     world.sh(&world.worktree("1/c1"), "seq 200000 >long").expect(0);
+    world.frites(["diff", "1"]).expect(0); // which tells what it captures
     for args in [&["diff", "1/c1"][..], &["diff", "--json", "1"], &["diff", "--patch"]] {
         let mut command = world.command(&world.repo, "git-frites", args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

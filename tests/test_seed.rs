@@ -300,7 +300,7 @@ fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
         let address = format!("{run}/c{}", at + 1);
         let answer = world.frites(["diff", "--name-only", &address]).expect(0);
         assert_eq!(answer.out().lines().collect::<Vec<_>>(), *wanted, "{address}");
-        assert_eq!(answer.stderr, "", "{address}: a seed is nothing that was left out");
+        assert_eq!(answer.left_out(), "", "{address}: a seed is nothing that was left out");
         let tree = world.git(["ls-tree", "-r", "--name-only", &format!("refs/frites/{address}")]);
         assert!(tree.lines().all(|p| p != ".env" && p != "notes.txt" && !p.starts_with("data/")), "{tree}");
     }

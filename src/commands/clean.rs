@@ -9,7 +9,6 @@ use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::funnel::removing;
 use crate::funnel::session::Session;
-use crate::git::worktree;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::store::select::Matching;
@@ -27,6 +26,9 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
     let targets = targets(session, args)?;
+    if args.keep || args.no_keep {
+        return keep(session, args, &targets);
+    }
     let alone = targets.len() == 1;
     for (run, names) in targets {
         match clean_run(session, &run, &names, args) {
@@ -45,6 +47,33 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
+/// Marks candidates, or takes their marks away.
+fn keep(session: &Session, args: &cli::Clean, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
+    let mut text = String::new();
+    let mut all = Vec::new();
+    for (run, name) in targets.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name))) {
+        if !args.dry_run {
+            removing::keep(session, run, name, args.keep)?;
+        }
+        let address = format!("{}/{name}", run.run);
+        let verb = match (args.dry_run, args.keep) {
+            (false, true) => "kept",
+            (false, false) => "no longer kept:",
+            (true, true) => "would keep",
+            (true, false) => "would no longer keep",
+        };
+        text.push_str(&format!("{verb} {address}\n"));
+        all.push(json!({ "address": address, "kept": args.keep }));
+    }
+    if args.json {
+        let document = json!({ "dry_run": args.dry_run, "candidates": all });
+        session.ui.answer(json::document(document))?;
+    } else if !args.quiet {
+        session.ui.answer(text)?;
+    }
+    Ok(exit::OK)
+}
+
 fn clean_run(session: &Session, run: &Run, names: &[Name], args: &cli::Clean) -> Result<Vec<Removal>> {
     let _lock = session.store.lock_run(&run.run)?;
     session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
@@ -57,9 +86,10 @@ fn clean_run(session: &Session, run: &Run, names: &[Name], args: &cli::Clean) ->
 
 /// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
 fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>> {
-    if args.all {
+    if args.all || (args.expired && args.addresses.is_empty()) {
         let runs = session.store.runs(&session.repo)?;
-        return Ok(runs.into_iter().map(|run| (run.clone(), run.candidates)).collect());
+        let all = runs.into_iter().map(|run| (run.clone(), run.candidates)).collect();
+        return if args.expired { only_expired(session, all) } else { Ok(all) };
     }
     let mut addresses = Vec::new();
     for text in &args.addresses {
@@ -89,7 +119,26 @@ fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>
         let names = run.candidates.iter().filter(|n| set.contains(n)).cloned().collect();
         (run, names)
     };
-    Ok(found.into_iter().map(in_order).collect())
+    let found = found.into_iter().map(in_order).collect();
+    if args.expired { only_expired(session, found) } else { Ok(found) }
+}
+
+/// Those of the candidates whose time is over.
+fn only_expired(session: &Session, targets: Vec<(Run, Vec<Name>)>) -> Result<Vec<(Run, Vec<Name>)>> {
+    let mut expired = Vec::new();
+    for (run, names) in targets {
+        let mut over = Vec::new();
+        for name in names {
+            let candidate = session.store.candidate(&session.repo, &run, &name)?;
+            if removing::expired(session, &run, &candidate)? {
+                over.push(name);
+            }
+        }
+        if !over.is_empty() {
+            expired.push((run, over));
+        }
+    }
+    Ok(expired)
 }
 
 /// One candidate; its failure is part of the answer and never stops the rest.
@@ -97,7 +146,7 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
     let address = format!("{}/{name}", run.run);
     let attempt = || -> Result<u64> {
         if args.dry_run {
-            return Ok(worktree::disk_usage(&session.store.worktree(run, name)));
+            return removing::rehearse(session, run, name, args.discard);
         }
         if !args.discard {
             removing::save(session, run, name)?;

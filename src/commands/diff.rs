@@ -31,10 +31,16 @@ struct View {
 
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
-    let address = parse_address(args.address.as_deref())?;
+    let (first, range) = sides(args)?;
+    let address = parse_address(first)?;
     let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
-    let views: Vec<View> = match (&selection.candidate, &args.other) {
+    let other = match (range, &selection.candidate) {
+        (Some(end), Some(name)) if end.is_empty() || end.starts_with('@') => Some(format!("{name}{end}")),
+        (Some(end), _) => Some(end.to_owned()),
+        (None, _) => args.other.clone(),
+    };
+    let views: Vec<View> = match (&selection.candidate, &other) {
         (None, Some(_)) => {
             return Err(Error::usage(format!("'{}' is a run: two candidates can be compared", run.run))
                 .hint(format!("write {}/CANDIDATE first", run.run)));
@@ -68,6 +74,17 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
 }
 
+/// The first address, and what follows it in a range: `RUN/CAND@1..@3`, `RUN/CAND@1..` for how it is now.
+fn sides(args: &cli::Diff) -> Result<(Option<&str>, Option<&str>)> {
+    match args.address.as_deref().and_then(|text| text.split_once("..")) {
+        Some((first, end)) if args.other.is_some() => {
+            Err(Error::usage(format!("'{first}..{end}' is a range already")).hint("name two sides in all"))
+        }
+        Some((first, end)) => Ok((Some(first), Some(end))),
+        None => Ok((args.address.as_deref(), None)),
+    }
+}
+
 fn view(session: &Session, run: &Run, name: &Name, iteration: Option<u32>, args: &cli::Diff) -> Result<View> {
     let captured =
         if args.no_capture || iteration.is_some() { session.stored(run, name)? } else { session.capture(run, name)? };
@@ -85,6 +102,9 @@ fn view(session: &Session, run: &Run, name: &Name, iteration: Option<u32>, args:
 
 fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
     session.tell_notes(&captured);
+    if let Some(capture) = captured.capture.as_ref().filter(|_| captured.fresh) {
+        session.ui.note(format!("captured {}@{}", captured.candidate.address(), capture.iteration));
+    }
     View {
         address: captured.candidate.address(),
         from: run.base.clone(),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::parse_address;
 use crate::cli;
 use crate::error::{Result, exit};
+use crate::funnel::history::{self, Disk};
 use crate::funnel::judging;
 use crate::funnel::session::{Captured, Session};
 use crate::funnel::watching;
@@ -97,11 +98,44 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         ]);
     }
     text.push_str(&grid.render());
+    let disk = Disk::of(session, run)?;
+    text.push_str(&format!(
+        "disk: {} (worktrees {}, records and logs {}, objects of its own {})\n",
+        table::size(disk.total()),
+        table::size(disk.worktrees),
+        table::size(disk.records),
+        table::size(disk.objects)
+    ));
+    if let Some(name) = only {
+        text.push_str(&iterations(session, run, name)?);
+    }
     // What `run` shows on a terminal while it works, for a run that was started elsewhere.
     let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
     let at_work: Vec<Line> = members.filter_map(|name| watching::at_work(session, run, name)).collect();
     text.push_str(&progress::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
     Ok(text)
+}
+
+/// A candidate's captures, oldest first.
+fn iterations(session: &Session, run: &Run, name: &Name) -> Result<String> {
+    let all = history::iterations(session, run, name)?;
+    if all.is_empty() {
+        return Ok(String::new());
+    }
+    let mut grid =
+        Grid::new(&["iteration", "captured", "files", "insertions", "deletions"], &[2, 3, 4], session.ui.out);
+    for one in all {
+        let (added, deleted) = one.lines();
+        let time = jiff::Timestamp::from_second(one.time).map(|t| format!("{} ago", table::age(t))).unwrap_or_default();
+        grid.row(vec![
+            (format!("{}/{name}@{}", run.run, one.capture.iteration), Tone::Plain),
+            (time, Tone::Dim),
+            (one.changes.len().to_string(), Tone::Plain),
+            (added.to_string(), Tone::Plain),
+            (deleted.to_string(), Tone::Plain),
+        ]);
+    }
+    Ok(format!("\n{}", grid.render()))
 }
 
 /// Where a run starts: its commit, or the candidate whose state that is.
@@ -117,10 +151,8 @@ fn origin(run: &Run) -> String {
 
 /// What became of it, and the commit that did it.
 fn landing(candidate: &Candidate) -> String {
-    match &candidate.landing_commit {
-        Some(commit) => format!("{} {}", candidate.landing, commit.short()),
-        None => candidate.landing.to_string(),
-    }
+    let commit = candidate.landing_commit.as_ref().map_or_else(String::new, |commit| format!(" {}", commit.short()));
+    format!("{}{commit}{}", candidate.landing, if candidate.kept { ", kept" } else { "" })
 }
 
 fn disk(session: &Session, run: &Run, candidate: &Candidate) -> u64 {
@@ -147,13 +179,38 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
                 .map(|r| { json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line }) })
         );
         object["bytes"] = json!(disk(session, run, candidate));
+        if only.is_some() {
+            object["iterations"] = history_as_json(session, run, &candidate.candidate)?;
+        }
+        object["kept"] = json!(candidate.kept);
         json::put_file(&mut object, "worktree", &session.store.worktree(run, &candidate.candidate));
         candidates.push(object);
     }
+    let disk = Disk::of(session, run)?;
     let verdict = session.store.verdict(&session.repo, &run.run)?;
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,
         "verdict": verdict.as_ref().map(judging::as_json),
+        "disk": {
+            "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.records, "objects": disk.objects,
+        },
     }))
+}
+
+/// A candidate's captures for documents, each with what changed since the one before.
+fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Value> {
+    let one = |one: history::Iteration| {
+        let (insertions, deletions) = one.lines();
+        let mut object = json!({
+            "iteration": one.capture.iteration, "commit": one.capture.commit, "tree": one.capture.tree,
+            "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
+            "insertions": insertions, "deletions": deletions,
+        });
+        for (key, letters) in [("created", &b"A"[..]), ("modified", b"MT"), ("deleted", b"D")] {
+            object[key] = one.stepped(letters).map(json::path).collect();
+        }
+        object
+    };
+    Ok(history::iterations(session, run, name)?.into_iter().map(one).collect())
 }

@@ -129,6 +129,9 @@ keys! {
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "How long a chain of runs may be that each start from a candidate of another.";
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "How many worktrees all runs may have.";
     LIMITS_MIN_FREE_DISK: Size = "limits.min-free-disk", Is("'2GiB'"), "What a spawn leaves free on the disk, beyond the worktrees themselves.";
+    RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "How long `clean --expired` leaves a worktree after what it holds has landed.";
+    RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "How long it leaves one whose command failed, timed out or was cancelled.";
+    RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "How long it leaves any other one after the last work in it.";
 }
 
 /// A default as a value.

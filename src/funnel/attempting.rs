@@ -9,7 +9,7 @@ use serde_json::json;
 use super::session::{Captured, Session};
 use super::{escape, removing, spawning, watching};
 use crate::error::{Error, IoContext, Result};
-use crate::git::capture::Notes;
+use crate::git::leftovers::Notes;
 use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;

@@ -4,6 +4,7 @@
 pub mod attempting;
 pub mod branching;
 pub mod escape;
+pub mod history;
 pub mod judging;
 pub mod landing;
 pub mod merging;

@@ -1,10 +1,15 @@
 //! Removing: a candidate's worktree and branch, and a whole run.
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::session::Session;
+use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
+use crate::git::leftovers::Notes;
 use crate::git::{refs, worktree};
-use crate::model::candidate::Landing;
+use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ui::table;
@@ -16,13 +21,9 @@ pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
             .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
     })?;
-    if !captured.notes.loses_work() {
-        session.tell_notes(&captured);
-        return Ok(());
-    }
-    let lines = captured.notes.lines().join("; ");
-    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
-        .hint("move it away; `git frites clean` with `--discard` removes it for good"))
+    refuse_losses(run, name, &captured.notes)?;
+    session.tell_notes(&captured);
+    Ok(())
 }
 
 /// Removes a candidate's worktree, entry and branch; gives the bytes freed. Doing it twice is fine.
@@ -39,14 +40,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
     {
         let _repository = store.lock_repository()?;
         let admin = worktree::admin_of(repo, &path)?;
-        if let Some(holder) = worktree::holder_of(repo, &branch, admin.as_deref())? {
-            return Err(Error::no(format!(
-                "the branch '{}' is checked out in '{}'",
-                refs::short(&branch),
-                holder.display()
-            ))
-            .hint("switch to another branch there"));
-        }
+        refuse_held(session, &branch, admin.as_deref())?;
         let tip = repo.read_ref(&branch)?;
         if let Some(tip) = tip.as_ref().filter(|_| !discard) {
             let saved = store.latest(repo, &run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
@@ -75,13 +69,86 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
     Ok(freed)
 }
 
+/// What a removal would free; fails as it would. Nothing is written.
+pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<u64> {
+    let Session { repo, store, .. } = session;
+    let root = store.worktrees(run.worktree_root.as_deref());
+    let path = store.worktree(run, name);
+    let admin = worktree::admin_of(repo, &path)?;
+    refuse_held(session, &refs::branch(&run.run, name), admin.as_deref())?;
+    worktree::require_ours(&root, &path, admin.as_deref())?;
+    if !discard {
+        refuse_losses(run, name, &session.losses(run, name)?)?;
+    }
+    Ok(worktree::disk_usage(&path))
+}
+
+/// Refuses to remove what holds work that no capture can hold.
+pub fn refuse_losses(run: &Run, name: &Name, notes: &Notes) -> Result<()> {
+    if !notes.loses_work() {
+        return Ok(());
+    }
+    let lines = notes.lines().join("; ");
+    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
+        .hint("move it away; `git frites clean` with `--discard` removes it for good"))
+}
+
+/// A branch that is checked out elsewhere, by the user, is not removed.
+fn refuse_held(session: &Session, branch: &str, admin: Option<&Path>) -> Result<()> {
+    let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
+    let what = format!("the branch '{}' is checked out in '{}'", refs::short(branch), holder.display());
+    Err(Error::no(what).hint("switch to another branch there"))
+}
+
+/// Whether a candidate's worktree may go by `[retention]`: it has one, nobody keeps it, nothing runs in it, and
+/// what happened last to it is long enough ago.
+pub fn expired(session: &Session, run: &Run, candidate: &Candidate) -> Result<bool> {
+    let Session { repo, store, config, .. } = session;
+    let name = &candidate.candidate;
+    let branch = repo.read_ref(&refs::branch(&run.run, name))?;
+    if candidate.kept || (candidate.cleaned && branch.is_none()) {
+        return Ok(false);
+    }
+    let landed = matches!(candidate.landing, Landing::Landed | Landing::Merged);
+    let (span, since) = match candidate.state {
+        State::Running => return Ok(false),
+        _ if landed => (config.get(keys::RETENTION_LANDED), candidate.landing_time),
+        State::Failed | State::TimedOut | State::Cancelled | State::Empty => {
+            (config.get(keys::RETENTION_FAILED), candidate.ended)
+        }
+        State::Open | State::Succeeded => (config.get(keys::RETENTION_ABANDONED), candidate.ended),
+    };
+    let mut last = since.unwrap_or(run.created).max(run.created);
+    // Somebody may work on in it, whatever its state says.
+    if let Some(written) = worktree::last_written(&store.worktree(run, name)) {
+        last = last.max(written.try_into().unwrap_or(last));
+    }
+    let age = Duration::try_from(jiff::Timestamp::now().duration_since(last)).unwrap_or_default();
+    Ok(age > span)
+}
+
+/// Marks a candidate as kept for review, or takes that mark away.
+pub fn keep(session: &Session, run: &Run, name: &Name, kept: bool) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let _lock = store.lock_candidate(&run.run, name)?;
+    let candidate = store.candidate(repo, run, name)?;
+    if candidate.kept == kept {
+        return Ok(());
+    }
+    store.save_candidate(&Candidate { kept, ..candidate })?;
+    store.record_event(if kept { "kept" } else { "released" }, &run.run, json!({ "candidate": name }))
+}
+
 /// Removes a run's captures and records: after this it is gone.
 pub fn forget(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, .. } = session;
     let folder = store.run_dir(&run.run);
     worktree::delete_tree(&folder).context(|| format!("could not delete '{}'", folder.display()))?;
-    // The record last: while it is there, the run can be forgotten again. `@` sorts before letters.
-    for (name, tip) in repo.refs_under(&format!("refs/frites/{}/", run.run))?.into_iter().rev() {
+    // The record last: while it is there, the run can be forgotten again.
+    let record = refs::record(&run.run);
+    let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
+    found.sort_by_key(|(name, _)| *name == record);
+    for (name, tip) in found {
         repo.update_ref(&name, None, Some(&tip), "forget")?;
     }
     store.record_event("forgotten", &run.run, json!({}))

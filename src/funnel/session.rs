@@ -5,14 +5,16 @@ use super::escape;
 use crate::config::value::EnvMode;
 use crate::config::{self, Config, keys};
 use crate::error::{Error, IoContext, Result};
-use crate::git::capture::{self, Notes, Snapshot, Subject};
+use crate::git::capture::{self, Snapshot, Subject};
 use crate::git::diff::{self, Change};
 use crate::git::excludes::Excludes;
+use crate::git::leftovers::Notes;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::Seeds;
 use crate::git::seeded::Seeded;
 use crate::git::times;
+use crate::git::worktree::is_real_folder;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
 use crate::model::name::Name;
@@ -48,6 +50,8 @@ pub struct Captured {
     pub candidate: Candidate,
     /// Its newest capture; none if it never changed anything.
     pub capture: Option<Capture>,
+    /// Whether that was made just now.
+    pub fresh: bool,
     /// What it changes against the base.
     pub changes: Vec<Change>,
     /// How much that is.
@@ -139,27 +143,47 @@ impl Session {
         })
     }
 
-    fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let mut candidate = self.store.candidate(&self.repo, run, name)?;
+    /// What a capture of a candidate would leave out; nothing is written.
+    pub fn losses(&self, run: &Run, name: &Name) -> Result<Notes> {
         let previous = self.store.latest(&self.repo, &run.run, name)?;
+        self.on_subject(run, name, previous.as_ref(), |subject, there| {
+            if there { capture::losses(&self.repo, subject) } else { Ok(Notes::default()) }
+        })
+    }
+
+    /// Does `work` with what is to be captured, and whether there is a worktree.
+    fn on_subject<T>(
+        &self,
+        run: &Run,
+        name: &Name,
+        previous: Option<&Capture>,
+        work: impl FnOnce(&Subject<'_>, bool) -> Result<T>,
+    ) -> Result<T> {
         let worktree = self.store.worktree(run, name);
-        let (branch, index) = (refs::branch(&run.run, name), self.store.index(&run.run, name));
-        let seeds = self.seeded(run, name)?;
         let subject = Subject {
             worktree: &worktree,
-            branch: &branch,
+            branch: &refs::branch(&run.run, name),
             base: &run.base,
-            index: &index,
-            previous: previous.as_ref(),
+            index: &self.store.index(&run.run, name),
+            previous,
             excludes: &self.excludes,
-            seeds: &seeds,
+            seeds: &self.seeded(run, name)?,
         };
-        let there =
-            crate::git::worktree::is_real_folder(&self.store.worktrees(run.worktree_root.as_deref()), &worktree);
+        work(&subject, is_real_folder(&self.store.worktrees(run.worktree_root.as_deref()), &worktree))
+    }
+
+    fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        self.on_subject(run, name, previous.as_ref(), |subject, there| self.capture_subject(run, name, subject, there))
+    }
+
+    fn capture_subject(&self, run: &Run, name: &Name, subject: &Subject<'_>, there: bool) -> Result<Captured> {
+        let mut candidate = self.store.candidate(&self.repo, run, name)?;
+        let previous = subject.previous.cloned();
         let snapshot = if there {
-            Some(capture::snapshot(&self.repo, &subject)?)
+            Some(capture::snapshot(&self.repo, subject)?)
         } else {
-            capture::branch_snapshot(&self.repo, &subject)?
+            capture::branch_snapshot(&self.repo, subject)?
         };
         let Some(Snapshot { tree, heads, notes }) = snapshot else {
             return self.captured(run, candidate, previous, Notes::default());
@@ -175,15 +199,23 @@ impl Session {
         }
         let blast = diff::blast(&self.repo, &patch.changes);
         if !changed {
-            return Ok(Captured { candidate, capture: previous, changes: patch.changes, blast, notes, problem: None });
+            return Ok(Captured {
+                candidate,
+                capture: previous,
+                fresh: false,
+                changes: patch.changes,
+                blast,
+                notes,
+                problem: None,
+            });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration + 1);
         let written = patch.changes.iter().filter(|c| c.status != b'D').map(|c| c.path.as_slice());
-        let times = if there { times::as_lines(&worktree, written) } else { String::new() };
+        let times = if there { times::as_lines(subject.worktree, written) } else { String::new() };
         let message = message(run, &candidate, iteration, &times);
         let snapshot = Snapshot { tree, heads, notes };
         let refname = refs::capture(&run.run, name);
-        let commit = capture::store(&self.repo, &subject, &snapshot, &refname, &message)?;
+        let commit = capture::store(&self.repo, subject, &snapshot, &refname, &message)?;
         let Snapshot { tree, notes, .. } = snapshot;
         let folder = self.store.candidate_dir(&run.run, name);
         atomic::write(&folder.join("candidate.diff"), &patch.bytes)?;
@@ -193,7 +225,15 @@ impl Session {
             "lines": blast.lines, "files": blast.files,
         });
         self.store.record_event("captured", &run.run, details)?;
-        Ok(Captured { candidate, capture: Some(capture), changes: patch.changes, blast, notes, problem: None })
+        Ok(Captured {
+            candidate,
+            capture: Some(capture),
+            fresh: true,
+            changes: patch.changes,
+            blast,
+            notes,
+            problem: None,
+        })
     }
 
     /// A candidate as last captured, without looking at its worktree.
@@ -209,7 +249,7 @@ impl Session {
             None => Vec::new(),
         };
         let blast = diff::blast(&self.repo, &changes);
-        Ok(Captured { candidate, capture, changes, blast, notes, problem: None })
+        Ok(Captured { candidate, capture, fresh: false, changes, blast, notes, problem: None })
     }
 
     /// Tells what a capture left out, or why there is none.

@@ -5,11 +5,10 @@
 //! carry assume-unchanged bits or half-staged content, and its `.git` file may be gone, so every call
 //! gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE absolutely: `git add` in such a worktree would
 //! climb up and stage into the user's index.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
@@ -17,14 +16,13 @@ use gix::index::entry::{Flags, Mode};
 
 use super::cli::{Git, nul_separated};
 use super::excludes::Excludes;
+use super::leftovers::{self, Notes, ONLY_ITS_ID};
 use super::repo::{Repo, from_oid};
 use super::seeded::Seeded;
 use super::worktree;
 use crate::error::{Error, IoContext, Result};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
-
-const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
 /// Where to capture from.
 pub struct Subject<'a> {
@@ -55,44 +53,6 @@ pub struct Snapshot {
     pub notes: Notes,
 }
 
-/// What a capture left out. Never silent: it is shown, and `clean` refuses where work would go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// How many untracked paths `diff.exclude` hid.
-    pub excluded: usize,
-    /// Paths that git cannot hold: nested repositories, dirty submodules, FIFOs, sockets.
-    pub unholdable: BTreeMap<Vec<u8>, &'static str>,
-    /// Paths ignored by rules that the attempt itself added.
-    pub newly_ignored: BTreeSet<Vec<u8>>,
-}
-
-impl Notes {
-    /// Whether removing the worktree would lose something that was worked on.
-    pub fn loses_work(&self) -> bool {
-        !self.unholdable.is_empty() || !self.newly_ignored.is_empty()
-    }
-
-    /// One line for each thing that a person should know.
-    pub fn lines(&self) -> Vec<String> {
-        let show = |path: &[u8]| path.to_str_lossy().escape_debug().to_string();
-        let plural = |n: usize| if n == 1 { "" } else { "s" };
-        let mut lines = Vec::new();
-        if self.excluded > 0 {
-            lines.push(format!("{} untracked path{} left out by diff.exclude", self.excluded, plural(self.excluded)));
-        }
-        lines.extend(self.unholdable.iter().map(|(path, why)| format!("not captured: '{}' ({why})", show(path))));
-        if let Some(first) = self.newly_ignored.first() {
-            let n = self.newly_ignored.len();
-            lines.push(format!(
-                "not captured: {n} path{} that its own .gitignore change hides, such as '{}'",
-                plural(n),
-                show(first)
-            ));
-        }
-        lines
-    }
-}
-
 /// Reads the worktree into a tree. Writes objects and the private index, no ref.
 pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     // The caller holds the candidate's lock, so a lock file here was left by a killed capture.
@@ -103,17 +63,48 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     let git = repo.git().work_tree(subject.worktree).index(subject.index);
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
-    let own = attempts_paths(repo, subject.base, admin.as_deref(), head.as_ref())?;
+    let Looked { staged, dropped, mut notes } = look(repo, subject, &git, admin.as_deref(), head.as_ref())?;
+    if !dropped.is_empty() {
+        drop_from_index(&git, subject, &dropped)?;
+    }
+    if !staged.is_empty() {
+        let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+        let call = sparse_aware(&git).args(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]);
+        call.stdin(list).run()?;
+    }
+    let tree = git.call("write-tree").oid()?;
+    leftovers::note_refused_names(repo, subject, &staged, &mut notes);
+
+    leftovers::note_worktree(repo, subject, &mut notes)?;
+    if tree != repo.commit(subject.base)?.tree && leftovers::touches_rules(repo, subject.base, &tree)? {
+        notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
+    }
+    let heads = new_heads(repo, subject, admin.as_deref(), head)?;
+    Ok(Snapshot { tree, heads, notes })
+}
+
+/// What a worktree holds that its index does not.
+struct Looked {
+    /// The paths to be read in.
+    staged: BTreeSet<Vec<u8>>,
+    /// The paths to be taken out.
+    dropped: BTreeSet<Vec<u8>>,
+    /// What cannot be held.
+    notes: Notes,
+}
+
+fn look(repo: &Repo, subject: &Subject<'_>, git: &Git, admin: Option<&Path>, head: Option<&Oid>) -> Result<Looked> {
+    let own = attempts_paths(repo, subject.base, admin, head)?;
 
     let mut notes = Notes::default();
     let mut staged: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut dropped: BTreeSet<Vec<u8>> = BTreeSet::new();
     let is_seed = |path: &[u8]| subject.seeds.hold(subject.worktree, path);
-    let listing = sparse_aware(&git).args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"]).bytes()?;
+    let listing = sparse_aware(git).args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"]).bytes()?;
     for record in nul_separated(&listing) {
         let (tag, path) = (record.first().copied(), record.get(2..).unwrap_or_default());
         if tag != Some(b'?') {
-            match special(subject.worktree, path) {
+            match leftovers::special(subject.worktree, path) {
                 Some(why) => {
                     notes.unholdable.insert(path.to_vec(), why);
                     dropped.insert(path.to_vec());
@@ -146,28 +137,23 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         staged.remove(&path);
         dropped.insert(path);
     }
+    Ok(Looked { staged, dropped, notes })
+}
 
-    if !dropped.is_empty() {
-        drop_from_index(&git, subject, &dropped)?;
+/// What a capture would leave out, found without writing anything: for a removal that is only rehearsed.
+pub fn losses(repo: &Repo, subject: &Subject<'_>) -> Result<Notes> {
+    let git = repo.git().work_tree(subject.worktree).index(subject.index);
+    let admin = worktree::admin_of(repo, subject.worktree)?;
+    let head = admin.as_deref().and_then(|a| head_of(repo, a));
+    let Looked { staged, mut notes, .. } = look(repo, subject, &git, admin.as_deref(), head.as_ref())?;
+    leftovers::note_worktree(repo, subject, &mut notes)?;
+    let rules = |path: &Vec<u8>| path.rsplit(|b| *b == b'/').next() == Some(b".gitignore");
+    let previous =
+        subject.previous.map(|capture| leftovers::touches_rules(repo, subject.base, &capture.tree)).transpose()?;
+    if staged.iter().any(rules) || previous == Some(true) {
+        notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
     }
-    if !staged.is_empty() {
-        let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
-        let call = sparse_aware(&git).args(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]);
-        call.stdin(list).run()?;
-    }
-    let tree = git.call("write-tree").oid()?;
-    note_refused_names(repo, subject, &staged, &mut notes);
-
-    note_gitlinks(repo, subject, &mut notes)?;
-    note_special_files(subject, &mut notes);
-    if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
-        notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
-    }
-    if tree != repo.commit(subject.base)?.tree {
-        notes.newly_ignored = newly_ignored(repo, &git, subject, &tree)?;
-    }
-    let heads = new_heads(repo, subject, admin.as_deref(), head)?;
-    Ok(Snapshot { tree, heads, notes })
+    Ok(notes)
 }
 
 /// What the candidate's branch holds beyond its captures, for a worktree that is gone; none if that
@@ -244,7 +230,7 @@ fn trustworthy(repo: &Repo, index: &Path) -> bool {
     open_index(repo, index).is_some_and(|file| !file.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID)))
 }
 
-fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
+pub(super) fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
     gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
 }
 
@@ -290,7 +276,7 @@ fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&O
 }
 
 /// All paths of a commit's tree.
-fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
+pub(super) fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
     let state = base_index(repo, commit)?;
     Ok(state.entries().iter().map(|e| e.path(&state).to_vec()).collect())
 }
@@ -305,146 +291,11 @@ pub(super) fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> 
         .ok_or_else(|| Error::fatal(format!("the tree of {commit} cannot be read")))
 }
 
-/// Why git cannot hold what lies at a path, if it cannot.
-fn special(worktree: &Path, path: &[u8]) -> Option<&'static str> {
-    let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?.file_type();
-    special_kind(kind)
-}
-
-fn special_kind(kind: fs::FileType) -> Option<&'static str> {
-    if kind.is_fifo() {
-        Some("a FIFO")
-    } else if kind.is_socket() {
-        Some("a socket")
-    } else if kind.is_block_device() || kind.is_char_device() {
-        Some("a device")
-    } else {
-        None
-    }
-}
-
 /// Whether a file or a link lies at a path, with no link on the way to it.
 fn holds_file(worktree: &Path, path: &[u8]) -> bool {
     let full = worktree.join(OsStr::from_bytes(path));
     let folder_is_real = full.parent().is_some_and(|p| worktree::is_real_folder(worktree, p));
     folder_is_real && fs::symlink_metadata(&full).is_ok_and(|m| m.is_file() || m.is_symlink())
-}
-
-/// Gitlinks whose folders hold what the capture does not: git records a commit id for them and nothing
-/// else, and the repository behind it goes with the worktree.
-fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
-    let Some(index) = open_index(repo, subject.index) else { return Ok(()) };
-    if !index.entries().iter().any(|e| e.mode == Mode::COMMIT) {
-        return Ok(());
-    }
-    let base = base_index(repo, subject.base)?;
-    for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
-        let path: &[u8] = entry.path(&index);
-        let folder = subject.worktree.join(OsStr::from_bytes(path));
-        let dot_git = folder.join(".git");
-        if !dot_git.exists() || !worktree::is_real_folder(subject.worktree, &folder) {
-            continue;
-        }
-        let known = base.entry_by_path(entry.path(&index)).filter(|e| e.mode == Mode::COMMIT);
-        let why = match known {
-            // Also when the private index knows it by now: it was nested when it was first captured.
-            None => Some(ONLY_ITS_ID),
-            Some(known) => {
-                let git = Git::at(&dot_git).work_tree(&folder).without_own_filters()?;
-                let status = git.call("status").args(["--porcelain", "-z"]).output()?;
-                let unpublished = git
-                    .call("rev-list")
-                    .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", "--not", "--remotes"])
-                    .arg(known.id.to_string())
-                    .output()?;
-                let holds = |o: &super::cli::Output| o.code != 0 || !o.stdout.is_empty();
-                if holds(&status) {
-                    Some("a submodule with uncommitted changes")
-                } else {
-                    holds(&unpublished).then_some("a submodule with commits that are nowhere else")
-                }
-            }
-        };
-        if let Some(why) = why {
-            notes.unholdable.entry(path.to_vec()).or_insert(why);
-        }
-    }
-    Ok(())
-}
-
-/// Names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a link).
-fn note_refused_names(repo: &Repo, subject: &Subject<'_>, staged: &BTreeSet<Vec<u8>>, notes: &mut Notes) {
-    let Some(index) = open_index(repo, subject.index).filter(|_| !staged.is_empty()) else { return };
-    for path in staged {
-        let there = fs::symlink_metadata(subject.worktree.join(OsStr::from_bytes(path))).is_ok_and(|m| !m.is_dir());
-        if there && index.entry_by_path(path.as_slice().as_bstr()).is_none() {
-            notes.unholdable.insert(path.clone(), "git refuses that name");
-        }
-    }
-}
-
-/// FIFOs, sockets and devices: git lists them nowhere. Ignored and excluded folders are not looked into.
-fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
-    let (root, excludes) = (subject.worktree.to_owned(), subject.excludes.clone());
-    let walk = ignore::WalkBuilder::new(subject.worktree)
-        .standard_filters(false)
-        .git_ignore(true)
-        .require_git(false)
-        .filter_entry(move |entry| {
-            let path = entry.path().strip_prefix(&root).map(worktree::path_bytes).unwrap_or_default();
-            entry.file_name() != ".git" && (path.is_empty() || !excludes.hides(path))
-        })
-        .build();
-    for entry in walk.flatten() {
-        let Some(why) = entry.file_type().and_then(special_kind) else { continue };
-        let Ok(path) = entry.path().strip_prefix(subject.worktree).map(worktree::path_bytes) else { continue };
-        notes.unholdable.insert(path.to_vec(), why);
-    }
-}
-
-/// Ignored paths that the base's own rules would not ignore, when the attempt changed a `.gitignore`.
-fn newly_ignored(repo: &Repo, git: &Git, subject: &Subject<'_>, tree: &Oid) -> Result<BTreeSet<Vec<u8>>> {
-    let touched = repo
-        .git()
-        .call("diff-tree")
-        .args(["-r", "-z", "--name-only", subject.base.as_str(), tree.as_str(), "--", ":(glob)**/.gitignore"])
-        .bytes()?;
-    if touched.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let ignored = git.call("ls-files").args(["-z", "-o", "-i", "--directory", "--exclude-standard"]).bytes()?;
-    let mut hidden: BTreeSet<Vec<u8>> =
-        nul_separated(&ignored).filter(|p| !subject.excludes.hides(p)).map(<[u8]>::to_vec).collect();
-    hidden.retain(|path| !subject.seeds.hold(subject.worktree, path));
-    if hidden.is_empty() {
-        return Ok(hidden);
-    }
-    // The base's rules, alone in a folder of their own, asked about the same paths.
-    let rules = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
-    for path in
-        base_paths(repo, subject.base)?.iter().filter(|p| p.rsplit(|b| *b == b'/').next() == Some(b".gitignore"))
-    {
-        let Some(text) =
-            path.to_str().ok().map(|p| repo.file(&repo.commit(subject.base)?.tree, p)).transpose()?.flatten()
-        else {
-            continue;
-        };
-        let file = rules.path().join(OsStr::from_bytes(path));
-        if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder).context(|| format!("could not make '{}'", folder.display()))?;
-        }
-        fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))?;
-    }
-    let list: Vec<u8> = hidden.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
-    let ask = repo.git().work_tree(rules.path()).call("check-ignore").args(["-z", "--stdin", "--no-index"]);
-    let answer = ask.stdin(list).output()?;
-    if answer.code > 1 {
-        return Err(answer.error("check-ignore"));
-    }
-    for path in nul_separated(&answer.stdout) {
-        hidden.remove(path);
-    }
-    Ok(hidden)
 }
 
 /// The commit at the HEAD of a worktree, read from its administrative entry.

@@ -10,6 +10,7 @@ pub mod excludes;
 pub mod fingerprint;
 pub mod frozen;
 pub mod land;
+pub mod leftovers;
 pub mod merge;
 pub mod obstacles;
 pub mod pins;

@@ -187,6 +187,13 @@ impl Repo {
         }
     }
 
+    /// The bytes on disk of the objects that `tips` reach and `others` do not.
+    pub fn bytes_of(&self, tips: impl Iterator<Item = Oid>, others: impl Iterator<Item = Oid>) -> Result<u64> {
+        let list: String = tips.map(|o| format!("{o}\n")).chain(others.map(|o| format!("^{o}\n"))).collect();
+        let call = self.git().call("rev-list").args(["--objects", "--disk-usage", "--ignore-missing", "--stdin"]);
+        Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
+    }
+
     /// A short name for this repository, from where it lies: tells caches of several apart.
     pub fn key(&self) -> String {
         key_of(&self.common_dir)

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::cli::{Git, nul_separated};
 use super::repo::Repo;
@@ -222,6 +223,14 @@ pub fn disk_usage(path: &Path) -> u64 {
     walk(path, &mut std::collections::HashSet::new())
 }
 
+/// When anything in a folder was last written, or made, or removed.
+pub fn last_written(path: &Path) -> Option<SystemTime> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    let entries = meta.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
+    let below = entries.into_iter().flatten().filter_map(|e| last_written(&e.path())).max();
+    meta.modified().ok().max(below)
+}
+
 /// The bytes that a checkout of a commit will about occupy: blobs in whole blocks of 4 KiB.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let index = super::capture::base_index(repo, commit)?;
@@ -243,6 +252,21 @@ pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
+/// Refuses a path that is not a chain of real folders below `root`, or that git has no entry for: somebody else
+/// put it there. Gives whether there is something.
+pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bool> {
+    let there = fs::symlink_metadata(path).is_ok();
+    if there && !is_real_folder(root, path) {
+        let what = format!("'{}' is not a folder of ours any more: a link or a file is in its place", path.display());
+        return Err(Error::no(what).hint("look at it, and move it away by hand"));
+    }
+    if there && admin.is_none() {
+        return Err(Error::no(format!("git does not know '{}' as a worktree of this repository", path.display()))
+            .hint("look at it, and move it away by hand"));
+    }
+    Ok(there)
+}
+
 /// Removes a worktree: renames its folder and then its administrative entry into a trash folder in
 /// `root`, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it
 /// again after a kill in the middle.
@@ -250,18 +274,8 @@ pub fn path_bytes(path: &Path) -> &[u8] {
 /// `root` is our folder of worktrees. A path that is not a chain of real folders below it is refused,
 /// and so is a folder that git has no entry for: somebody else put it there.
 pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
-    let there = fs::symlink_metadata(path).is_ok();
-    if there && !is_real_folder(root, path) {
-        let what = format!("'{}' is not a folder of ours any more: a link or a file is in its place", path.display());
-        return Err(Error::no(what).hint("look at it, and move it away by hand"));
-    }
-    let Some(admin) = admin else {
-        if !there {
-            return Ok(0);
-        }
-        return Err(Error::no(format!("git does not know '{}' as a worktree of this repository", path.display()))
-            .hint("look at it, and move it away by hand"));
-    };
+    let there = require_ours(root, path, admin)?;
+    let Some(admin) = admin else { return Ok(0) };
     // One of its own for each: a shared one would be removed by whoever is done first.
     fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
     let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);

@@ -115,6 +115,12 @@ pub struct Candidate {
     /// What became of it.
     #[serde(default)]
     pub landing: Landing,
+    /// When it landed, or was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_time: Option<jiff::Timestamp>,
+    /// Whether it is kept for review: it never expires.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// The first of the ten ports that are its command's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -160,6 +166,8 @@ impl Candidate {
             port: None,
             landing_commit: None,
             landing_branch: None,
+            landing_time: None,
+            kept: false,
             exit_code: None,
             signal: None,
             reason: None,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -85,6 +86,7 @@ impl Store {
             candidate.landing = Landing::Landed;
             candidate.landing_commit = commit.cloned();
             candidate.landing_branch = Some(landing.branch.clone());
+            candidate.landing_time = Some(Timestamp::now());
             self.save_candidate(&candidate)?;
         }
         let details = json!({
@@ -112,7 +114,8 @@ impl Store {
             repo.update_ref(&mark, None, Some(&marked), "undo")?;
         }
         let _lock = self.lock_candidate(run, name)?;
-        let undone = Candidate { landing: Landing::Undone, landing_commit: None, ..landed.clone() };
+        let landing_time = Some(Timestamp::now());
+        let undone = Candidate { landing: Landing::Undone, landing_commit: None, landing_time, ..landed.clone() };
         self.save_candidate(&undone)?;
         self.record_event("undone", run, json!({ "candidate": name, "branch": refs::short(branch) }))
     }
@@ -234,6 +237,7 @@ impl Store {
             candidate.landing = moved.landing;
             candidate.landing_commit = Some(moved.new.clone());
             candidate.landing_branch = Some(moved.target.clone());
+            candidate.landing_time = Some(Timestamp::now());
             self.save_candidate(&candidate)?;
         }
         let mut details = json!({
@@ -334,6 +338,7 @@ pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<
         (None, None) => Landing::Landed,
     };
     candidate.landing_branch = into;
+    candidate.landing_time = Timestamp::from_second(read.time).ok();
     candidate.landing_commit = Some(commit);
     Ok(())
 }

@@ -34,6 +34,13 @@ pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     }
 }
 
+/// A path in a list: an object of its own.
+pub fn path(path: &[u8]) -> Value {
+    let mut object = json!({});
+    put_path(&mut object, "path", path);
+    object
+}
+
 /// The same for a file system path.
 pub fn put_file(object: &mut Value, key: &str, path: &Path) {
     put_path(object, key, path.as_os_str().as_bytes());

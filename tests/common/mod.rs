@@ -59,6 +59,12 @@ impl Answer {
         answer
     }
 
+    /// Standard error without the lines that say which iteration was captured.
+    pub fn left_out(&self) -> String {
+        let captured = |line: &&str| line.starts_with("captured ");
+        self.stderr.lines().filter(|l| !captured(l)).map(|line| format!("{line}\n")).collect()
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {

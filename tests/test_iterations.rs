@@ -1,0 +1,92 @@
+//! Checkpoints: every capture is an iteration that can be listed, compared and landed.
+use crate::common::World;
+
+/// `1/c1`, captured three times.
+fn captured() -> World {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    for script in
+        ["echo new > new; echo more >> README", "echo again >> new; rm src/lib.txt", "echo last > last; rm new"]
+    {
+        world.sh(&world.worktree("1/c1"), script).expect(0);
+        world.frites(["diff", "1/c1"]).expect(0);
+    }
+    world
+}
+
+#[test]
+fn diff_says_which_iteration_it_captured() {
+    let world = World::new();
+    world.attempts(&["echo one > one"]);
+    let first = world.frites(["diff", "1/c1", "--name-only"]).expect(0);
+    assert_eq!((first.out().as_str(), first.stderr.as_str()), ("one\n", "captured 1/c1@1\n"));
+    assert_eq!(world.frites(["diff", "1/c1", "--name-only"]).expect(0).stderr, "", "nothing new, nothing to say");
+    world.sh(&world.worktree("1/c1"), "echo two > two").expect(0);
+    assert_eq!(world.frites(["diff", "1"]).expect(0).stderr, "captured 1/c1@2\n");
+    world.assert_clean();
+}
+
+#[test]
+fn status_lists_the_iterations_of_a_candidate() {
+    let world = captured();
+    let out = world.frites(["status", "1/c1"]).expect(0).out();
+    let rows: Vec<Vec<&str>> =
+        out.lines().filter(|l| l.contains("1/c1@")).map(|l| l.split_whitespace().collect()).collect();
+    let figures: Vec<_> = rows.iter().map(|row| (row[0], row[row.len() - 3..].to_vec())).collect();
+    assert_eq!(
+        figures,
+        [("1/c1@1", vec!["2", "2", "0"]), ("1/c1@2", vec!["3", "3", "3"]), ("1/c1@3", vec!["3", "2", "3"])],
+        "{out}"
+    );
+    assert!(!world.frites(["status", "1"]).expect(0).out().contains("1/c1@"), "a run is told of in short");
+    let json = world.frites(["status", "1/c1", "--json"]).expect(0).json();
+    let all = json["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().clone();
+    assert_eq!(all.len(), 3);
+    let paths = |at: usize, key: &str| -> Vec<String> {
+        all[at][key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((paths(0, "created"), paths(0, "modified")), (vec!["new".into()], vec!["README".into()]));
+    assert_eq!((paths(1, "modified"), paths(1, "deleted")), (vec!["new".into()], vec!["src/lib.txt".into()]));
+    assert_eq!((paths(2, "created"), paths(2, "deleted")), (vec!["last".into()], vec!["new".into()]));
+    assert_eq!(all[2]["commit"], world.git(["rev-parse", "refs/frites/1/c1"]));
+    assert_eq!(all[1]["tree"], world.tree("refs/frites/1/c1~1"));
+    world.assert_clean();
+}
+
+#[test]
+fn iterations_are_compared_as_a_range() {
+    let world = captured();
+    let show = |address: &str| world.frites(["diff", address, "--name-status"]).expect(0).out();
+    assert_eq!(show("1/c1@1..@3"), "A\tlast\nD\tnew\nD\tsrc/lib.txt\n");
+    assert_eq!(show("1/c1@3..@1"), "D\tlast\nA\tnew\nA\tsrc/lib.txt\n");
+    assert_eq!(show("1/c1@2..1/c1@3"), "A\tlast\nD\tnew\n");
+    assert_eq!(show("c1@1..@2"), "M\tnew\nD\tsrc/lib.txt\n");
+    world.sh(&world.worktree("1/c1"), "echo now > now").expect(0);
+    assert_eq!(show("1/c1@3.."), "A\tnow\n", "how it is now");
+    let json = world.frites(["diff", "--json", "1/c1@1..@2"]).expect(0).json();
+    assert_eq!(json["diffs"][0]["address"], "1/c1@1..1/c1@2");
+    world.frites(["diff", "1/c1@1..@9"]).refuses(128, "1/c1 has no iteration 9");
+    world.frites(["diff", "1/c1@1..@x"]).refuses(2, "does not end in an iteration");
+    world.frites(["diff", "1/c1@1..@2", "c1"]).refuses(2, "is a range already");
+    world.frites(["diff", "1..@2"]).refuses(2, "'1' is a run");
+    world.assert_clean();
+}
+
+#[test]
+fn status_shows_what_a_run_takes_on_the_disk() {
+    let world = World::new();
+    world.attempts(&["head -c 300000 /dev/urandom > big"]);
+    world.frites(["diff", "1"]).expect(0);
+    let disk = |world: &World| world.frites(["status", "1", "--json"]).expect(0).json()["runs"][0]["disk"].clone();
+    let full = disk(&world);
+    for key in ["worktrees", "objects"] {
+        assert!((300_000..400_000).contains(&full[key].as_u64().unwrap()), "{full:#}");
+    }
+    assert!(full["records"].as_u64().unwrap() > 0 && world.frites(["status"]).expect(0).out().contains("\ndisk: "));
+    // What somebody else holds, too, is not the run's own.
+    world.git(["tag", "held", "refs/frites/1/c1"]);
+    assert!(disk(&world)["objects"].as_u64().unwrap() < 10_000);
+    world.frites(["clean", "-q", "1"]).expect(0);
+    assert_eq!(disk(&world)["worktrees"], 0);
+    world.assert_clean();
+}

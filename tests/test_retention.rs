@@ -1,0 +1,100 @@
+//! What `clean` removes by age, what it keeps, and what it says before it removes anything.
+use std::fs;
+
+use crate::common::{World, poll};
+
+fn there(world: &World, addresses: &[&str]) -> Vec<bool> {
+    addresses.iter().map(|a| world.worktree(a).exists()).collect()
+}
+
+#[test]
+fn only_what_is_old_enough_for_its_state_expires() {
+    let world = World::new();
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo x > x; exit 1"]).expect(4);
+    world.attempts(&["echo open > open", "echo kept > kept"]);
+    world.attempts(&["echo landed > landed"]);
+    world.frites(["judge", "-q", "--test", "true", "3"]).expect(0);
+    world.frites(["apply", "-q", "--merge", "3"]).expect(0);
+    world.frites(["clean", "--keep", "2/c2"]).expect(0);
+    let all = ["1/c1", "2/c1", "2/c2", "3/c1"];
+    assert_eq!(world.frites(["clean", "--expired"]).expect(0).out(), "freed 0 B\n");
+    assert_eq!(there(&world, &all), [true; 4], "nothing is old by the defaults");
+    for (key, gone) in [
+        ("failed", [false, true, true, true]),
+        ("landed", [false, true, true, false]),
+        ("abandoned", [false, false, true, false]),
+    ] {
+        world.git(["config", &format!("frites.retention.{key}"), "1ms"]);
+        let before = world.git(["for-each-ref"]);
+        let dry = world.frites(["clean", "--expired", "-n"]).expect(0).out();
+        assert_eq!(dry.matches("would remove ").count(), 1, "{key}: {dry}");
+        assert_eq!(world.git(["for-each-ref"]), before);
+        world.frites(["clean", "--expired"]).expect(0);
+        assert_eq!(there(&world, &all), gone, "{key}");
+    }
+    // Captures stay, the uncaptured included.
+    for (address, file) in [("1/c1", "x"), ("2/c1", "open"), ("3/c1", "landed")] {
+        world.git(["show", &format!("refs/frites/{address}:{file}")]);
+    }
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    let landings: Vec<_> = (0..3).map(|run| status["runs"][run]["candidates"][0]["landing"].clone()).collect();
+    assert_eq!(landings, ["discarded", "discarded", "merged"]);
+    world.frites(["clean", "--no-keep", "2/c2"]).expect(0);
+    world.frites(["clean", "--expired", "2"]).expect(0);
+    assert_eq!(there(&world, &all), [false; 4]);
+    world.assert_clean();
+}
+
+#[test]
+fn work_in_a_worktree_keeps_it_alive() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "echo y > y"]);
+    world.git(["config", "frites.retention.abandoned", "300ms"]);
+    poll(|| world.frites(["clean", "--expired", "-n"]).out().contains("1/c2"));
+    fs::write(world.worktree("1/c1/README"), "at work\n").unwrap();
+    let out = world.frites(["clean", "--expired"]).expect(0).out();
+    assert!(out.contains("removed 1/c2 (") && !out.contains("1/c1"), "{out}");
+    world.assert_clean();
+}
+
+#[test]
+fn what_is_kept_is_shown_and_removed_only_by_name() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "true"]);
+    assert_eq!(world.frites(["clean", "--keep", "1/c1"]).expect(0).out(), "kept 1/c1\n");
+    assert!(world.frites(["status"]).expect(0).out().contains("pending, kept"));
+    let status = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!((0..2).map(|i| status["runs"][0]["candidates"][i]["kept"].clone()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(there(&world, &["1/c1", "1/c2"]), [true, true]);
+    world.frites(["clean", "--keep", "--expired"]).refuses(2, "cannot be used with");
+    world.frites(["clean", "--forget", "--expired"]).refuses(2, "cannot be used with");
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert_eq!(there(&world, &["1/c1", "1/c2"]), [false, true]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_rehearsal_says_what_would_be_refused_and_writes_nothing() {
+    let cases = [
+        ("mkfifo pipe", "'pipe' (a FIFO)"),
+        ("git init -q nested; echo x > nested/x", "'nested' (a nested repository)"),
+        ("echo '*.log' >> .gitignore; echo work > work.log", "such as 'work.log'"),
+        ("git switch -q --detach; git worktree add -q ../../../../elsewhere frites/run/1/c2", "is checked out in"),
+    ];
+    for (script, words) in cases {
+        let world = World::new();
+        world.attempts(&["echo a > a", script, "echo b > b"]);
+        let state = || {
+            let git = crate::common::files_below(&world.repo.join(".git"));
+            let private = fs::read(world.repo.join(".frites/runs/1/c2/index")).unwrap();
+            (world.git(["for-each-ref"]), World::files_of(&world.worktree("1/c1")), git, private)
+        };
+        let before = state();
+        let answer = world.frites(["clean", "-n"]).refuses(1, words);
+        assert!(answer.out().contains("would remove 1/c1 (") && answer.out().contains("would remove 1/c3 ("));
+        assert!(!answer.out().contains("1/c2"), "{}", answer.out());
+        assert_eq!(state(), before, "{script}");
+        world.frites(["clean"]).refuses(1, words);
+        assert_eq!(there(&world, &["1/c1", "1/c2", "1/c3"]), [false, true, false]);
+    }
+}
