@@ -4,6 +4,7 @@
 mod common;
 mod test_agents;
 mod test_apply;
+mod test_archive;
 mod test_bad_input;
 mod test_capture;
 mod test_clean;
@@ -12,6 +13,7 @@ mod test_compose;
 mod test_config;
 mod test_detect;
 mod test_diff;
+mod test_disk;
 mod test_environment;
 mod test_escape;
 mod test_heal;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::session::{Captured, Session};
-use super::watching;
+use super::{preparing, watching};
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::git::commit;
@@ -115,6 +115,7 @@ fn run_oracle(
 ) -> Result<Outcomes> {
     let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
     let room = Room::open(&session.repo, &session.store)?.seeded(session.seeds(&run.base)?);
+    preparing::require_space_to_judge(session, room.path(), &run.base, asked.jobs.min(distinct.len()))?;
     let mut trees: Vec<(&Oid, &Name)> = distinct.iter().collect();
     trees.sort_by_key(|(_, name)| run.index_of(name));
     let names: Vec<Name> = trees.iter().map(|(_, name)| (*name).clone()).collect();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::judging::judge_commit;
+use super::preparing;
 use super::session::Session;
 use super::settling::{self, Choice};
 use crate::config::keys;
@@ -125,6 +126,7 @@ impl Plan {
         let oracle = self.verdict.as_ref().map(|v| v.oracle.as_slice()).unwrap_or_default();
         ui.note(format!("{name} is not the base: judging the merged tree"));
         let room = Room::open(repo, store)?.seeded(session.seeds(onto.tip)?);
+        preparing::require_space_to_judge(session, room.path(), onto.tip, 1)?;
         let commit = commit::neutral_commit(repo, &self.tree, onto.tip)?;
         let logs = store.run_dir(&self.run.run).join("apply");
         let who = format!("{} on {name}", self.address());

@@ -57,6 +57,11 @@ impl<'a> Room<'a> {
         Ok(Room { store, dir: dir.keep(), seeds: Seeds::default(), _lock: lock })
     }
 
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
     /// The same, where each checkout gets these seeds.
     #[must_use]
     pub fn seeded(mut self, seeds: Seeds) -> Self {

@@ -119,7 +119,8 @@ impl Store {
         }
         let state = match repo.read_ref(&refs::capture(&run.run, name))? {
             Some(tip) => trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse),
-            None => None,
+            // Never captured, for it changed nothing: the verdict may know it.
+            None => self.verdict(repo, &run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
         let state = state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
         let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);

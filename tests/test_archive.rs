@@ -1,0 +1,90 @@
+//! Runs that go elsewhere: `git push REMOTE 'refs/frites/*:refs/frites/*'` carries all that is needed to go on.
+use std::fs;
+use std::path::PathBuf;
+
+use crate::common::World;
+
+const ALL: &str = "refs/frites/*:refs/frites/*";
+
+/// A judged run, pushed to a bare repository, and a clone that fetched nothing else of it.
+fn archived() -> (World, PathBuf) {
+    let world = World::new();
+    world.spawn(["-c", "small", "large", "wrong", "--task", "T-1"]);
+    world.sh(&world.worktree("1/small"), "echo NEW > new; chmod +x new").expect(0);
+    world
+        .sh(&world.worktree("1/large"), "seq 20 > new; git add new; git commit -qm attempt; echo more >> README")
+        .expect(0);
+    world.sh(&world.worktree("1/wrong"), "echo one > one").expect(0);
+    world.frites(["diff", "1"]).expect(0);
+    world.sh(&world.worktree("1/wrong"), "rm one; touch bad").expect(0);
+    world.frites(["judge", "-q", "--test", "test -e new"]).expect(0);
+    let bare = world.home().join("bare.git");
+    world.git(["init", "-q", "--bare", bare.to_str().unwrap()]);
+    world.git(["push", "-q", bare.to_str().unwrap(), "main", ALL]);
+    let clone = world.home().join("clone");
+    world.git(["clone", "-q", "-b", "main", bare.to_str().unwrap(), clone.to_str().unwrap()]);
+    world.git_in(&clone, ["fetch", "-q", "origin", ALL]);
+    (world, clone)
+}
+
+#[test]
+fn a_clone_with_the_refs_alone_shows_judges_and_lands() {
+    let (world, clone) = archived();
+    // Not even the old repository is there any more.
+    let old: Vec<String> = ["small", "large", "wrong"]
+        .iter()
+        .map(|name| world.frites(["diff", &format!("1/{name}")]).expect(0).out())
+        .collect();
+    let verdict = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    fs::rename(&world.repo, world.home().join("gone")).unwrap();
+    let there = |args: &[&str]| world.frites_in(&clone, args);
+
+    let status = there(&["status", "--json"]).expect(0).json();
+    let run = &status["runs"][0];
+    assert_eq!((&run["run"], &run["task"], &run["verdict"]["decision"]), (&"1".into(), &"T-1".into(), &"judge".into()));
+    let states: Vec<_> = run["candidates"].as_array().unwrap().iter().map(|c| c["state"].clone()).collect();
+    assert_eq!(states, ["open", "open", "open"]);
+    let iterations: Vec<_> = run["candidates"].as_array().unwrap().iter().map(|c| c["iteration"].clone()).collect();
+    assert_eq!(iterations, [1, 1, 2]);
+    for (name, patch) in ["small", "large", "wrong"].iter().zip(&old) {
+        assert_eq!(&there(&["diff", &format!("1/{name}")]).expect(0).out(), patch, "{name}");
+    }
+    assert_eq!(there(&["diff", "1/wrong@1", "--name-only"]).expect(0).out(), "one\n");
+    assert_eq!(there(&["judge", "--replay", "--json"]).expect(0).json(), verdict);
+    assert_eq!(there(&["judge", "-q", "--test", "test -e new"]).expect(0).out(), "1/small\n");
+    assert_eq!(there(&["apply", "--no-switch", "-m", "Land", "1/large"]).expect(0).out(), "frites/apply/1\n");
+    assert_eq!(
+        world.git_in(&clone, ["rev-parse", "frites/apply/1^{tree}"]),
+        world.git_in(&clone, ["rev-parse", "refs/frites/1/large^{tree}"])
+    );
+    assert_eq!(world.git_in(&clone, ["rev-list", "--count", "frites/apply/1"]), "2");
+    assert_eq!(world.git_in(&clone, ["status", "--porcelain"]), "");
+    // And a person works on from there.
+    assert_eq!(there(&["spawn", "-q", "-n", "1", "--from", "1/small"]).expect(0).out(), "2\n");
+    assert!(clone.join(".frites/worktrees/2/c1/new").exists());
+    there(&["clean", "--forget", "1"]).expect(0);
+    there(&["clean", "-q", "2"]).expect(0);
+    world.git_in(&clone, ["fsck", "--no-dangling", "--no-progress"]);
+}
+
+#[test]
+fn what_landed_is_known_elsewhere_and_can_be_undone_there() {
+    let (world, clone) = archived();
+    let bare = world.home().join("bare.git");
+    world.frites(["apply", "--no-switch", "-m", "x", "1/large"]).expect(0);
+    world.frites(["apply", "--merge", "1/small"]).expect(0);
+    world.git(["push", "-q", bare.to_str().unwrap(), "main", "frites/apply/1", ALL]);
+    world.git_in(&clone, ["fetch", "-q", "origin", ALL, "frites/apply/1:frites/apply/1"]);
+    world.git_in(&clone, ["pull", "-q"]);
+    let landings = || -> Vec<String> {
+        let status = world.frites_in(&clone, ["status", "--json"]).expect(0).json();
+        let candidates = status["runs"][0]["candidates"].as_array().unwrap().clone();
+        candidates.iter().map(|c| c["landing"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(landings(), ["merged", "landed", "pending"]);
+    assert_eq!(world.frites_in(&clone, ["apply", "--undo", "1/small"]).expect(0).out(), "main\n");
+    assert_eq!(world.frites_in(&clone, ["apply", "--undo", "1/large"]).expect(0).out(), "frites/apply/1\n");
+    assert_eq!(landings(), ["undone", "undone", "pending"]);
+    assert!(!clone.join("new").exists());
+    assert_eq!(world.git_in(&clone, ["for-each-ref", "refs/heads/frites"]), "");
+}
