@@ -174,6 +174,9 @@ pub struct Run {
     /// Go on with a run that was interrupted
     #[arg(long, value_name = "RUN", conflicts_with_all = ["count", "candidates", "run", "base", "from", "task", "agents", "prompt", "prompt_file", "command"])]
     pub resume: Option<String>,
+    /// Merge a verified winner into the current branch
+    #[arg(long)]
+    pub merge: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

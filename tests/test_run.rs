@@ -249,3 +249,39 @@ fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
     let end = screen.rsplit("1/c1: test passed").next().unwrap();
     assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
 }
+
+#[test]
+fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
+    let world = World::new();
+    let words = |test: &str, script: &str| -> Vec<String> {
+        ["run", "-q", "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script].map(str::to_owned).to_vec()
+    };
+    let base = world.git(["rev-parse", "main"]);
+    assert_eq!(world.frites(words("true", "echo x$FRITES_INDEX >> README")).expect(0).out(), "1/c1\n");
+    assert_eq!(world.git(["rev-parse", "main^1"]), base);
+    assert_eq!(world.tree("main"), world.tree("refs/frites/1/c1"));
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    let landing = |run: &str| {
+        world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][0]["landing"].clone()
+    };
+    assert_eq!(landing("1"), "merged");
+
+    // Nothing passed: nothing is merged, and that is judge's answer.
+    let tip = world.git(["rev-parse", "main"]);
+    world.frites(words("false", "echo y >> README")).expect(1);
+    assert_eq!(world.git(["rev-parse", "main"]), tip);
+
+    // Somebody else was quicker, and elsewhere on the same lines.
+    let script = "[ $FRITES_INDEX = 2 ] || { cd \"$HOME/repo\" && echo w > README && git commit -qam other && cd -; }; echo z >> README";
+    let answer = world.frites(words("true", script)).refuses(1, "3/c1 conflicts with");
+    assert_eq!(answer.out(), "3/c1\n", "the winner is told all the same");
+    assert_eq!(landing("3"), "pending");
+    assert_eq!(world.git(["show", "main:README"]), "w");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+
+    // What is in the way is said before anything runs.
+    world.write("README", "uncommitted\n");
+    world.frites(words("true", "echo y >> README")).refuses(128, "README");
+    assert!(!world.repo.join(".frites/runs/4").exists());
+    world.assert_clean();
+}

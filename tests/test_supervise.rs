@@ -206,20 +206,43 @@ fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
 }
 
 #[test]
-fn ten_of_every_kind_end_as_they_should() {
+fn sixteen_of_every_kind_end_as_they_should_and_status_tells_the_truth_meanwhile() {
     let (world, mark) = marked();
     let script = "case $FRITES_INDEX in \
-        1|2|3|4|5) for i in 1 2 3; do echo line $i; sleep 0.1; done; echo $FRITES_INDEX > README;; \
-        6) exec sleep 500;; \
-        7) setsid sleep 501 & echo x > README;; \
-        8) echo x > README; exit 3;; \
-        9) kill -SEGV $$;; \
-        10) echo out; echo err >&2;; esac";
-    let args = ["spawn", "-n", "10", "-j", "4", "--idle-timeout", "2s", "--", "sh", "-c", script];
-    world.frites(args).expect(0);
+        11|12) exec sleep 500;; \
+        13) setsid sleep 501 & echo x > README;; \
+        14) trap '' TERM; while :; do sleep 0.1; done;; \
+        15) echo out; echo err >&2; echo x > README; exit 3;; \
+        16) echo x > README; kill -SEGV $$;; \
+        *) for i in 1 2 3; do echo line $i; sleep 0.2; done; echo $FRITES_INDEX > README;; esac";
+    let args = ["spawn", "-n", "16", "-j", "4", "--idle-timeout", "1s", "--json", "--", "sh", "-c", script];
+    let begun = Instant::now();
+    let mut child = start(&world, &args);
+    // What status says between two looks at the processes is what they were.
+    let mut seen_running = std::collections::BTreeSet::new();
+    while child.try_wait().unwrap().is_none() {
+        let before = commands_of(&mark);
+        let json = world.frites(["status", "--json"]).expect(0).json();
+        let after = commands_of(&mark);
+        let Some(candidates) = json["runs"][0]["candidates"].as_array() else { continue };
+        let doing = candidates.iter().filter(|c| !c["doing"].is_null());
+        let told: std::collections::BTreeSet<String> =
+            doing.map(|c| c["candidate"].as_str().unwrap().to_owned()).collect();
+        assert!(told.len() <= 4, "{told:?}");
+        for candidate in before.intersection(&after) {
+            assert!(told.contains(candidate), "{candidate} runs, and status tells of {told:?}");
+        }
+        for candidate in candidates.iter().filter(|c| told.contains(c["candidate"].as_str().unwrap())) {
+            assert_eq!(candidate["state"], "running");
+        }
+        seen_running.extend(told);
+    }
+    let elapsed = begun.elapsed();
+    let spawned = answer(&child.wait_with_output().unwrap()).expect(0).json();
     assert_eq!(living(&mark), []);
-    let status = world.frites(["status", "--json"]).expect(0).json();
-    let told: Vec<String> = status["runs"][0]["candidates"]
+    assert!(seen_running.len() > 8, "{seen_running:?}");
+    assert!(elapsed > 6 * SECOND && elapsed < 20 * SECOND, "an idle second, five of grace, and it took {elapsed:?}");
+    let told: Vec<String> = world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"]
         .as_array()
         .unwrap()
         .iter()
@@ -228,21 +251,31 @@ fn ten_of_every_kind_end_as_they_should() {
             format!("{} {} {}{leaky}", c["state"].as_str().unwrap(), c["exit_code"], c["signal"])
         })
         .collect();
-    let plain = "succeeded 0 null";
-    let expected = [
-        plain,
-        plain,
-        plain,
-        plain,
-        plain,
-        "timed-out null null",
-        "succeeded 0 null leaky",
-        "failed 3 null",
-        "failed null 11",
-        "empty 0 null",
-    ];
+    let mut expected = vec!["succeeded 0 null"; 10];
+    expected.extend(["timed-out null null", "timed-out null null", "succeeded 0 null leaky", "timed-out null null"]);
+    expected.extend(["failed 3 null", "failed null 11"]);
     assert_eq!(told, expected);
+    assert_eq!(spawned["candidates"][15]["signal"], 11);
     let log = |i: u32| fs::read_to_string(world.repo.join(format!(".frites/runs/1/c{i}/agent.log"))).unwrap();
-    assert_eq!((log(1), log(10)), ("line 1\nline 2\nline 3\n".into(), "out\nerr\n".into()));
+    assert_eq!((log(1), log(15)), ("line 1\nline 2\nline 3\n".into(), "out\nerr\n".into()));
+    let events = world.frites(["log", "--json", "1"]).expect(0).out();
+    let seconds = |candidate: &str| -> f64 {
+        let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        let ended = events.lines().map(parse).find(|e| e["event"] == "ended" && e["candidate"] == candidate).unwrap();
+        ended["seconds"].as_f64().unwrap()
+    };
+    for (candidate, from, to) in [("c1", 0.6, 2.5), ("c11", 1.0, 3.0), ("c14", 6.0, 8.0), ("c15", 0.0, 2.0)] {
+        assert!((from..to).contains(&seconds(candidate)), "{candidate} took {} s", seconds(candidate));
+    }
     world.assert_clean();
+}
+
+/// The candidates whose commands run, by the variables that their processes have.
+fn commands_of(mark: &str) -> std::collections::BTreeSet<String> {
+    let name = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&environment).into_owned();
+        text.split('\0').find_map(|v| v.strip_prefix("FRITES_CANDIDATE=").map(str::to_owned))
+    };
+    living(mark).into_iter().filter(|(_, line)| line.starts_with("sh -c")).filter_map(|(pid, _)| name(pid)).collect()
 }

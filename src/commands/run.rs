@@ -8,15 +8,18 @@ use crate::config::{keys, value::SynthesisMode};
 use crate::error::{Error, Result};
 use crate::funnel::attempting::{self, Order, Terms, Worked};
 use crate::funnel::judging::{self, Asked};
+use crate::funnel::merging::{self, Merged, Place, Target};
 use crate::funnel::session::Session;
 use crate::funnel::spawning::{self, Made};
-use crate::funnel::{escape, resuming, synthesizing};
+use crate::funnel::{escape, landing, resuming, synthesizing};
+use crate::git::refs;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
 use crate::oracle;
 use crate::process::interrupt;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Selection};
 use crate::ui::{comparison, json};
 
 /// Runs the command.
@@ -28,6 +31,7 @@ pub fn run(session: &Session, args: &cli::Run) -> Result<u8> {
 }
 
 fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
+    require_landable(session, args)?;
     let terms = making::terms(session, &args.making)?;
     let mut request = making::request(session, &args.making)?;
     let orders = request.orders();
@@ -49,6 +53,7 @@ fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
     let run = selection.run;
     let before = recorded(&run);
     let args = before.as_ref().unwrap_or(args);
+    require_landable(session, args)?;
     let terms = making::terms(session, &args.making)?;
     let mut orders: Vec<(Name, Order)> = Vec::new();
     for name in &run.candidates {
@@ -64,6 +69,11 @@ fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
     }
     let worked = resuming::resume(session, &run, &orders, &terms)?;
     conclude(session, args, &run, &worked, &terms)
+}
+
+/// What would keep a winner from being merged is said before an hour of work, not after it.
+fn require_landable(session: &Session, args: &cli::Run) -> Result<()> {
+    if args.merge { Place::find(session, &Target::Current).map(drop) } else { Ok(()) }
 }
 
 /// The words after `run` on our command line; none if they are not UTF-8, for then no record can hold them.
@@ -122,8 +132,24 @@ fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, term
         integrated = Some(run);
     }
     let run = integrated.as_ref().unwrap_or(run);
-    render(session, args, run, &verdict, &escaped)?;
+    // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
+    let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
+    let commit = merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit);
+    render(session, args, run, &verdict, &escaped, commit)?;
+    if let Some(Merged { plan, branch, commit, .. }) = merged.transpose()? {
+        let (address, branch) = (plan.address(), refs::short(&branch));
+        session.ui.note(format!("merged {address} into {branch}"));
+        session.ui.hint(format!(
+            "review it with `git show {}`; take it back with `git frites apply --undo {address}`",
+            commit.short()
+        ));
+    }
     Ok(judging::exit_code(verdict.decision.decision))
+}
+
+fn merge(session: &Session, run: &Run) -> Result<Merged> {
+    let selection = Selection { run: run.clone(), candidate: None, iteration: None };
+    merging::merge(session, selection, &landing::Asked::default(), &Target::Current)
 }
 
 fn asked(args: &cli::Run) -> Asked {
@@ -142,17 +168,28 @@ fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignm
     }
 }
 
-fn render(session: &Session, args: &cli::Run, run: &Run, verdict: &Verdict, escaped: &[String]) -> Result<()> {
+fn render(
+    session: &Session,
+    args: &cli::Run,
+    run: &Run,
+    verdict: &Verdict,
+    escaped: &[String],
+    commit: Option<&Oid>,
+) -> Result<()> {
     let ui = &session.ui;
     if args.json {
         let mut document = judging::as_json(verdict);
         document["escaped"] = json!(escaped);
+        document["commit"] = json!(commit);
         return ui.answer(json::document(document));
     }
     if args.quiet {
         return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{}/{winner}\n", run.run)));
     }
     ui.answer(comparison::text(ui.out, verdict))?;
+    if args.merge && verdict.winner().is_some() {
+        return Ok(());
+    }
     comparison::hints(verdict, |name| session.store.candidate_dir(&run.run, name)).iter().for_each(|h| ui.hint(h));
     Ok(())
 }
