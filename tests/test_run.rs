@@ -3,6 +3,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use crate::common::processes::{living, marked};
 use crate::common::terminal::{self, Terminal};
 use crate::common::{World, answer, poll, skipped};
 
@@ -68,14 +69,15 @@ fn the_exit_code_and_the_short_answers_are_those_of_judge() {
 /// A run whose commands wait at a gate the first time; a world in which the gate is closed.
 struct Gated {
     world: World,
+    mark: String,
     gate: String,
 }
 
 impl Gated {
     fn new() -> Gated {
-        let world = World::new();
+        let (world, mark) = marked();
         let gate = world.home().join("gate").display().to_string();
-        Gated { world, gate }
+        Gated { world, mark, gate }
     }
 
     /// Every attempt appends a line before the gate and does the rest behind it: going on where it was would
@@ -118,6 +120,13 @@ impl Gated {
         (serde_json::json!([json["decision"], json["recommended"], json["rationale"], json["ranking"]]), trees.to_vec())
     }
 
+    /// Kills the run, and waits until its commands are gone, too: the gate must not open for them.
+    fn kill(&self, mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        poll(|| living(&self.mark).is_empty());
+    }
+
     fn iterations(&self, candidate: &str) -> u64 {
         let json = self.world.frites(["status", "--json", &format!("1/{candidate}")]).expect(0).json();
         json["runs"][0]["candidates"][0]["iteration"].as_u64().unwrap()
@@ -156,9 +165,7 @@ fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
 #[test]
 fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
     let gated = Gated::new();
-    let mut child = gated.start();
-    signal("-KILL", &child);
-    child.wait().unwrap();
+    gated.kill(gated.start());
     fs::write(&gated.gate, "").unwrap();
     // The timeout is more than was asked for first; the test command is remembered.
     gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
@@ -173,11 +180,9 @@ fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
 #[test]
 fn resuming_can_itself_be_killed_at_any_moment() {
     let expected = Gated::undisturbed();
-    for round in 0..4u64 {
+    for round in 0..2u64 {
         let gated = Gated::new();
-        let mut child = gated.start();
-        signal("-KILL", &child);
-        child.wait().unwrap();
+        gated.kill(gated.start());
         fs::write(&gated.gate, "").unwrap();
         for moment in 1..5u64 {
             let mut child = gated

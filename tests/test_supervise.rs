@@ -2,34 +2,10 @@
 //! counted by a mark in their environment, so nothing that a command started can hide.
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::common::processes::{living, marked};
 use crate::common::{World, answer};
-
-/// A world whose processes carry a mark of their own.
-fn marked() -> (World, String) {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mut world = World::new();
-    let mark = format!("frites-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
-    world.set_env("MARK", &mark);
-    (world, mark)
-}
-
-/// The living processes with that mark: id and command line.
-fn living(mark: &str) -> Vec<(u32, String)> {
-    let wanted = format!("MARK={mark}");
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let read =
-            |file: &str| String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default()).into_owned();
-        if read("environ").split('\0').any(|v| v == wanted) && !read("stat").contains(") Z ") {
-            found.push((pid, read("cmdline").replace('\0', " ")));
-        }
-    }
-    found
-}
 
 /// Waits for something that must come true soon.
 #[track_caller]

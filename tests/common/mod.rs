@@ -1,4 +1,5 @@
 //! A repository of its own for each test, with its own HOME, cache and git configuration.
+pub mod processes;
 pub mod terminal;
 
 use std::ffi::OsStr;
