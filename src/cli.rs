@@ -108,6 +108,9 @@ pub struct Making {
     /// End a command that prints nothing for so long  [default: spawn.idle-timeout, or never]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub idle_timeout: Option<Duration>,
+    /// Capture running candidates so often: each becomes an iteration
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub auto_checkpoint: Option<Duration>,
     /// Keep the worktree of a candidate whose command changed nothing
     #[arg(long)]
     pub keep: bool,

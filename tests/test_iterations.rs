@@ -90,3 +90,30 @@ fn status_shows_what_a_run_takes_on_the_disk() {
     assert_eq!(disk(&world)["worktrees"], 0);
     world.assert_clean();
 }
+
+#[test]
+fn running_candidates_are_captured_at_intervals_without_noticing() {
+    let world = World::new();
+    // It goes on when its first file is captured, and again when the second is, or after ten seconds.
+    let script = "saved() { i=0; until git cat-file -e refs/frites/1/c1:$1 2>/dev/null || test $i = 1000; do i=$((i+1)); sleep 0.01; done; }; \
+        echo one > one; git add one; saved one; git status --porcelain > \"$HOME/status\"; echo two > two; echo x >> one; saved two; rm one; git commit -qm x";
+    let args = ["spawn", "-n", "1", "--json", "--auto-checkpoint", "30ms", "--", "sh", "-c", script];
+    let answer = world.frites(args).expect(0);
+    let checkpoints = answer.json()["candidates"][0]["checkpoints"].as_array().unwrap().clone();
+    assert!(checkpoints.len() >= 3, "{checkpoints:#?}");
+    let last = checkpoints.last().unwrap();
+    let paths = |step: &serde_json::Value, key: &str| -> Vec<String> {
+        step[key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(paths(&checkpoints[0], "created"), ["one"]);
+    assert_eq!(paths(last, "deleted"), ["one"]);
+    assert!(checkpoints.iter().any(|step| paths(step, "created") == ["two"]));
+    assert!(answer.stderr.contains("1/c1@1: checkpoint, 1 line in 1 file"), "{}", answer.stderr);
+    // The command's own index was left alone.
+    assert_eq!(std::fs::read_to_string(world.home().join("status")).unwrap(), "A  one\n");
+    assert_eq!(world.git(["ls-tree", "--name-only", "refs/frites/1/c1"]), "README\nsrc\ntwo");
+    assert_eq!(world.frites(["diff", "1/c1@1", "--name-only"]).expect(0).out(), "one\n");
+    world.frites(["apply", "-q", "--allow-unverified", "1/c1@1"]).expect(0);
+    assert_eq!(world.git(["diff", "--cached", "--name-only"]), "one");
+    world.assert_clean();
+}

@@ -52,7 +52,12 @@ pub fn terms(session: &Session, args: &cli::Making) -> Result<Terms> {
         // None of itself: many agents think for long before they print a word.
         idle: args.idle_timeout.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
     };
-    Ok(Terms { jobs: jobs.unwrap_or_else(process::processors), limits, keep: args.keep })
+    Ok(Terms {
+        jobs: jobs.unwrap_or_else(process::processors),
+        limits,
+        checkpoint: args.auto_checkpoint,
+        keep: args.keep,
+    })
 }
 
 /// The candidate that an option names, in full.

@@ -82,6 +82,9 @@ fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escap
                 "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": candidate.port,
                 "exit_code": candidate.exit_code, "signal": candidate.signal, "cleaned": candidate.cleaned,
             });
+            if args.making.auto_checkpoint.is_some() {
+                object["checkpoints"] = super::status::history_as_json(session, run, name)?;
+            }
             json::put_file(&mut object, "worktree", &session.store.worktree(run, name));
             candidates.push(object);
         }

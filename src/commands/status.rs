@@ -199,7 +199,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
 }
 
 /// A candidate's captures for documents, each with what changed since the one before.
-fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Value> {
+pub fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Value> {
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();
         let mut object = json!({

@@ -3,11 +3,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::session::{Captured, Session};
-use super::{escape, removing, spawning, watching};
+use super::{checkpointing, escape, removing, spawning, watching};
 use crate::error::{Error, IoContext, Result};
 use crate::git::leftovers::Notes;
 use crate::git::repo::Repo;
@@ -29,6 +30,8 @@ pub struct Terms {
     pub jobs: usize,
     /// For how long each.
     pub limits: Limits,
+    /// How often running candidates are captured; never if none.
+    pub checkpoint: Option<Duration>,
     /// Whether a candidate whose command changed nothing keeps its worktree.
     pub keep: bool,
 }
@@ -129,7 +132,9 @@ pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Term
     let watch = escape::begin(session, run)?;
     let names: Vec<Name> = orders.iter().map(|(name, _)| name.clone()).collect();
     let results = watching::live(session, run, &names, || {
-        process::in_parallel(terms.jobs, orders, |(name, order)| attempt(session, run, name, order, terms))
+        checkpointing::beside(session, run, &names, terms.checkpoint, || {
+            process::in_parallel(terms.jobs, orders, |(name, order)| attempt(session, run, name, order, terms))
+        })
     });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = escape::end(session, run, watch)?;

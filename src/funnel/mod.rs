@@ -3,6 +3,7 @@
 //! and the rooms that know.
 pub mod attempting;
 pub mod branching;
+pub mod checkpointing;
 pub mod escape;
 pub mod history;
 pub mod judging;

@@ -122,6 +122,8 @@ impl Store {
             // Never captured, for it changed nothing: the verdict may know it.
             None => self.verdict(repo, &run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
+        // A checkpoint of a command of which nothing more is known.
+        let state = state.map(|state| if state == State::Running { State::Cancelled } else { state });
         let state = state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
         let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
         candidate.cleaned = !self.worktree(run, name).exists();
