@@ -65,7 +65,7 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         origin(run)
     );
     if let Some(task) = &run.task {
-        text.push_str(&format!(", for {task}"));
+        text.push_str(&format!(", for {}", table::printable(task)));
     }
     text.push_str(&match &verdict {
         None => "; not judged\n".into(),

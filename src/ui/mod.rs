@@ -41,7 +41,8 @@ impl Ui {
         let terminal = io::stdout().is_terminal();
         let styles =
             |is_terminal| if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() };
-        Ui { quiet, terminal, out: styles(terminal), err: styles(io::stderr().is_terminal()), live: Arc::default() }
+        let out = Styles { width: terminal.then(columns).flatten(), ..styles(terminal) };
+        Ui { quiet, terminal, out, err: styles(io::stderr().is_terminal()), live: Arc::default() }
     }
 
     /// Whether only the bare answer was asked for.
@@ -123,4 +124,10 @@ impl Ui {
             self.say(&format!("{} {hint}", self.err.dim.paint("hint:")));
         }
     }
+}
+
+/// How wide standard output is: `COLUMNS`, as git has it, or what the terminal says.
+fn columns() -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
+    set.or_else(|| rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col.into())).filter(|n| *n > 0)
 }

@@ -2,6 +2,7 @@
 use owo_colors::Style;
 
 use super::ColorChoice;
+use super::table::Tone;
 
 /// A style that may be no style.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct Styles {
     pub strong: Paint,
     /// Whether any of these is a colour.
     pub colored: bool,
+    /// How many columns there are, on a terminal; elsewhere nothing is cut.
+    pub width: Option<usize>,
 }
 
 impl Styles {
@@ -45,6 +48,20 @@ impl Styles {
             dim: paint(Style::new().dimmed()),
             strong: paint(Style::new().bold()),
             colored: true,
+            width: None,
+        }
+    }
+}
+
+impl Styles {
+    /// The style for what a cell means.
+    pub fn of(&self, tone: Tone) -> Paint {
+        match tone {
+            Tone::Plain => Paint::default(),
+            Tone::Good => self.good,
+            Tone::Bad => self.bad,
+            Tone::Caution => self.caution,
+            Tone::Dim => self.dim,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tables: columns aligned by display width, cut to the terminal.
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use console::{measure_text_width, truncate_str};
 
-use super::style::Styles;
+use super::style::{Paint, Styles};
 
 /// What a cell means, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,55 +18,68 @@ pub enum Tone {
     Dim,
 }
 
-/// A table being filled.
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A table being filled. What matters stands to the left: a terminal that is too narrow cuts the rest off.
 pub struct Grid {
-    table: Table,
+    /// The headings come first.
+    rows: Vec<Vec<(String, Paint)>>,
+    numbers: Vec<usize>,
     styles: Styles,
 }
 
 impl Grid {
     /// A table with these headings. Columns named in `numbers` (from 0) are aligned right.
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        if styles.colored {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        let bold =
-            |text: &&str| if styles.colored { Cell::new(text).add_attribute(Attribute::Bold) } else { Cell::new(text) };
-        table.set_header(headings.iter().map(bold).collect::<Vec<_>>());
-        for (at, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            if numbers.contains(&at) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        Grid { table, styles }
+        let headings = headings.iter().map(|text| ((*text).to_owned(), styles.strong)).collect();
+        Grid { rows: vec![headings], numbers: numbers.to_vec(), styles }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<(String, Tone)>) {
-        let cell = |(text, tone): (String, Tone)| {
-            let cell = Cell::new(text);
-            match tone {
-                _ if !self.styles.colored => cell,
-                Tone::Plain => cell,
-                Tone::Good => cell.fg(Color::Green),
-                Tone::Bad => cell.fg(Color::Red),
-                Tone::Caution => cell.fg(Color::Yellow),
-                Tone::Dim => cell.add_attribute(Attribute::Dim),
-            }
-        };
-        let cells: Vec<Cell> = cells.into_iter().map(cell).collect();
-        self.table.add_row(cells);
+        self.rows.push(cells.into_iter().map(|(text, tone)| (printable(&text), self.styles.of(tone))).collect());
     }
 
     /// The table as text; no line ends in blanks.
     pub fn render(&self) -> String {
-        self.table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+        let mut widths = Vec::new();
+        for row in &self.rows {
+            widths.resize(widths.len().max(row.len()), 0);
+            for (width, (text, _)) in widths.iter_mut().zip(row) {
+                *width = measure_text_width(text).max(*width);
+            }
+        }
+        self.rows.iter().map(|row| self.line(&widths, row)).collect()
     }
+
+    fn line(&self, widths: &[usize], row: &[(String, Paint)]) -> String {
+        let mut line = String::new();
+        // Blanks are written when something follows them.
+        let mut blanks = 0;
+        for (at, ((text, paint), width)) in row.iter().zip(widths).enumerate() {
+            let pad = width - measure_text_width(text);
+            let (before, after) = if self.numbers.contains(&at) { (pad, 0) } else { (0, pad) };
+            blanks += before;
+            if !text.is_empty() {
+                line.push_str(&" ".repeat(blanks));
+                line.push_str(&paint.paint(text));
+                blanks = 0;
+            }
+            blanks += after + GAP;
+        }
+        if let Some(width) = self.styles.width {
+            line = truncate_str(&line, width, "…").into_owned();
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// A text that comes from elsewhere (a command's output, a name of the user's) as one line that moves no
+/// cursor and changes no colour.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
 /// A time span for people: `0.4s`, `12s`, `3m05s`, `2h10m`.
@@ -111,6 +124,50 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn table(styles: Styles) -> String {
+        let mut grid = Grid::new(&["", "name", "lines", "note"], &[2], styles);
+        grid.row(vec![
+            ("*".into(), Tone::Good),
+            ("日本語".into(), Tone::Good),
+            ("7".into(), Tone::Plain),
+            ("é".into(), Tone::Dim),
+        ]);
+        grid.row(vec![
+            ("".into(), Tone::Plain),
+            ("👩‍👩‍👧 e\u{301}".into(), Tone::Plain),
+            ("12".into(), Tone::Plain),
+            ("".into(), Tone::Dim),
+        ]);
+        grid.row(vec![
+            ("".into(), Tone::Plain),
+            ("a\n\u{1b}[31m".into(), Tone::Plain),
+            ("1".into(), Tone::Plain),
+            ("x".into(), Tone::Bad),
+        ]);
+        grid.render()
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_a_terminal_shows() {
+        let expected = [
+            "   name           lines  note",
+            "*  日本語             7  é",
+            "   👩\u{200d}👩\u{200d}👧 e\u{301}              12",
+            "   a\\n\\u{1b}[31m      1  x",
+        ];
+        let expected: String = expected.iter().map(|line| format!("{line}\n")).collect();
+        assert_eq!(table(Styles::default()), expected);
+    }
+
+    #[test]
+    fn lines_are_cut_to_the_width_and_colours_take_no_room() {
+        let cut = table(Styles { width: Some(8), ..Styles::default() });
+        // What is cut inside of a joined emoji is narrower than it might be, never wider.
+        assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
+        let colored = table(Styles { width: Some(8), ..Styles::colored() });
+        assert_eq!(console::strip_ansi_codes(&colored), cut);
+    }
 
     #[test]
     fn spans_and_sizes_read_well() {
