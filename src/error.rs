@@ -104,6 +104,21 @@ impl Error {
         Error::new(Kind::No, message)
     }
 
+    /// Fatal: the operating system refused something.
+    pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Self {
+        Error::fatal(format!("{what}: {}", describe(e))).hint(advice(e))
+    }
+
+    /// Fatal: something in the repository is not what git wrote.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Error::fatal(message).hint("the repository may be damaged: `git fsck` tells")
+    }
+
+    /// Fatal: what should not happen has happened.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Error::fatal(message).hint("this is a mistake in git-frites: please report it, with what you did")
+    }
+
     /// Adds a `hint:` line.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -135,7 +150,19 @@ pub trait IoContext<T> {
 
 impl<T> IoContext<T> for std::io::Result<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|e| Error::fatal(format!("{}: {}", what(), describe(&e))))
+        self.map_err(|e| Error::io(what(), &e))
+    }
+}
+
+/// What to do about an I/O error.
+fn advice(e: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::*;
+    match e.kind() {
+        StorageFull | QuotaExceeded => "make room on that disk: `git frites clean RUN` takes a run's worktrees away",
+        ReadOnlyFilesystem => "that is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read",
+        PermissionDenied => "you are not allowed to: see who owns it with `ls -ld`",
+        NotFound => "it was there a moment ago, or should have been: try again",
+        _ => "try again; `git frites status` shows how things are",
     }
 }
 

@@ -76,7 +76,13 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
 fn refuse(e: &clap::Error) -> u8 {
     let ui = Ui::new(ColorChoice::Auto, false);
     if !e.use_stderr() {
-        return ui.answer(e.render().to_string()).map_or_else(|e| e.kind.code(), |()| exit::OK);
+        return ui.answer(e.render().to_string()).map_or_else(
+            |error| {
+                ui.error(&error);
+                error.kind.code()
+            },
+            |()| exit::OK,
+        );
     }
     let text = e.render().to_string();
     if e.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {

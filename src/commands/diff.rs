@@ -126,7 +126,8 @@ fn second(session: &Session, run: &Run, text: &str) -> Result<(Run, Name, Option
         pair => {
             let Selection { run, candidate, iteration } =
                 session.store.select(&session.repo, pair.as_ref(), Matching::Prefix)?;
-            let candidate = candidate.ok_or_else(|| Error::usage(format!("'{text}' names no candidate")))?;
+            let candidate = candidate
+                .ok_or_else(|| Error::usage(format!("'{text}' names no candidate")).hint("write RUN/CANDIDATE"))?;
             Ok((run, candidate, iteration))
         }
     }
@@ -161,7 +162,7 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
         };
         if !pager.is_empty() && pager.as_bytes() != b"cat" {
             return process::page(&pager.to_string_lossy(), &text)
-                .map_err(|e| Error::fatal(format!("could not start the pager: {}", crate::error::describe(&e))));
+                .map_err(|e| Error::io("could not start the pager", &e));
         }
     }
     session.ui.answer(text)

@@ -101,7 +101,7 @@ fn set_up(session: &Session, setup: &OracleCommand, dir: &Path, log: &Path) -> R
     let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
     let end = process::run(&job).context(|| "could not run the setup command".into())?;
     if end.cancelled {
-        return Err(Error::no("interrupted while the worktrees were set up"));
+        return Err(Error::no("interrupted while the worktrees were set up").hint("nothing was made; spawn again"));
     }
     Ok((!end.outcome.passed()).then(|| format!("{}: {}", setup.stage, end.outcome)))
 }

@@ -84,7 +84,9 @@ fn next_name(run: &Run) -> Result<Name> {
         let name: Name = format!("synthesis-{n}").parse().expect("it keeps to the rule");
         (!run.candidates.iter().any(|c| c.collides(&name))).then_some(name)
     };
-    (1..=run.candidates.len() + 1).find_map(|n| free(&n)).ok_or_else(|| Error::fatal("no name is left for a synthesis"))
+    (1..=run.candidates.len() + 1)
+        .find_map(|n| free(&n))
+        .ok_or_else(|| Error::internal("no name is left for a synthesis"))
 }
 
 fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {

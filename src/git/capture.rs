@@ -288,7 +288,7 @@ pub(super) fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> 
         .ok()
         .and_then(|c| c.tree_id().ok())
         .and_then(|tree| gix.index_from_tree(&tree).ok())
-        .ok_or_else(|| Error::fatal(format!("the tree of {commit} cannot be read")))
+        .ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))
 }
 
 /// Whether a file or a link lies at a path, with no link on the way to it.

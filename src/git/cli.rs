@@ -259,7 +259,8 @@ impl Call {
     pub fn oid(self) -> Result<Oid> {
         let bytes = self.bytes()?;
         let text = String::from_utf8_lossy(&bytes);
-        Oid::parse(text.trim()).ok_or_else(|| Error::fatal(format!("git answered '{}', not an object id", text.trim())))
+        Oid::parse(text.trim())
+            .ok_or_else(|| Error::internal(format!("git answered '{}', not an object id", text.trim())))
     }
 
     /// Like [`Call::bytes`], for calls that answer with one line or path.
@@ -339,13 +340,24 @@ impl Output {
         let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
         let error = Error::fatal(format!("git {what} failed: {first}"));
         // 129 is git's usage error: an option that this git does not know.
-        if self.code == 129 { error.hint("git-frites needs git 2.41 or newer; see `git --version`") } else { error }
+        match self.code {
+            129 => error.hint("git-frites needs git 2.41 or newer; see `git --version`"),
+            _ if first == "no message" => {
+                error.hint("try it again; `git fsck` tells whether the repository is damaged")
+            }
+            _ => error.hint(format!(
+                "that is git's own word; `git help {}` may tell more",
+                what.split(' ').next().unwrap_or(what)
+            )),
+        }
     }
 }
 
 fn not_started(e: &io::Error) -> Error {
-    let error = Error::fatal(format!("could not start git: {}", crate::error::describe(e)));
-    if e.kind() == io::ErrorKind::NotFound { error.hint("git must be on PATH") } else { error }
+    match e.kind() {
+        io::ErrorKind::NotFound => Error::fatal("could not start git: it is not there").hint("git must be on PATH"),
+        _ => Error::io("could not start git", e),
+    }
 }
 
 fn code_of(status: std::process::ExitStatus) -> i32 {

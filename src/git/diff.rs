@@ -69,14 +69,15 @@ pub enum Format {
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     let call = attributed(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    parse(&call.bytes()?).ok_or_else(|| Error::fatal("git diff-tree gave an answer of an unknown form"))
+    parse(&call.bytes()?).ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
 }
 
 /// The paths that differ, with counts but without a patch.
 pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
     let call = attributed(&repo.git(), attributes).args(COMPARE);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    let patch = parse(&call.bytes()?).ok_or_else(|| Error::fatal("git diff-tree gave an answer of an unknown form"))?;
+    let patch =
+        parse(&call.bytes()?).ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))?;
     Ok(patch.changes)
 }
 

@@ -59,7 +59,7 @@ pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<Merged> 
         (0, Some(tree)) => Ok(Merged::Clean(tree)),
         (1, Some(tree)) => {
             let rest = output.stdout.get(end + 1..).unwrap_or_default();
-            let unknown = || Error::fatal("git merge-tree gave an answer of an unknown form");
+            let unknown = || Error::internal("git merge-tree gave an answer of an unknown form");
             Ok(Merged::Conflicts(parse(tree, rest).ok_or_else(unknown)?))
         }
         _ => Err(output.error("merge-tree")),

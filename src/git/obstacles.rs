@@ -59,7 +59,7 @@ fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BT
 /// The paths of a landing that are in the worktree neither as before nor as landed, nor a beginning of
 /// what was to land (git was killed writing it), nor missing. `git` is in that worktree.
 pub fn edited_paths(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
-    let root = git.root().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))?;
+    let root = git.root().ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let landing = diff::changes(repo, from, from, to)?;
     let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
         let index = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;

@@ -56,7 +56,7 @@ pub fn short(full: &str) -> &str {
 impl Repo {
     /// The value of a ref by its full name.
     pub fn read_ref(&self, full: &str) -> Result<Option<Oid>> {
-        let unreadable = |e: &dyn std::fmt::Display| Error::fatal(format!("the ref {full} cannot be read: {e}"));
+        let unreadable = |e: &dyn std::fmt::Display| Error::damaged(format!("the ref {full} cannot be read: {e}"));
         let gix = self.gix();
         match gix.try_find_reference(full).map_err(|e| unreadable(&e))? {
             Some(mut found) => Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach()))),
@@ -67,7 +67,7 @@ impl Repo {
     /// All refs under a prefix that ends in `/`, sorted by name.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(String, Oid)>> {
         let unreadable =
-            |e: &dyn std::fmt::Display| Error::fatal(format!("the refs under {prefix} cannot be read: {e}"));
+            |e: &dyn std::fmt::Display| Error::damaged(format!("the refs under {prefix} cannot be read: {e}"));
         let gix = self.gix();
         let platform = gix.references().map_err(|e| unreadable(&e))?;
         let mut found = Vec::new();

@@ -119,7 +119,7 @@ impl Repo {
 
     /// Reads a commit.
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
-        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("commit {oid} cannot be read: {e}"));
+        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("commit {oid} cannot be read: {e}"));
         let gix = self.gix();
         let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
         let decoded = commit.decode().map_err(|e| lost(&e))?;
@@ -133,7 +133,7 @@ impl Repo {
 
     /// The bytes of a file in a tree or a commit's tree; none if there is no such file.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("'{path}' of {tree} cannot be read: {e}"));
+        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"));
         let gix = self.gix();
         let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
         let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else { return Ok(None) };
@@ -146,7 +146,7 @@ impl Repo {
     /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
         let found = self.gix().find_object(from_oid(oid)?).map(|object| object.detach().data);
-        found.map_err(|e| Error::fatal(format!("object {oid} cannot be read: {e}")))
+        found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
     }
 
     /// Stores bytes as a blob, as they are.
@@ -156,7 +156,7 @@ impl Repo {
 
     /// The names in a tree's root, with whether each is a folder.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
-        let lost = |e: &dyn std::fmt::Display| Error::fatal(format!("tree {tree} cannot be read: {e}"));
+        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
         let gix = self.gix();
         let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
         tree.iter()
@@ -225,7 +225,7 @@ pub(super) fn to_oid(id: gix::ObjectId) -> Oid {
 /// gix's word for our id.
 pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
     gix::ObjectId::from_hex(oid.as_str().as_bytes())
-        .map_err(|_| Error::fatal(format!("{oid} is not an object id that this build can read")))
+        .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
 /// Why a folder is no repository to us, in git's words where git has some.

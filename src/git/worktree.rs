@@ -38,7 +38,7 @@ pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Pa
     };
     call.arg("--").arg(path).arg(at.as_str()).run()?;
     admin_of(repo, path)?
-        .ok_or_else(|| Error::fatal(format!("git made no administrative entry for '{}'", path.display())))
+        .ok_or_else(|| Error::internal(format!("git made no administrative entry for '{}'", path.display())))
 }
 
 /// git inside a worktree, by its administrative entry.
@@ -147,7 +147,7 @@ pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Opt
 pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
     if !in_worktrees {
-        return Err(Error::fatal(format!("'{}' is not an administrative entry", admin.display())));
+        return Err(Error::internal(format!("'{}' is not an administrative entry", admin.display())));
     }
     if fs::rename(admin, aside).is_ok() {
         return Ok(());

@@ -58,8 +58,7 @@ pub fn run(
         let limits = Limits { hard: Some(timeout), idle: None };
         let hide = &CANDIDATE_VARIABLES;
         let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
-        let end = process::run(&job)
-            .map_err(|e| Error::fatal(format!("could not run the {stage} command: {}", crate::error::describe(&e))))?;
+        let end = process::run(&job).map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?;
         if end.cancelled {
             return Err(Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`"));
         }

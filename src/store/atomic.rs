@@ -9,7 +9,7 @@ use crate::error::{Error, IoContext, Result};
 /// and the folder synced. On any error the old file is as it was.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write '{}'", path.display());
-    let folder = path.parent().ok_or_else(|| Error::fatal(failed()))?;
+    let folder = path.parent().ok_or_else(|| Error::internal(failed()))?;
     fs::create_dir_all(folder).context(failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).context(failed)?;
     file.write_all(bytes).context(failed)?;

@@ -37,7 +37,7 @@ pub fn attempt(path: &Path) -> Result<Option<Lock>> {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => {
-                return Err(Error::fatal(format!("{}: {}", failed(), crate::error::describe(&e))));
+                return Err(Error::io(failed(), &e));
             }
         }
     }

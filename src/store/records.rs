@@ -169,7 +169,7 @@ pub fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn to_toml<T: Serialize>(record: &T) -> Result<String> {
-    toml::to_string(record).map_err(|e| Error::fatal(format!("a record cannot be written as TOML: {e}")))
+    toml::to_string(record).map_err(|e| Error::internal(format!("a record cannot be written as TOML: {e}")))
 }
 
 /// Writes a record of ours that is no part of a ref.

@@ -61,7 +61,7 @@ impl Store {
         }
         let record = Record { version: FORMAT, planted };
         let bytes = serde_json::to_vec(&record)
-            .map_err(|e| Error::fatal(format!("a record cannot be written as JSON: {e}")))?;
+            .map_err(|e| Error::internal(format!("a record cannot be written as JSON: {e}")))?;
         atomic::write(&self.untrusted_file(), &bytes)
     }
 

@@ -91,7 +91,7 @@ impl Ui {
         let mut out = io::stdout().lock();
         out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
             io::ErrorKind::BrokenPipe => Error::new(Kind::Pipe, "the reader of the output is gone"),
-            _ => Error::fatal(format!("could not write the output: {}", crate::error::describe(&e))),
+            _ => Error::io("could not write the output", &e),
         })
     }
 
@@ -123,6 +123,7 @@ impl Ui {
         for hint in &error.hints {
             self.say(&format!("{} {hint}", self.err.dim.paint("hint:")));
         }
+        debug_assert!(!error.hints.is_empty(), "an error says what to type next: {}", error.message);
     }
 }
 
