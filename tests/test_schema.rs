@@ -49,7 +49,12 @@ impl Checker {
         let validator = jsonschema::options().should_validate_formats(true).build(&root).unwrap();
         let errors: Vec<String> =
             validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-        assert!(errors.is_empty(), "{definition}:\n{}\n{document:#}", errors.join("\n"));
+        assert!(
+            errors.is_empty(),
+            "{definition} is not what schema/git-frites.schema.json says; a new field is described there, then `make \
+             man`:\n{}\n{document:#}",
+            errors.join("\n")
+        );
         let root = self.sealed["$defs"][definition].clone();
         self.visit(&format!("#/$defs/{definition}"), &root, document);
     }
@@ -125,6 +130,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
         fails) exit 3;; \
         killed) kill -9 $$;; \
         empty) ;; esac";
+    let first = ["spawn", "--json", "--run", "first", "-n", "1", "--auto-checkpoint", "1h", "--", "rm", "README"];
+    checker.answer("spawn", 0, frites(&first));
     let names = ["good", "twin", "bad", "fails", "killed", "empty"];
     let args = [&["spawn", "--json", "--task", "T-1", "-c"][..], &names, &["--", "sh", "-c", script]].concat();
     let spawned = checker.answer("spawn", 0, frites(&args));
@@ -140,6 +147,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "sleep 60", "--timeout", "100ms", "-j", "4"]));
     checker.answer("judge", 0, frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]));
     checker.answer("status", 0, frites(&["status", "--json"]));
+    let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
+    assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
 
     // Landings: staged, committed, merged, in conflict, taken back.
     checker.answer("judge", 0, frites(&["judge", "--json"]));
@@ -200,6 +209,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     in_an_odd_place(&mut checker);
     checker.answer("status", 0, frites(&["status", "--json"]));
 
+    checker.answer("clean", 0, frites(&["clean", "--json", "--keep", "1/good"]));
+    checker.answer("clean", 0, frites(&["clean", "--json", "--no-keep", "1/good"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
