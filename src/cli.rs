@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::model::ranking::Rank;
 use crate::ui::ColorChoice;
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
@@ -236,13 +237,16 @@ pub struct Diff {
 #[command(
     after_help = "Each distinct tree is checked out alone, outside your checkout, and setup, build, lint and test run \
 there, stopping at the first that does not exit 0. Commands come from these options, else from configuration, else from \
-what the base's files show.\n\n\
-Exit status: 0 a verified winner, 1 none passed, 3 nothing to run, 4 no usable candidate."
+what the base's files show. Outcomes are known for a day: the same commands do not run again on the same tree.\n\n\
+Exit status: 0 a verified winner, 1 none passed, 3 nothing to run, or judged --in-place, 4 no usable candidate."
 )]
 pub struct Judge {
     /// The run to judge  [default: the newest]
     #[arg(value_name = "RUN")]
     pub address: Option<String>,
+    /// Judge this candidate alone and store its outcomes; --replay decides once all are judged
+    #[arg(long = "candidate", value_name = "CAND")]
+    pub candidates: Vec<String>,
     /// The build command, run by sh -c
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
@@ -258,14 +262,39 @@ pub struct Judge {
     /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Say which commands are run, and why those
+    /// Try a command that failed again, up to K times  [default: oracle.retries, or 0]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=100))]
+    pub retries: Option<u32>,
+    /// Put these paths back to the base's version before judging and landing, with those of oracle.protect
+    #[arg(long, value_name = "PATHSPEC", conflicts_with = "in_place")]
+    pub protect: Vec<String>,
+    /// Judge the base, too, to tell what failed there before
+    #[arg(long)]
+    pub baseline: bool,
+    /// Stop as soon as the recommended candidate cannot change any more
+    #[arg(long)]
+    pub until_pass: bool,
+    /// What ranks those that passed  [default: oracle.rank, or blast-radius]
+    #[arg(long, value_name = "BY")]
+    pub rank: Option<Rank>,
+    /// Judge in the worktrees themselves: quicker, and never verified
+    #[arg(long, conflicts_with_all = ["warm", "baseline"])]
+    pub in_place: bool,
+    /// Keep ignored build folders from one candidate to the next
+    #[arg(long)]
+    pub warm: bool,
+    /// Run everything, whatever is known from before
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Say which commands are run and why those, and how the ranking comes about
     #[arg(long)]
     pub explain: bool,
     /// Accept the configuration as it is now, whatever changed in it while commands ran
     #[arg(long)]
     pub trust_config: bool,
     /// Decide again from the stored outcomes, without running anything
-    #[arg(long, conflicts_with_all = ["build", "lint", "test"])]
+    #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect", "baseline",
+        "until_pass", "in_place", "warm", "no_cache", "timeout"])]
     pub replay: bool,
     /// Print one JSON document
     #[arg(long)]

@@ -171,13 +171,13 @@ fn the_smallest_attempt_that_passes_a_crates_own_tests_lands_as_it_was_judged() 
         line.split_whitespace().filter(|w| !is_time(w)).collect::<Vec<_>>().join(" ")
     };
     let expected = format!(
-        "candidate build test time lines files note
-large passed passed {lines} 2
-no-build exit 101 - 2 1
-no-test passed exit 101 2 1
-* small passed passed 2 1
-nothing - - - 0 0 empty
-exits-3 - - - 2 1 failed
+        "candidate outcome time lines files agree flags
+large passed {lines} 2 0.06
+no-build build exit 101 2 1 0.45
+no-test test exit 101 2 1 0.44
+* small passed 2 1 0.38
+nothing - - 0 0 - empty
+exits-3 - - 2 1 - failed
 
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \
 next is large with {lines} lines in 2 files"
@@ -244,7 +244,7 @@ fn when_no_attempt_passes_a_crates_own_tests_nothing_lands() {
     strsim.attempt(&["no-build", "no-test", "nothing"]);
     let judged = world.frites(["judge"]).expect(1);
     let rationale = "near-miss: none of 2 passed; no-test came closest: it passed build and then failed test \
-                     (exit 101), with 2 lines in 1 file\n";
+                     (exit 101), with 2 lines in 1 file; test fails on the base, too (exit 101)\n";
     assert!(judged.out().ends_with(rationale), "expected {rationale}in:\n{}", judged.out());
     for (log, words) in [("no-build/build.log", "error: "), ("no-test/test.log", "test result: FAILED")] {
         let text = fs::read_to_string(world.repo.join(".frites/runs/1").join(log)).unwrap();

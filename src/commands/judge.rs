@@ -1,13 +1,16 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
-use super::parse_address;
+use serde_json::json;
+
+use super::{parse_address, parse_name};
 use crate::cli;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, exit};
 use crate::funnel::escape;
 use crate::funnel::judging::{self, Asked};
 use crate::funnel::session::Session;
 use crate::model::oracle::OracleCommand;
+use crate::model::ranking;
 use crate::model::run::Run;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{Entry, Part, Verdict};
 use crate::oracle;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
@@ -17,38 +20,87 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
     let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
-        return Err(Error::usage(format!(
-            "judge decides over a whole run, and '{}/{name}' is a candidate",
-            selection.run.run
-        ))
-        .hint(format!("write `git frites judge {}`", selection.run.run)));
+        let run = &selection.run.run;
+        return Err(Error::usage(format!("judge decides over a whole run, and '{run}/{name}' is a candidate"))
+            .hint(format!("write `git frites judge {run}`; `--candidate {name}` judges it by itself")));
     }
     let run = selection.run;
     if args.trust_config {
         escape::accept(session, &run)?;
     }
     escape::require_trust(session, Some(&run))?;
-    let verdict = if args.replay { judging::replay(session, &run)? } else { judge(session, &run, args)? };
-    render(session, &run, &verdict, args)?;
-    Ok(judging::exit_code(verdict.decision.decision))
-}
-
-fn judge(session: &Session, run: &Run, args: &cli::Judge) -> Result<Verdict> {
-    let flags = oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() };
-    let asked = Asked { flags, jobs: args.jobs as usize, timeout: args.timeout };
-    judging::judge(session, run, &asked, |oracle| {
+    let told = |oracle: &[OracleCommand]| {
         if args.explain {
-            explain(&session.ui, oracle);
+            explain_oracle(&session.ui, oracle);
         }
-    })
+    };
+    if !args.candidates.is_empty() {
+        let names = args.candidates.iter().map(|c| parse_name("--candidate", c)).collect::<Result<Vec<_>>>()?;
+        let parts = judging::judge_some(session, &run, &names, &asked(args), told)?;
+        return render_parts(session, &run, &parts, args);
+    }
+    let verdict = if args.replay {
+        judging::replay(session, &run, args.rank)?
+    } else {
+        judging::judge(session, &run, &asked(args), told)?
+    };
+    if args.explain {
+        explain_ranking(&session.ui, &verdict);
+    }
+    render(session, &run, &verdict, args)?;
+    Ok(judging::exit_code(&verdict))
 }
 
-fn explain(ui: &Ui, oracle: &[OracleCommand]) {
+fn asked(args: &cli::Judge) -> Asked {
+    Asked {
+        flags: oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() },
+        jobs: args.jobs as usize,
+        timeout: args.timeout,
+        retries: args.retries,
+        protect: args.protect.clone(),
+        rank: args.rank,
+        baseline: args.baseline,
+        until_pass: args.until_pass,
+        in_place: args.in_place,
+        warm: args.warm,
+        no_cache: args.no_cache,
+    }
+}
+
+fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {
     if oracle.is_empty() {
         ui.note("no command was named, configured or found in the base's files");
     }
     for command in oracle {
         ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
+    }
+}
+
+fn explain_ranking(ui: &Ui, verdict: &Verdict) {
+    for entry in &verdict.candidates {
+        for flag in &entry.flags {
+            ui.note(format!("{} {flag}", entry.candidate));
+        }
+        if !entry.dropped.is_empty() {
+            ui.note(format!(
+                "{} changed protected paths, which was dropped: {}",
+                entry.candidate,
+                entry.dropped.join(", ")
+            ));
+        }
+        if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
+            let kinds = [
+                ("fails, and passed on the base", &comparison.broken),
+                ("fails, and on the base, too", &comparison.before),
+                ("fails, and is not in the base", &comparison.new),
+            ];
+            for (what, test) in kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |t| (what, t))) {
+                ui.note(format!("{}: {test} {what}", entry.candidate));
+            }
+        }
+    }
+    for line in ranking::steps(&verdict.candidates, judging::rules(&verdict.terms)) {
+        ui.note(line);
     }
 }
 
@@ -64,6 +116,37 @@ fn render(session: &Session, run: &Run, verdict: &Verdict, args: &cli::Judge) ->
         };
     }
     ui.answer(comparison::text(ui.out, verdict))?;
+    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     comparison::hints(verdict, |name| session.store.candidate_dir(&run.run, name)).iter().for_each(|h| ui.hint(h));
     Ok(())
+}
+
+/// Single candidates: the same table, and no decision.
+fn render_parts(session: &Session, run: &Run, parts: &[Part], args: &cli::Judge) -> Result<u8> {
+    let ui = &session.ui;
+    let entries = || parts.iter().map(|p| &p.candidate);
+    let code = if !entries().any(Entry::usable) {
+        exit::UNUSABLE
+    } else if entries().all(|e| e.results.is_empty()) {
+        exit::UNVERIFIED
+    } else if !entries().any(Entry::passed) {
+        exit::NO
+    } else if args.in_place {
+        exit::UNVERIFIED
+    } else {
+        exit::OK
+    };
+    if args.json {
+        let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
+        let passed: Vec<_> = entries().filter(|e| e.passed()).map(|e| &e.candidate).collect();
+        let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "candidates": candidates });
+        ui.answer(json::document(document))?;
+    } else if args.quiet {
+        let passed = entries().filter(|e| e.passed() && code == exit::OK);
+        ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
+    } else {
+        ui.answer(comparison::table(ui.out, entries()))?;
+        ui.hint(format!("when all are judged, decide with `git frites judge --replay {}`", run.run));
+    }
+    Ok(code)
 }

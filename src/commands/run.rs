@@ -144,7 +144,7 @@ fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, term
             commit.short()
         ));
     }
-    Ok(judging::exit_code(verdict.decision.decision))
+    Ok(judging::exit_code(&verdict))
 }
 
 fn merge(session: &Session, run: &Run) -> Result<Merged> {
@@ -154,7 +154,7 @@ fn merge(session: &Session, run: &Run) -> Result<Merged> {
 
 fn asked(args: &cli::Run) -> Asked {
     let flags = oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() };
-    Asked { flags, jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout }
+    Asked { flags, jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout, ..Asked::default() }
 }
 
 /// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a
@@ -187,6 +187,7 @@ fn render(
         return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{}/{winner}\n", run.run)));
     }
     ui.answer(comparison::text(ui.out, verdict))?;
+    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     if args.merge && verdict.winner().is_some() {
         return Ok(());
     }

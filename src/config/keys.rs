@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::value::{AgentInput, EnvMode, Setting, Size, SynthesisMode, Words};
+use super::value::{AgentInput, EnvMode, Flaky, Setting, Size, SynthesisMode, Words};
 use crate::model::oracle::CommandLine;
+use crate::model::ranking::Rank;
 
 /// A key that is read as a `T`. A `*` in its name stands for a name that the user gives.
 #[derive(Debug)]
@@ -107,6 +108,11 @@ keys! {
     ORACLE_TEST: Option<CommandLine> = "oracle.test", Unset("found in the base's files", "['make', 'test']"), "The command that runs the tests.";
     ORACLE_DETECT: bool = "oracle.detect", Is("true"), "Whether commands are looked for in the base's files when none is named.";
     ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "How long each of these commands may take.";
+    ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How often a command that failed is tried again.";
+    ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "Whether a pass after a failure counts: as a pass that is ranked after clean ones, or as a failure.";
+    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths, as git's pathspecs, that are put back to the base's version before judging and landing.";
+    ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file, or the folder of such files, that the tests leave.";
+    ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "What ranks the candidates that passed.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout to copy into worktrees and judged checkouts, as a .gitignore names them.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Files and folders to link to instead, by their names from the root.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many candidates' commands run at once.";

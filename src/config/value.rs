@@ -1,9 +1,11 @@
 //! What keys take: how each type is read from TOML, and from layers that know nothing but text.
 use std::time::Duration;
 
+use clap::ValueEnum;
 use toml::Value;
 
 use crate::model::oracle::CommandLine;
+use crate::model::ranking::Rank;
 
 /// A type that a key can have.
 pub trait Setting: Sized {
@@ -91,6 +93,26 @@ impl Setting for usize {
     }
 }
 
+impl Setting for u32 {
+    const TAKES: &'static str = "a whole number from 0";
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_integer().and_then(|n| n.try_into().ok())
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        text.parse::<i64>().ok().map(Value::Integer)
+    }
+}
+
+impl Setting for Rank {
+    const TAKES: &'static str = "one of blast-radius, agreement";
+
+    fn read(value: &Value) -> Option<Self> {
+        ValueEnum::from_str(value.as_str()?, false).ok()
+    }
+}
+
 impl Setting for Duration {
     const TAKES: &'static str = "a duration such as \"90s\", \"10m\" or \"1h30m\"";
 
@@ -153,6 +175,10 @@ macro_rules! choice {
 choice! {
     /// `env.mode`
     EnvMode: "inherit" Inherit, "clean" Clean
+}
+choice! {
+    /// `oracle.flaky`
+    Flaky: "pass" Pass, "fail" Fail
 }
 choice! {
     /// `synthesis.mode`

@@ -194,7 +194,7 @@ fn materialise(
     asked: &Asked,
 ) -> Result<Landed> {
     let Session { repo, store, .. } = session;
-    let conflicts = land::conflicts_with_names(repo, base, &plan.capture.commit, &plan.run.run, &plan.candidate)?;
+    let conflicts = land::conflicts_with_names(repo, base, &plan.judged.commit, &plan.run.run, &plan.candidate)?;
     plan.tree = conflicts.tree.clone();
     plan.verified = false;
     refuse_obstacles(session, from, &plan.tree)?;

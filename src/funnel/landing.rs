@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::judging::judge_commit;
-use super::preparing;
 use super::session::Session;
 use super::settling::{self, Choice};
-use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::git::commit::{self, Aside, Message, Wanted};
 use crate::git::merge::{self, Conflicts, Merged};
@@ -43,14 +41,24 @@ pub struct Plan {
     pub candidate: Name,
     /// Which one.
     pub capture: Capture,
+    /// What was judged of it, and lands: without the changes to protected paths.
+    pub judged: Judged,
     /// What lands passed, and nobody has to be told otherwise.
     pub verified: bool,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
-    /// What the branch will hold; the capture's tree until it is merged.
+    /// What the branch will hold; the judged tree until it is merged.
     pub tree: Oid,
     /// How conflicts were settled.
     pub choices: Vec<Choice>,
+}
+
+/// A capture as it was judged.
+pub struct Judged {
+    /// A commit of the tree.
+    pub commit: Oid,
+    /// The tree.
+    pub tree: Oid,
 }
 
 /// Where a landing goes to.
@@ -74,11 +82,18 @@ impl Plan {
         let verdict = session.store.verdict(&session.repo, &run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
         let capture = capture_to_land(session, asked, &run, &candidate, iteration, verdict.as_ref())?;
-        let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&capture.tree));
+        let tree = verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree)).clone();
+        let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
         if !verified && !asked.allow_unverified {
             return Err(unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref()));
         }
-        Ok(Plan { run, candidate, tree: capture.tree.clone(), capture, verified, verdict, choices: Vec::new() })
+        let commit = if tree == capture.tree {
+            capture.commit.clone()
+        } else {
+            commit::neutral_commit(&session.repo, &tree, &run.base)?
+        };
+        let judged = Judged { commit, tree: tree.clone() };
+        Ok(Plan { run, candidate, capture, judged, tree, verified, verdict, choices: Vec::new() })
     }
 
     /// `RUN/CAND`.
@@ -91,7 +106,7 @@ impl Plan {
     pub fn merge(&mut self, session: &Session, onto: &Onto<'_>, asked: &Asked) -> Result<Option<Conflicts>> {
         let repo = &session.repo;
         if onto.state != onto.base {
-            match merge::merge(&repo.git(), onto.base, onto.state.as_str(), self.capture.commit.as_str())? {
+            match merge::merge(&repo.git(), onto.base, onto.state.as_str(), self.judged.commit.as_str())? {
                 Merged::Clean(tree) => self.tree = tree,
                 Merged::Conflicts(conflicts) if asked.newest_file_wins => {
                     (self.tree, self.choices) = settling::newest_file_wins(session, self, onto, &conflicts)?;
@@ -114,7 +129,7 @@ impl Plan {
 
     fn judge_again(&mut self, session: &Session, onto: &Onto<'_>, asked: &Asked) -> Result<()> {
         let Session { repo, store, ui, .. } = session;
-        if self.tree == self.capture.tree || !self.verified {
+        if self.tree == self.judged.tree || !self.verified {
             return Ok(());
         }
         let name = onto.name;
@@ -123,15 +138,12 @@ impl Plan {
             ui.warn(format!("{name} is not the base, and the merged tree was not judged: it is unverified"));
             return Ok(());
         }
-        let oracle = self.verdict.as_ref().map(|v| v.oracle.as_slice()).unwrap_or_default();
+        let Some(verdict) = &self.verdict else { return Ok(()) };
         ui.note(format!("{name} is not the base: judging the merged tree"));
-        let room = Room::open(repo, store)?.seeded(session.seeds(onto.tip)?);
-        preparing::require_space_to_judge(session, room.path(), onto.tip, 1)?;
         let commit = commit::neutral_commit(repo, &self.tree, onto.tip)?;
         let logs = store.run_dir(&self.run.run).join("apply");
         let who = format!("{} on {name}", self.address());
-        let results =
-            judge_commit(session, &room, oracle, session.config.get(keys::ORACLE_TIMEOUT), &commit, &who, &logs)?;
+        let results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
         match results.iter().find(|r| !r.outcome.passed()) {
             None => Ok(()),
             Some(failed) => Err(Error::no(format!(
@@ -213,7 +225,7 @@ fn choose(run: &Run, named: Option<Name>, verdict: Option<&Verdict>, asked: &Ask
     };
     let decision = &verdict.decision;
     match &decision.recommended {
-        Some(name) if decision.decision.verified() || asked.allow_unverified => Ok(name.clone()),
+        Some(name) if verdict.verified() || asked.allow_unverified => Ok(name.clone()),
         Some(name) => Err(unverified(run, name, None, Some(verdict))),
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
@@ -278,7 +290,7 @@ pub fn make_commit(session: &Session, wanted: &Wanted<'_>) -> Result<Oid> {
         return Ok(commit);
     }
     let room = Room::open(repo, store)?;
-    let checkout = room.register(repo, "commit", wanted.parent)?;
+    let checkout = room.register(repo, wanted.parent)?;
     let made = commit::aside(repo, &Aside { admin: &checkout.admin, path: &checkout.path }, wanted);
     room.discard(&checkout)?;
     let commit = made?.ok_or_else(|| refused("nothing was changed"))?;

@@ -207,7 +207,7 @@ pub fn merge(session: &Session, selection: Selection, asked: &Asked, target: &Ta
     }
     escape::before_commit(session);
     let message = plan.message(asked);
-    let landed_tree = &plan.capture.tree;
+    let landed_tree = &plan.judged.tree;
     let own = Message { trailers: own_trailers(&message, landed_tree), ..message.clone() };
     let landed =
         landing::make_commit(session, &Wanted { tree: landed_tree, parent: &root, merged: None, message: &own })?;

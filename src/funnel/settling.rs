@@ -113,7 +113,7 @@ pub fn newest_file_wins(
 /// has its name.
 fn originals(session: &Session, plan: &Plan, onto: &Onto<'_>, group: &Group) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut known = BTreeMap::new();
-    for tree in [onto.state, &plan.capture.commit, onto.base] {
+    for tree in [onto.state, &plan.judged.commit, onto.base] {
         known.extend(merge::entries(&session.repo, tree, &group.paths)?);
     }
     let original = |path: &Vec<u8>| match path.iter().rposition(|b| *b == b'~') {

@@ -24,7 +24,7 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
     for entry in ranked.filter(|e| e.passed() && e.drew_on.is_empty()) {
-        if found.iter().all(|other| other.tree != entry.tree) {
+        if found.iter().all(|other| other.judged() != entry.judged()) {
             found.push(entry);
         }
     }
@@ -90,7 +90,7 @@ fn next_name(run: &Run) -> Result<Name> {
 }
 
 fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
-    entry.tree.as_ref().unwrap_or(&run.base)
+    entry.judged().unwrap_or(&run.base)
 }
 
 /// What the synthesis is asked: the task, what its worktree begins with, and the other attempts' patches, the

@@ -14,6 +14,8 @@ pub mod leftovers;
 pub mod merge;
 pub mod obstacles;
 pub mod pins;
+pub mod pristine;
+pub mod protect;
 pub mod refs;
 pub mod repo;
 pub mod seed;

@@ -27,6 +27,12 @@ pub fn record(run: &Name) -> String {
     format!("refs/frites/{run}/@record")
 }
 
+/// `refs/frites/RUN/@results/CAND`: the outcome of a candidate that was judged by itself. It sorts after
+/// the record, which is the last to go.
+pub fn result(run: &Name, candidate: &Name) -> String {
+    format!("refs/frites/{run}/@results/{candidate}")
+}
+
 /// `refs/heads/frites/apply/RUN`: what was landed, unless the user names another branch.
 pub fn apply_branch(run: &Name) -> String {
     format!("refs/heads/frites/apply/{run}")

@@ -212,9 +212,13 @@ impl Repo {
 
 /// A short name for a path, which may not be UTF-8.
 fn key_of(path: &Path) -> String {
-    let path = super::worktree::path_bytes(path);
-    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, path);
-    id.map(|id| id.to_hex_with_len(16).to_string()).unwrap_or_default()
+    digest(super::worktree::path_bytes(path)).get(..16).unwrap_or_default().to_owned()
+}
+
+/// The id that git would give to these bytes: a name for them.
+pub fn digest(bytes: &[u8]) -> String {
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
+    id.map(|id| id.to_string()).unwrap_or_default()
 }
 
 /// Our word for gix's id.

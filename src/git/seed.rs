@@ -17,7 +17,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::capture::base_index;
 use super::cli::{Git, nul_separated};
 use super::land::quoted;
-use super::repo::Repo;
+use super::repo::{Repo, digest};
 use super::seeded::{Known, Seeded};
 use super::worktree::{self, path_bytes};
 use crate::error::{Error, IoContext, Result};
@@ -78,6 +78,14 @@ impl Seeds {
     pub fn known(&self) -> Result<Known> {
         let copies = self.found.iter().filter(|(_, way)| **way == Way::Copy).map(|(path, _)| path.as_slice());
         Known::read(&self.root, &copies.collect::<Vec<_>>())
+    }
+
+    /// A name for what all of them hold; none where one is a link, for what lies behind it is not looked at.
+    pub fn digest(&self) -> Result<Option<String>> {
+        if self.found.values().any(|way| *way == Way::Link) {
+            return Ok(None);
+        }
+        Ok(Some(digest(format!("{:?}", self.as_if_put()?).as_bytes())))
     }
 
     /// What a worktree that got all of them would hold.

@@ -1,13 +1,18 @@
 //! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
 pub mod address;
+pub mod agreement;
 pub mod blast;
 pub mod candidate;
+pub mod flag;
 pub mod name;
 pub mod nearest;
 pub mod oid;
 pub mod oracle;
 pub mod outcome;
+pub mod ranking;
+pub mod rationale;
 pub mod run;
+pub mod suspicion;
 pub mod verdict;
 
 /// The version of every record that this program writes. A newer one is readable and not writable.

@@ -1,17 +1,16 @@
-//! The verdict: a pure function from stored outcomes to the recommended candidate and a sentence.
-//!
-//! Nothing here reads a clock, a file or a hash map: the same records give the same verdict, in
-//! the same words, whatever order the commands finished in (SCOREBOARD row 27).
+//! The verdict: what was judged, how it ended, and what was decided. The deciding is in `ranking`.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::blast::Blast;
 use super::candidate::State;
+use super::flag::Flag;
 use super::name::Name;
 use super::oid::Oid;
 use super::oracle::OracleCommand;
 use super::outcome::{Outcome, Stage, StageResult};
+use super::ranking::Rank;
 
 /// The table of DESIGN.md §3 "judge".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +20,7 @@ pub enum DecisionKind {
     Single,
     /// Exactly one of several passed.
     Tests,
-    /// Several passed; ranked.
+    /// Several passed, or were not run because they could not rank first: ranked.
     Judge,
     /// A synthesised candidate passed within the ceiling.
     Synthesis,
@@ -73,12 +72,18 @@ pub struct Entry {
     /// The capture that was judged; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// The tree that was judged.
+    /// The tree that was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// How much it changes.
+    /// The tree that was judged and may land, where that is another: without what was dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_tree: Option<Oid>,
+    /// How much the judged tree changes.
     #[serde(flatten)]
     pub blast: Blast,
+    /// How much of what the others do it does, too; none if there is nothing to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<f64>,
     /// Why it could not be captured as it was: then it cannot win.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -88,7 +93,13 @@ pub struct Entry {
     /// The passing candidates it was synthesised from; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drew_on: Vec<Name>,
-    /// The commands' ends, in order; empty if it was not judged.
+    /// Protected paths whose change was dropped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+    /// What it does to what it is judged by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<Flag>,
+    /// The commands' ends, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
 }
@@ -99,39 +110,99 @@ impl Entry {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
-    /// Whether every command ran and exited 0.
-    pub fn passed(&self) -> bool {
-        self.usable() && !self.results.is_empty() && self.results.iter().all(|r| r.outcome.passed())
+    /// Whether it may win, and no command was run on its tree.
+    pub fn not_run(&self) -> bool {
+        self.usable() && self.results.is_empty()
     }
 
-    /// Whether it passed only on a second try.
+    /// Whether every command ran and exited 0.
+    pub fn passed(&self) -> bool {
+        self.usable() && passed(&self.results)
+    }
+
+    /// Whether it passed only on a second try. Preparing may be retried: that is not the tree's doing.
     pub fn flaky(&self) -> bool {
-        self.results.iter().any(|r| r.outcome == Outcome::Flaky)
+        let flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
+        self.results.iter().any(flaky)
     }
 
     /// The first command that said no.
     pub fn stopped_at(&self) -> Option<&StageResult> {
-        self.results.iter().find(|r| !r.outcome.passed())
+        stopped_at(&self.results)
     }
 
-    /// How many commands passed before one did not: how far it got.
-    fn reached(&self) -> usize {
-        self.results.iter().take_while(|r| r.outcome.passed()).count()
+    /// The tree that was judged, and that lands.
+    pub fn judged(&self) -> Option<&Oid> {
+        self.judged_tree.as_ref().or(self.tree.as_ref())
+    }
+
+    /// The names of the tests that failed, if they are known.
+    pub fn failing_tests(&self) -> Option<&[String]> {
+        failing_tests(&self.results)
     }
 }
 
-/// What the ranking may be told from outside the records.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
-    /// `synthesis.ceiling`: how large a synthesised winner may be, as a multiple of the combined
-    /// size of the passing candidates that it drew on.
-    pub ceiling: f64,
+fn passed(results: &[StageResult]) -> bool {
+    !results.is_empty() && results.iter().all(|r| r.outcome.passed())
 }
 
-impl Default for Rules {
-    fn default() -> Self {
-        Rules { ceiling: 1.5 }
+fn stopped_at(results: &[StageResult]) -> Option<&StageResult> {
+    results.iter().find(|r| !r.outcome.passed())
+}
+
+/// A report that names none, of a command that failed, tells nothing.
+fn failing_tests(results: &[StageResult]) -> Option<&[String]> {
+    let (result, report) = results.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
+    let told = report.problem.is_none() && (result.outcome.passed() || !report.failing.is_empty());
+    told.then_some(report.failing.as_slice())
+}
+
+/// How the base itself is judged by the same commands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The commands' ends, in order.
+    pub results: Vec<StageResult>,
+}
+
+impl Baseline {
+    /// Whether the base passes: then passing shows no regression, and nothing more.
+    pub fn passed(&self) -> bool {
+        passed(&self.results)
     }
+
+    /// Whether the base, too, is stopped by that command.
+    pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
+        stopped_at(&self.results).filter(|r| r.stage == stage)
+    }
+
+    /// Parts the failing tests of a candidate: those that fail on the base, too, those that pass there,
+    /// and those that are not there. None without reports of both.
+    pub fn compare(&self, entry: &Entry) -> Option<Comparison> {
+        let base = self.results.iter().find_map(|r| r.tests.as_ref())?;
+        let mut comparison = Comparison::default();
+        for name in entry.failing_tests()? {
+            let list = if base.failing.binary_search(name).is_ok() {
+                &mut comparison.before
+            } else if base.passing.binary_search(name).is_ok() {
+                &mut comparison.broken
+            } else {
+                &mut comparison.new
+            };
+            list.push(name.clone());
+        }
+        Some(comparison)
+    }
+}
+
+/// A candidate's failing tests, by what the base makes of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// They pass on the base.
+    pub broken: Vec<String>,
+    /// They fail on the base, too.
+    pub before: Vec<String>,
+    /// The base has no such tests.
+    pub new: Vec<String>,
 }
 
 /// Which candidate is recommended, and why.
@@ -147,6 +218,63 @@ pub struct Decision {
     pub rationale: String,
     /// All usable candidates, best first.
     pub ranking: Vec<Name>,
+    /// Those that passed, in spawn order.
+    #[serde(default)]
+    pub passed: Vec<Name>,
+    /// Those that did not.
+    #[serde(default)]
+    pub failed: Vec<Name>,
+    /// Those that nothing was run for.
+    #[serde(default)]
+    pub not_run: Vec<Name>,
+}
+
+/// How many commands were run, and how many were not, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Effort {
+    /// Commands that were started, retries and those for the base included.
+    pub ran: u64,
+    /// Saved because another candidate has the same tree.
+    pub saved_equal: u64,
+    /// Saved because the outcome was known from an earlier judging.
+    pub saved_cached: u64,
+    /// Saved because the candidate could not be recommended any more; each counts as many commands as the
+    /// oracle has, for how far it would have got is not known.
+    pub saved_not_run: u64,
+}
+
+/// What an outcome depends on beside the tree and the commands, and how far it can be trusted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Terms {
+    /// What ranks those that passed.
+    pub rank: Rank,
+    /// How large a synthesis may be, as a multiple of what it drew on; 1.5 if none is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<f64>,
+    /// Paths that were put back to the base's version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// How often a command that failed was tried again.
+    #[serde(skip_serializing_if = "is_none_at_all")]
+    pub retries: u32,
+    /// Whether a pass after a failure counted as a failure.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refuse_flaky: bool,
+    /// The JUnit file, or folder of such files, that tests leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub junit: Option<String>,
+    /// Judged in the worktrees themselves: whatever lay there had a part in the outcome.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_place: bool,
+    /// Ignored build folders were kept from one candidate to the next.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
+}
+
+fn is_none_at_all(n: &u32) -> bool {
+    *n == 0
 }
 
 /// `verdict.toml`: the outcomes, the oracle that ran, the decision.
@@ -164,9 +292,18 @@ pub struct Verdict {
     /// Which candidate is recommended, and why.
     #[serde(flatten)]
     pub decision: Decision,
+    /// Under which terms.
+    #[serde(default)]
+    pub terms: Terms,
+    /// What that took.
+    #[serde(default)]
+    pub effort: Effort,
     /// What was run, in order; empty if nothing was found to run.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,
+    /// How the base does; none if it was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
     #[serde(default)]
     pub candidates: Vec<Entry>,
@@ -175,7 +312,7 @@ pub struct Verdict {
 impl Verdict {
     /// The recommended candidate, if it passed.
     pub fn winner(&self) -> Option<&Name> {
-        self.decision.recommended.as_ref().filter(|_| self.decision.decision.verified())
+        self.decision.recommended.as_ref().filter(|_| self.verified())
     }
 
     /// What the verdict says of a candidate.
@@ -183,337 +320,42 @@ impl Verdict {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// Whether this very tree passed.
+    /// Whether the recommended candidate is verified: it passed, and in a pristine checkout.
+    pub fn verified(&self) -> bool {
+        self.decision.decision.verified() && !self.terms.in_place
+    }
+
+    /// Whether this very tree passed in a pristine checkout.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        self.candidates.iter().any(|e| e.tree.as_ref() == Some(tree) && e.passed())
+        !self.terms.in_place && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
+    }
+
+    /// What was judged for a captured tree: the tree without the changes that were dropped; the tree
+    /// itself if it was not judged.
+    pub fn judged_for<'a>(&'a self, captured: &'a Oid) -> &'a Oid {
+        let entry = self.candidates.iter().find(|e| e.tree.as_ref() == Some(captured));
+        entry.and_then(Entry::judged).unwrap_or(captured)
     }
 }
 
-/// Decides over a run's outcomes.
-///
-/// `entries` may come in any order. Whether there was an oracle is read off the records: a usable
-/// candidate without any result means that nothing was run.
-pub fn decide(entries: &[Entry], rules: Rules) -> Decision {
-    let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
-    usable.sort_by_key(|e| {
-        let passed = e.passed();
-        // Those that passed: clean before flaky. The others: the furthest first. Then, for both,
-        // the smallest, and spawn order.
-        let reached = if passed { 0 } else { usize::MAX - e.reached() };
-        (!passed, passed && e.flaky(), reached, e.blast, e.index)
-    });
-    let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
-    let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
-
-    let Some(&first) = usable.first() else {
-        return Decision { decision: DecisionKind::None, recommended: None, rationale: no_usable(entries), ranking };
-    };
-    let (decision, winner, rationale) = if usable.iter().all(|e| e.results.is_empty()) {
-        (DecisionKind::NoOracle, first, no_oracle(first, usable.len()))
-    } else if passing.is_empty() {
-        (DecisionKind::NearMiss, first, near_miss(first, usable.len()))
-    } else if let Some(synthesis) = preferred_synthesis(&passing, rules) {
-        (DecisionKind::Synthesis, synthesis, synthesised(synthesis, &passing, rules))
-    } else if usable.len() == 1 {
-        (DecisionKind::Single, first, single(first))
-    } else if passing.len() == 1 {
-        (DecisionKind::Tests, first, only_one(first, &usable))
-    } else {
-        (DecisionKind::Judge, first, smallest(&passing, usable.len()))
-    };
-    if let Some(at) = ranking.iter().position(|n| *n == winner.candidate) {
-        let name = ranking.remove(at);
-        ranking.insert(0, name);
-    }
-    Decision { decision, recommended: Some(winner.candidate.clone()), rationale, ranking }
-}
-
-/// The best passing synthesis that is at most `ceiling` times as large as what it drew on.
-fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
-    passing.iter().copied().find(|e| {
-        let combined = combined_lines(e, passing);
-        combined.is_some_and(|lines| e.blast.lines as f64 <= rules.ceiling * lines as f64)
-    })
-}
-
-/// The lines of the passing candidates that `entry` drew on; `None` if it is no synthesis.
-fn combined_lines(entry: &Entry, passing: &[&Entry]) -> Option<u64> {
-    if entry.drew_on.is_empty() {
-        return None;
-    }
-    Some(passing.iter().filter(|p| entry.drew_on.contains(&p.candidate)).map(|p| p.blast.lines).sum())
-}
-
-fn single(winner: &Entry) -> String {
-    format!("{} is the only usable candidate, and it passed {}: {}", winner.candidate, stages(winner), winner.blast)
-}
-
-fn only_one(winner: &Entry, usable: &[&Entry]) -> String {
-    let others: Vec<String> = in_spawn_order(usable).filter(|e| e.candidate != winner.candidate).map(stopped).collect();
-    format!(
-        "only {} of {} passed {}: {}; {}",
-        winner.candidate,
-        usable.len(),
-        stages(winner),
-        winner.blast,
-        others.join(", ")
-    )
-}
-
-fn smallest(passing: &[&Entry], usable: usize) -> String {
-    let (winner, next) = (passing[0], passing[1]);
-    let lead = format!("{} of {usable} passed; {}", passing.len(), winner.candidate);
-    if winner.flaky() != next.flaky() {
-        return format!(
-            "{lead} is the smallest that passed at once, with {}; {} needed a retry",
-            winner.blast, next.candidate
-        );
-    }
-    if winner.blast.lines != next.blast.lines {
-        return format!(
-            "{lead} changes the fewest lines, with {}; next is {} with {}",
-            winner.blast, next.candidate, next.blast
-        );
-    }
-    if winner.blast.files != next.blast.files {
-        return format!(
-            "{lead} touches the fewest files, with {}; next is {} with {}",
-            winner.blast, next.candidate, next.blast
-        );
-    }
-    let same = if winner.tree == next.tree { "made the same tree" } else { "are the same size" };
-    format!("{lead} and {} {same}, with {}; {} was spawned first", next.candidate, winner.blast, winner.candidate)
-}
-
-fn synthesised(winner: &Entry, passing: &[&Entry], rules: Rules) -> String {
-    let from: Vec<&str> = winner.drew_on.iter().map(Name::as_str).collect();
-    let combined = combined_lines(winner, passing).unwrap_or_default();
-    format!(
-        "{} integrates {} and passed {}: {}, within {} times the {combined} lines that it drew on",
-        winner.candidate,
-        from.join(", "),
-        stages(winner),
-        winner.blast,
-        rules.ceiling
-    )
-}
-
-fn near_miss(closest: &Entry, usable: usize) -> String {
-    let subject =
-        if usable == 1 { "the one usable candidate did not pass".into() } else { format!("none of {usable} passed") };
-    let before: Vec<&str> =
-        closest.results.iter().take_while(|r| r.outcome.passed()).map(|r| r.stage.as_str()).collect();
-    let got = if before.is_empty() { String::new() } else { format!("passed {} and then ", and(&before)) };
-    format!("{subject}; {} came closest: it {got}{}, with {}", closest.candidate, failed_at(closest), closest.blast)
-}
-
-fn no_oracle(best: &Entry, usable: usize) -> String {
-    let among = if usable == 1 { "the only usable candidate".into() } else { format!("the smallest of {usable}") };
-    format!(
-        "no build, lint or test command was found, so nothing is verified; {} is {among}: {}",
-        best.candidate, best.blast
-    )
-}
-
-fn no_usable(entries: &[Entry]) -> String {
-    let all: Vec<&Entry> = entries.iter().collect();
-    let why: Vec<String> = in_spawn_order(&all)
-        .map(|e| match e.state {
-            _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
-            State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
-            state => format!("{} is {state}", e.candidate),
-        })
-        .collect();
-    format!("no usable candidate: {}", why.join(", "))
-}
-
-fn in_spawn_order<'a>(entries: &[&'a Entry]) -> impl Iterator<Item = &'a Entry> + use<'a> {
-    let mut sorted = entries.to_vec();
-    sorted.sort_by_key(|e| e.index);
-    sorted.into_iter()
-}
-
-fn stopped(entry: &Entry) -> String {
-    format!("{} {}", entry.candidate, failed_at(entry))
-}
-
-fn failed_at(entry: &Entry) -> String {
-    match entry.stopped_at() {
-        Some(r) if r.outcome == Outcome::TimedOut => format!("timed out in {}", r.stage),
-        Some(r) => format!("failed {} ({})", r.stage, r.outcome),
-        None => "was not judged".into(),
-    }
-}
-
-/// The stages that count, in words: `build, lint and test`.
-fn stages(entry: &Entry) -> String {
-    let names: Vec<&str> = entry.results.iter().filter(|r| r.stage != Stage::Setup).map(|r| r.stage.as_str()).collect();
-    and(&names)
-}
-
-fn and(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [init @ .., last] => format!("{} and {last}", init.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {
-        let stages = [Stage::Build, Stage::Lint, Stage::Test];
-        Entry {
-            candidate: name.parse().expect("valid name"),
-            index,
-            state: State::Open,
-            iteration: Some(1),
-            tree: None,
-            blast: Blast { lines, files },
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            results: stages
-                .into_iter()
-                .zip(outcomes)
-                .map(|(stage, outcome)| StageResult { stage, seconds: 0.0, leaky: false, outcome: outcome.clone() })
-                .collect(),
-        }
-    }
-
-    const PASS: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Passed];
-    const FAIL_BUILD: [Outcome; 3] = [Outcome::Failed { code: 101 }, Outcome::Skipped, Outcome::Skipped];
-    const FAIL_TEST: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Failed { code: 1 }];
-
-    fn told(entries: &[Entry]) -> (DecisionKind, String, String) {
-        let d = decide(entries, Rules::default());
-        (d.decision, d.recommended.map(String::from).unwrap_or_default(), d.rationale)
-    }
-
-    #[test]
-    fn each_row_of_the_table() {
-        use DecisionKind::*;
-        let cases: [(&[Entry], DecisionKind, &str, &str); 7] = [
-            (
-                &[entry("c1", 1, 4, 1, &PASS)],
-                Single,
-                "c1",
-                "c1 is the only usable candidate, and it passed build, lint and test: 4 lines in 1 file",
-            ),
-            (
-                &[entry("c1", 1, 4, 1, &FAIL_BUILD), entry("c2", 2, 9, 2, &PASS), entry("c3", 3, 1, 1, &FAIL_TEST)],
-                Tests,
-                "c2",
-                "only c2 of 3 passed build, lint and test: 9 lines in 2 files; c1 failed build (exit 101), c3 failed test (exit 1)",
-            ),
-            (
-                &[entry("c1", 1, 9, 1, &PASS), entry("c2", 2, 4, 2, &PASS), entry("c3", 3, 1, 1, &FAIL_TEST)],
-                Judge,
-                "c2",
-                "2 of 3 passed; c2 changes the fewest lines, with 4 lines in 2 files; next is c1 with 9 lines in 1 file",
-            ),
-            (
-                &[entry("c1", 1, 1, 1, &FAIL_BUILD), entry("c2", 2, 7, 1, &FAIL_TEST)],
-                NearMiss,
-                "c2",
-                "none of 2 passed; c2 came closest: it passed build and lint and then failed test (exit 1), with 7 lines in 1 file",
-            ),
-            (
-                &[entry("c1", 1, 9, 1, &[]), entry("c2", 2, 7, 1, &[])],
-                NoOracle,
-                "c2",
-                "no build, lint or test command was found, so nothing is verified; c2 is the smallest of 2: 7 lines in 1 file",
-            ),
-            (&[entry("c1", 1, 0, 0, &[])], None, "", "no usable candidate: c1 changed nothing"),
-            (&[], None, "", "no usable candidate: "),
-        ];
-        for (entries, kind, recommended, rationale) in cases {
-            assert_eq!(told(entries), (kind, recommended.to_owned(), rationale.to_owned()));
-        }
-    }
-
-    #[test]
-    fn ties_fall_back_to_files_and_then_spawn_order() {
-        let (_, winner, why) = told(&[entry("a", 1, 4, 3, &PASS), entry("b", 2, 4, 1, &PASS)]);
-        assert_eq!((winner.as_str(), why.contains("touches the fewest files")), ("b", true));
-        let (_, winner, why) = told(&[entry("b", 2, 4, 1, &PASS), entry("a", 1, 4, 1, &PASS)]);
-        assert_eq!((winner.as_str(), why.contains("a was spawned first")), ("a", true));
-    }
-
-    #[test]
-    fn a_flaky_pass_ranks_behind_a_clean_one() {
-        let flaky = [Outcome::Passed, Outcome::Passed, Outcome::Flaky];
-        let (kind, winner, _) = told(&[entry("a", 1, 1, 1, &flaky), entry("b", 2, 50, 1, &PASS)]);
-        assert_eq!((kind, winner.as_str()), (DecisionKind::Judge, "b"));
-    }
-
-    #[test]
-    fn a_synthesis_wins_only_within_its_ceiling() {
-        let with_size = |lines| {
-            let mut synthesis = entry("synthesis-1", 3, lines, 2, &PASS);
-            synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
-            told(&[entry("a", 1, 4, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis])
-        };
-        assert_eq!(with_size(15).0, DecisionKind::Synthesis);
-        assert_eq!(with_size(15).1, "synthesis-1");
-        assert_eq!((with_size(16).0, with_size(16).1.as_str()), (DecisionKind::Judge, "a"));
-    }
-
-    #[test]
-    fn a_candidate_that_failed_or_timed_out_is_never_recommended() {
-        for state in [State::Failed, State::TimedOut, State::Cancelled, State::Empty, State::Running] {
-            let mut e = entry("c1", 1, 4, 1, &PASS);
-            e.state = state;
-            assert_eq!(told(&[e]).0, DecisionKind::None, "{state}");
-        }
-    }
-
-    fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
-        let end = prop_oneof![
-            4 => Just(Outcome::Passed),
-            1 => Just(Outcome::Flaky),
-            1 => Just(Outcome::Failed { code: 1 }),
-            1 => Just(Outcome::TimedOut),
-        ];
-        prop::collection::vec(end, 3).prop_map(|mut ends| {
-            if let Some(at) = ends.iter().position(|o| !o.passed()) {
-                ends[at + 1..].fill(Outcome::Skipped);
-            }
-            ends
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn the_order_of_the_records_never_matters(
-            raw in prop::collection::vec((0u64..6, 0u64..3, outcomes()), 0..8),
-            seed in any::<prop::sample::Index>(),
-        ) {
-            let entries: Vec<Entry> = raw
-                .iter()
-                .zip(1u32..)
-                .map(|((lines, files, ends), i)| entry(&format!("c{i}"), i, *lines, *files, ends))
-                .collect();
-            let expected = decide(&entries, Rules::default());
-            let mut shuffled = entries.clone();
-            if !shuffled.is_empty() {
-                let by = seed.index(shuffled.len());
-                shuffled.rotate_left(by);
-                shuffled.reverse();
-            }
-            prop_assert_eq!(&decide(&shuffled, Rules::default()), &expected);
-
-            // A naive reading of the contract finds the same winner.
-            let best = entries.iter().filter(|e| e.passed()).min_by_key(|e| (e.flaky(), e.blast.lines, e.blast.files, e.index));
-            if let Some(best) = best {
-                prop_assert_eq!(expected.recommended.as_ref(), Some(&best.candidate));
-                prop_assert!(expected.decision.verified());
-            } else {
-                prop_assert!(!expected.decision.verified());
-            }
-        }
-    }
+/// `outcome.toml`: one candidate's part of a verdict, judged by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Part {
+    /// The record's format.
+    pub version: u32,
+    /// The run.
+    pub run: Name,
+    /// Its base.
+    pub base: Oid,
+    /// When it was judged.
+    pub judged: jiff::Timestamp,
+    /// Under which terms.
+    #[serde(default)]
+    pub terms: Terms,
+    /// What was run, in order.
+    #[serde(default)]
+    pub oracle: Vec<OracleCommand>,
+    /// The candidate.
+    pub candidate: Entry,
 }

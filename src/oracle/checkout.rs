@@ -8,9 +8,12 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli;
+use crate::git::pristine::Pristine;
 use crate::git::repo::Repo;
 use crate::git::seed::Seeds;
 use crate::git::worktree::{self, Head};
@@ -29,15 +32,17 @@ pub struct Room<'a> {
     store: &'a Store,
     dir: PathBuf,
     seeds: Seeds,
+    warm: bool,
+    /// Checkouts that nobody uses at the moment.
+    idle: Mutex<Vec<Pristine>>,
+    made: AtomicUsize,
     _lock: Lock,
 }
 
 /// One checkout, detached at a commit of its tree.
 pub struct Checkout {
-    /// Its folder.
-    pub path: PathBuf,
-    /// Its administrative entry.
-    pub admin: PathBuf,
+    /// Its files.
+    pub files: Pristine,
     /// Why it is not whole: a submodule at a commit that the user's checkout has not.
     pub problem: Option<String>,
 }
@@ -45,7 +50,7 @@ pub struct Checkout {
 impl<'a> Room<'a> {
     /// Makes a room outside every checkout of the repository.
     pub fn open(repo: &Repo, store: &'a Store) -> Result<Room<'a>> {
-        let home = rooms(repo)?;
+        let home = home(repo)?;
         fs::create_dir_all(&home).context(|| format!("could not make '{}'", home.display()))?;
         // A room appears locked: nobody sweeps between the two steps.
         let _repository = store.lock_repository()?;
@@ -54,7 +59,8 @@ impl<'a> Room<'a> {
             .tempdir_in(&home)
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
-        Ok(Room { store, dir: dir.keep(), seeds: Seeds::default(), _lock: lock })
+        let (idle, made) = (Mutex::default(), AtomicUsize::default());
+        Ok(Room { store, dir: dir.keep(), seeds: Seeds::default(), warm: false, idle, made, _lock: lock })
     }
 
     /// Its folder.
@@ -69,9 +75,17 @@ impl<'a> Room<'a> {
         self
     }
 
-    /// Registers a worktree at `commit` without files; `label` tells this room's checkouts apart.
-    pub fn register(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
-        let path = self.dir.join(format!("{PREFIX}{label}"));
+    /// The same, where what git ignores stays from one tree to the next: faster, and no more pristine.
+    #[must_use]
+    pub fn warm(mut self, warm: bool) -> Self {
+        self.warm = warm;
+        self
+    }
+
+    /// Registers a worktree at `commit` without files.
+    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<Pristine> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        let path = self.dir.join(format!("{PREFIX}{number}"));
         let _repository = self.store.lock_repository()?;
         let admin = worktree::register(repo, &path, Head::Detached, commit)?;
         // git hands a sparse checkout's patterns on; without them all tracked files are there.
@@ -79,24 +93,42 @@ impl<'a> Room<'a> {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 Err(e).context(|| format!("could not prepare '{}'", admin.display()))
             }
-            _ => Ok(Checkout { path, admin, problem: None }),
+            _ => Pristine::new(admin, path),
         }
     }
 
     /// Checks `commit` out: its tracked files, the submodules that the user's checkout has, and the room's
-    /// seeds where the commit has nothing. Every tracked file gets the current time, which build tools go
-    /// by; seeds keep theirs, which are older.
-    pub fn checkout(&self, repo: &Repo, label: &str, commit: &Oid) -> Result<Checkout> {
-        let mut checkout = self.register(repo, label, commit)?;
-        worktree::populate(&checkout.admin, &checkout.path)?;
-        checkout.problem = export_submodules(repo, commit, &checkout.path).err().map(|e| e.message);
-        self.seeds.put(&checkout.path)?;
-        Ok(checkout)
+    /// seeds where the commit has nothing. Every tracked file that is written gets the current time, which
+    /// build tools go by; seeds keep theirs, which are older.
+    ///
+    /// A checkout that was given back is used again.
+    pub fn checkout(&self, repo: &Repo, commit: &Oid) -> Result<Checkout> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut files = match idle {
+            Some(files) => files,
+            None => self.register(repo, commit)?,
+        };
+        let filled = files.become_commit(repo, commit, self.warm).and_then(|()| {
+            let problem = export_submodules(repo, commit, &files.path).err().map(|e| e.message);
+            self.seeds.put(&files.path).map(|_| problem)
+        });
+        match filled {
+            Ok(problem) => Ok(Checkout { files, problem }),
+            Err(error) => {
+                self.discard(&files)?;
+                Err(error)
+            }
+        }
     }
 
-    /// Removes a checkout with all that commands left in it.
-    pub fn discard(&self, checkout: &Checkout) -> Result<()> {
-        worktree::discard(&self.dir, &checkout.path, Some(&checkout.admin)).map(drop)
+    /// Gives a checkout back, with all that commands left in it.
+    pub fn give_back(&self, checkout: Checkout) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout.files);
+    }
+
+    /// Removes a worktree with all that commands left in it.
+    pub fn discard(&self, files: &Pristine) -> Result<()> {
+        worktree::discard(&self.dir, &files.path, Some(&files.admin)).map(drop)
     }
 }
 
@@ -111,6 +143,10 @@ pub fn is_pristine(path: &Path) -> bool {
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         // What cannot go now (an entry still registered after an error) is swept by the next command.
+        let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for files in &idle {
+            let _ = self.discard(files);
+        }
         let _ = fs::remove_file(self.dir.join("lock"));
         let _ = fs::remove_dir(&self.dir);
     }
@@ -118,7 +154,7 @@ impl Drop for Room<'_> {
 
 /// Removes the rooms of killed processes, with their administrative entries.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
-    let Ok(home) = rooms(repo) else { return Ok(()) };
+    let Ok(home) = home(repo) else { return Ok(()) };
     let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
     let ours = |e: &fs::DirEntry| {
         e.file_name().as_bytes().starts_with(ROOM.as_bytes()) && e.file_type().is_ok_and(|t| t.is_dir())
@@ -143,9 +179,9 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Where this repository's rooms are: the user's cache folder, or the temporary one when that lies in
+/// Where this repository's rooms and known outcomes are: the user's cache folder, or the temporary one when that lies in
 /// a checkout of the repository (a home folder under version control).
-fn rooms(repo: &Repo) -> Result<PathBuf> {
+pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     let mut places: Vec<PathBuf> = Vec::new();
     if let Some(dir) = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()) {
@@ -165,29 +201,35 @@ fn rooms(repo: &Repo) -> Result<PathBuf> {
     Ok(worktree::nearest_real(&place).join("git-frites").join(repo.key()))
 }
 
-/// Fills the folders of the submodules that the user's checkout has initialised, at the commits that
+/// The submodules of a commit that the user's checkout has initialised: their paths, and the commits that
 /// the judged tree names.
-fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
-    let Some(root) = repo.work_tree() else { return Ok(()) };
+pub fn submodules(repo: &Repo, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
+    let Some(root) = repo.work_tree() else { return Ok(Vec::new()) };
     if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let listing = repo.git().call("ls-tree").args(["-r", "-z", commit.as_str()]).bytes()?;
+    let mut found = Vec::new();
     for record in cli::nul_separated(&listing) {
         let Some(rest) = record.strip_prefix(b"160000 commit ") else { continue };
         let Some(tab) = rest.iter().position(|b| *b == b'\t') else { continue };
         let wanted = std::str::from_utf8(&rest[..tab]).ok().and_then(Oid::parse);
         let path = Path::new(OsStr::from_bytes(&rest[tab + 1..]));
-        let dot_git = root.join(path).join(".git");
-        if let Some(wanted) = wanted.filter(|_| dot_git.exists()) {
-            worktree::export(&dot_git, &wanted, &into.join(path)).map_err(|e| {
-                e.context(format!(
-                    "your checkout of the submodule '{}' has no commit {}",
-                    path.display(),
-                    wanted.short()
-                ))
-            })?;
+        if let Some(wanted) = wanted.filter(|_| root.join(path).join(".git").exists()) {
+            found.push((path.to_owned(), wanted));
         }
+    }
+    Ok(found)
+}
+
+/// Fills the folders of these submodules.
+fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
+    let Some(root) = repo.work_tree() else { return Ok(()) };
+    for (path, wanted) in submodules(repo, commit)? {
+        worktree::export(&root.join(&path).join(".git"), &wanted, &into.join(&path)).map_err(|e| {
+            let (path, wanted) = (path.display(), wanted.short());
+            e.context(format!("your checkout of the submodule '{path}' has no commit {wanted}"))
+        })?;
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The oracle: finding the project's commands, a pristine checkout for each tree, running them there.
+pub mod cache;
 pub mod checkout;
 pub mod detect;
+pub mod junit;
 pub mod run;
 
 use crate::config::{Config, keys};

@@ -40,6 +40,47 @@ fn received(signal: i32) {
     }
 }
 
+/// Ends jobs from outside, whatever signals say: what they would tell does not matter any more.
+#[derive(Debug, Default)]
+pub struct Cancel(Mutex<Cancelling>);
+
+#[derive(Debug, Default)]
+struct Cancelling {
+    ordered: bool,
+    listeners: Vec<u64>,
+}
+
+impl Cancel {
+    /// Kills the jobs that run under this, and those that begin later. They have nothing to save.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ordered = true;
+        let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in state.listeners.drain(..) {
+            if let Some(pipe) = pipes.get_mut(&key) {
+                let _ = pipe.write_all(&[order::KILL]);
+            }
+        }
+    }
+
+    /// Whether it was.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ordered
+    }
+
+    /// Lets this end a job, too; one that is late is killed at once.
+    pub(super) fn include(&self, listener: &Listener) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.ordered {
+            state.listeners.push(listener.0);
+            return;
+        }
+        if let Some(pipe) = PIPES.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&listener.0) {
+            let _ = pipe.write_all(&[order::KILL]);
+        }
+    }
+}
+
 /// A supervisor's pipe, sent what signals order for as long as this lives.
 pub struct Listener(u64);
 

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::environment::Policy;
-use self::interrupt::Listener;
+use self::interrupt::{Cancel, Listener};
 use self::progress::Mark;
 use self::supervisor::{Assignment, Report};
 use crate::error::Result;
@@ -54,7 +54,7 @@ pub struct Limits {
 pub struct End {
     /// How it ended.
     pub outcome: Outcome,
-    /// Whether it was ended because git-frites was asked to stop.
+    /// Whether it was ended because git-frites was asked to stop, or it was cancelled.
     pub cancelled: bool,
     /// Whether it left processes behind, which were ended.
     pub leaky: bool,
@@ -67,9 +67,14 @@ pub struct End {
 /// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends the
 /// command and is seen by [`interrupt::signal`].
 pub fn run(job: &Job<'_>) -> io::Result<End> {
+    run_until(job, &Cancel::default())
+}
+
+/// The same; `cancel` ends the command, too.
+pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     interrupt::listen();
     let start = Instant::now();
-    if interrupt::signal().is_some() {
+    if interrupt::signal().is_some() || cancel.is_cancelled() {
         let outcome = Outcome::Skipped;
         return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
     }
@@ -96,6 +101,7 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
         });
     let handle = expression.start()?;
     let listener = Listener::add(pipe);
+    cancel.include(&listener);
     let output = handle.into_output()?;
     drop(listener);
     let report: Report = serde_json::from_slice(&output.stdout)
@@ -119,11 +125,16 @@ fn myself() -> PathBuf {
 
 /// Whether `program` can be found: a path that exists, or a name on PATH.
 pub fn on_path(program: &OsStr) -> bool {
+    find(program).is_some()
+}
+
+/// The file of a program: a path that exists, or a name on PATH.
+pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
-        return path.is_file();
+        return path.is_file().then(|| path.to_owned());
     }
-    std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| dir.join(program).is_file()))
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
 /// Feeds `bytes` to a pager, a shell command line as git has them.

@@ -29,10 +29,19 @@ pub fn wait(path: &Path) -> Result<Lock> {
 
 /// Takes the lock if it is free; `None` if somebody holds it.
 pub fn attempt(path: &Path) -> Result<Option<Lock>> {
+    attempt_by(path, File::try_lock)
+}
+
+/// Takes the lock unless somebody holds it alone; others may take it so, too.
+pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
+    attempt_by(path, File::try_lock_shared)
+}
+
+fn attempt_by(path: &Path, lock: fn(&File) -> std::result::Result<(), TryLockError>) -> Result<Option<Lock>> {
     let failed = || format!("could not lock '{}'", path.display());
     loop {
         let file = open(path).context(failed)?;
-        match file.try_lock() {
+        match lock(&file) {
             Ok(()) if still_there(path, &file) => return Ok(Some(Lock { _file: file })),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),

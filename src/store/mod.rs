@@ -140,10 +140,12 @@ impl Store {
 
     /// Takes a run's lock or says that it is busy.
     pub fn lock_run(&self, run: &Name) -> Result<Lock> {
-        self.try_lock_run(run)?.ok_or_else(|| {
-            Error::fatal(format!("run {run} is still at work in another process"))
-                .hint(format!("wait for it to end; `git frites status {run}` shows how far it is"))
-        })
+        self.try_lock_run(run)?.ok_or_else(|| busy(run))
+    }
+
+    /// Takes a run's lock together with others who judge single candidates of it.
+    pub fn share_run(&self, run: &Name) -> Result<Lock> {
+        lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
     }
 
     /// Waits for a candidate's lock: capturing, and changing its record.
@@ -172,4 +174,9 @@ impl Store {
         };
         Ok(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
     }
+}
+
+fn busy(run: &Name) -> Error {
+    Error::fatal(format!("run {run} is still at work in another process"))
+        .hint(format!("wait for it to end; `git frites status {run}` shows how far it is"))
 }

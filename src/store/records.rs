@@ -17,7 +17,10 @@ use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{Part, Verdict};
+
+/// The file of an outcome that stands by itself.
+const PART: &str = "outcome.toml";
 
 /// Why a record was not saved, in one place.
 fn newer(what: &str) -> Error {
@@ -49,14 +52,28 @@ impl Store {
         self.recorded(repo, run, "verdict.toml")
     }
 
+    /// The outcomes of candidates that were judged by themselves, in spawn order.
+    pub fn parts(&self, repo: &Repo, run: &Run) -> Result<Vec<Part>> {
+        let parts = run.candidates.iter().map(|name| stored(repo, &run.run, &refs::result(&run.run, name), PART));
+        Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// Stores such an outcome in a ref of its own, so that nobody waits for anybody. `judged` is a commit of
+    /// the tree that it speaks of.
+    pub fn save_part(&self, repo: &Repo, part: &Part, judged: Option<&Oid>) -> Result<()> {
+        let name = refs::result(&part.run, &part.candidate.candidate);
+        let old = repo.read_ref(&name)?;
+        if stored::<Part>(repo, &part.run, &name, PART)?.is_some_and(|p| p.version > FORMAT) {
+            return Err(newer(&format!("run {}", part.run)));
+        }
+        let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
+        let commit =
+            commit_of(repo, &part.run, &[(PART.to_owned(), repo.store_blob(to_toml(part)?.as_bytes())?)], &parents)?;
+        repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
+    }
+
     fn recorded<T: DeserializeOwned>(&self, repo: &Repo, run: &Name, file: &str) -> Result<Option<T>> {
-        let Some(commit) = repo.read_ref(&refs::record(run))? else { return Ok(None) };
-        let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
-        let text = String::from_utf8_lossy(&bytes);
-        toml::from_str(&text).map(Some).map_err(|e| {
-            Error::fatal(format!("{file} in {} is damaged: {}", refs::record(run), e.message()))
-                .hint(format!("`git frites clean --forget {run}` removes the run with all it holds"))
-        })
+        stored(repo, run, &refs::record(run), file)
     }
 
     /// Writes a run's records to its ref, and beside it as files. `judged` are commits of the trees that
@@ -69,21 +86,15 @@ impl Store {
         if let Some(verdict) = verdict {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
-        let mut tree = String::new();
+        let mut blobs = Vec::new();
         for (name, text) in &files {
-            let blob = repo.store_blob(text.as_bytes())?;
-            tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
+            blobs.push(((*name).to_owned(), repo.store_blob(text.as_bytes())?));
         }
         let prompts = run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
-        for (name, blob) in run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts) {
-            tree.push_str(&format!("100644 blob {blob}\t{name}\0"));
-        }
-        let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
-        let mut call = repo.git().call("commit-tree").arg(tree.as_str()).args(["-p", run.base.as_str()]);
-        for commit in judged {
-            call = call.args(["-p", commit.as_str()]);
-        }
-        let commit = call.args(["-m", &format!("frites: record of run {}\n\nFrites-Run: {0}", run.run)]).oid()?;
+        let prompts = run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
+        blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
+        let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
+        let commit = commit_of(repo, &run.run, &blobs, &parents)?;
         let name = refs::record(&run.run);
         let old = repo.read_ref(&name)?;
         repo.update_ref(&name, Some(&commit), old.as_ref(), "record")?;
@@ -161,6 +172,28 @@ impl Store {
         Err(Error::fatal(format!("{}/{candidate} has no iteration {wanted}: it was captured {newest} times", run.run))
             .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
     }
+}
+
+/// A record of ours as a commit.
+fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid]) -> Result<Oid> {
+    let tree: String = blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
+    let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
+    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
+    for parent in parents {
+        call = call.args(["-p", parent.as_str()]);
+    }
+    call.args(["-m", &format!("frites: record of run {run}\n\nFrites-Run: {run}")]).oid()
+}
+
+/// A record in a ref; none if there is none.
+fn stored<T: DeserializeOwned>(repo: &Repo, run: &Name, name: &str, file: &str) -> Result<Option<T>> {
+    let Some(commit) = repo.read_ref(name)? else { return Ok(None) };
+    let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
+    toml::from_str(&text).map(Some).map_err(|e| {
+        Error::fatal(format!("{file} in {name} is damaged: {}", e.message()))
+            .hint(format!("`git frites clean --forget {run}` removes the run with all it holds"))
+    })
 }
 
 /// The value of a trailer in a commit message of ours.

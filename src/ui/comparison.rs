@@ -1,27 +1,65 @@
 //! How a verdict looks: the comparison table, the decision, and what to type next.
 use std::path::PathBuf;
 
+use console::measure_text_width;
+
 use super::style::Styles;
 use super::table::{self, Grid, Tone};
+use crate::model::candidate::State;
+use crate::model::flag::Flag;
 use crate::model::name::Name;
-use crate::model::oracle::OracleCommand;
-use crate::model::outcome::Outcome;
-use crate::model::verdict::{DecisionKind, Verdict};
+use crate::model::outcome::{Outcome, StageResult};
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let decision = &verdict.decision;
+    let recommended = |e: &Entry| decision.recommended.as_ref() == Some(&e.candidate);
     // With no usable candidate there is nothing to compare.
-    let table =
-        if decision.decision == DecisionKind::None { String::new() } else { grid(styles, verdict).render() + "\n" };
-    let paint = if decision.decision.verified() { styles.good } else { styles.caution };
+    let table = if decision.decision == DecisionKind::None {
+        String::new()
+    } else {
+        grid(styles, verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()))) + "\n"
+    };
+    let paint = if verdict.verified() { styles.good } else { styles.caution };
     format!("{table}{}: {}\n", paint.paint(decision.decision.as_str()), decision.rationale)
+}
+
+/// The table of candidates that were judged by themselves.
+pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> String {
+    grid(styles, entries.map(|e| (e, false, false)))
+}
+
+/// What the verdict took, and what makes it less than it could be.
+pub fn remarks(verdict: &Verdict) -> Vec<String> {
+    let effort = verdict.effort;
+    let saved = [
+        (effort.saved_equal, "for equal trees"),
+        (effort.saved_cached, "known from before (`--no-cache` runs them)"),
+        (effort.saved_not_run, "that could not change the recommendation"),
+    ];
+    let saved: Vec<String> = saved.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+    let mut lines = Vec::new();
+    if !saved.is_empty() {
+        let plural = if effort.ran == 1 { "" } else { "s" };
+        lines.push(format!("{} command{plural} run, saved {}", effort.ran, saved.join(", ")));
+    }
+    if verdict.terms.warm {
+        lines.push("judged warm: what git ignores was kept from one candidate to the next".into());
+    }
+    if verdict.terms.in_place {
+        lines.push("judged in place: what lay in the worktrees had a part in it, so nothing is verified".into());
+    }
+    lines
 }
 
 /// What to do with the verdict; `logs` tells where a candidate's logs lie.
 pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> {
     let (run, decision) = (&verdict.run, &verdict.decision);
     match (decision.decision, &decision.recommended) {
+        (kind, Some(_)) if kind.verified() && verdict.terms.in_place => {
+            vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
+        }
         (kind, Some(name)) if kind.verified() => {
             vec![format!("look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`")]
         }
@@ -36,44 +74,124 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
     }
 }
 
-/// The comparison: a row for each candidate, the recommended one marked.
-fn grid(styles: Styles, verdict: &Verdict) -> Grid {
-    let stages: Vec<&OracleCommand> = verdict.oracle.iter().collect();
-    let mut headings = vec!["", "candidate"];
-    headings.extend(stages.iter().map(|c| c.stage.as_str()));
-    headings.extend(["time", "lines", "files", "note"]);
-    let first_number = 2 + stages.len();
-    let mut grid = Grid::new(&headings, &[first_number, first_number + 1, first_number + 2], styles);
-    for entry in &verdict.candidates {
-        let recommended = verdict.decision.recommended.as_ref() == Some(&entry.candidate);
-        let tone = if recommended && verdict.decision.decision.verified() { Tone::Good } else { Tone::Plain };
-        let mut cells =
-            vec![(if recommended { "*" } else { "" }.to_owned(), tone), (entry.candidate.to_string(), tone)];
-        for command in &stages {
-            cells.push(match entry.results.iter().find(|r| r.stage == command.stage).map(|r| &r.outcome) {
-                Some(Outcome::Skipped) | None => ("-".into(), Tone::Dim),
-                Some(Outcome::CouldNotStart { .. }) => ("no start".into(), Tone::Bad),
-                Some(Outcome::Failed { code }) => (format!("exit {code}"), Tone::Bad),
-                Some(outcome @ Outcome::Passed) => (outcome.to_string(), Tone::Good),
-                Some(outcome @ Outcome::Flaky) => (outcome.to_string(), Tone::Caution),
-                Some(outcome) => (outcome.to_string(), Tone::Bad),
-            });
-        }
+/// How wide the table is where there is no terminal to fit to.
+const WIDTH: usize = 80;
+
+/// How much of a candidate's name a row has room for.
+const NAME: usize = 24;
+
+/// The comparison: a row for each candidate; the recommended one is marked, and green if it is verified. Flags
+/// stand at the end of the row where there is room for them, and below it where there is not.
+fn grid<'a>(styles: Styles, rows: impl Iterator<Item = (&'a Entry, bool, bool)>) -> String {
+    let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
+    let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
+    let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
+    for (entry, recommended, verified) in rows {
+        let tone = if recommended && verified { Tone::Good } else { Tone::Plain };
         let seconds: f64 = entry.results.iter().map(|r| r.seconds).sum();
-        let ran = !entry.results.is_empty();
-        cells.push((if ran { table::duration(seconds) } else { "-".into() }, Tone::Dim));
-        cells.push((entry.blast.lines.to_string(), Tone::Plain));
-        cells.push((entry.blast.files.to_string(), Tone::Plain));
-        let note = match (&entry.same_as, entry.usable()) {
-            (Some(twin), _) => format!("same tree as {twin}"),
-            (None, false) if entry.problem.is_some() => "not captured".into(),
-            (None, false) if matches!(entry.state, crate::model::candidate::State::Open) => "changed nothing".into(),
-            (None, false) => entry.state.to_string(),
-            (None, true) if entry.results.iter().any(|r| r.leaky) => "leaky".into(),
-            (None, true) => String::new(),
-        };
-        cells.push((note, Tone::Dim));
-        grid.row(cells);
+        let time = if entry.results.is_empty() { "-".into() } else { table::duration(seconds) };
+        let agreement = entry.agreement.map_or("-".into(), |score| format!("{score:.2}"));
+        grid.row(vec![
+            (if recommended { "*" } else { "" }.to_owned(), tone),
+            (shortened(entry.candidate.as_str()), tone),
+            outcome(entry),
+            (time, Tone::Dim),
+            (entry.blast.lines.to_string(), Tone::Plain),
+            (entry.blast.files.to_string(), Tone::Plain),
+            (agreement, Tone::Plain),
+        ]);
+        let beware = !entry.flags.is_empty() || !entry.dropped.is_empty();
+        remarks.push((flags(entry), if beware { styles.caution } else { styles.dim }));
     }
-    grid
+    let table = grid.render();
+    let lines: Vec<&str> = table.lines().collect();
+    let used = lines.iter().map(|line| measure_text_width(line)).max().unwrap_or_default();
+    let width = styles.width.unwrap_or(WIDTH);
+    let mut text = String::new();
+    for (line, (flags, paint)) in lines.into_iter().zip(remarks) {
+        text.push_str(line);
+        let joined = flags.join(", ");
+        if used + 2 + joined.len() <= width && !joined.is_empty() {
+            text.push_str(&" ".repeat(used + 2 - measure_text_width(line)));
+            text.push_str(&paint.paint(&joined));
+        } else {
+            for line in filled(&flags, width.saturating_sub(5)) {
+                text.push_str(&format!("\n     {}", paint.paint(&line)));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A name with its middle left out if it is long.
+fn shortened(name: &str) -> String {
+    match (name.get(..NAME - 9), name.get(name.len().saturating_sub(8)..)) {
+        (Some(head), Some(tail)) if name.len() > NAME => format!("{head}…{tail}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Words in lines of this width, with commas between them.
+fn filled(words: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.len() + 2 + word.len() < width => line.push_str(&format!(", {word}")),
+            Some(line) => {
+                line.push(',');
+                lines.push(word.clone());
+            }
+            None => lines.push(word.clone()),
+        }
+    }
+    lines
+}
+
+fn outcome(entry: &Entry) -> (String, Tone) {
+    let Some(StageResult { stage, outcome, .. }) = entry.stopped_at() else {
+        return match entry.passed() {
+            true if entry.flaky() => ("flaky".into(), Tone::Caution),
+            true => ("passed".into(), Tone::Good),
+            false if entry.usable() => ("not run".into(), Tone::Dim),
+            false => ("-".into(), Tone::Dim),
+        };
+    };
+    let end = match outcome {
+        Outcome::CouldNotStart { .. } => "no start".into(),
+        Outcome::Failed { code } => format!("exit {code}"),
+        Outcome::Flaky { .. } => "flaky".into(),
+        other => other.to_string(),
+    };
+    (format!("{stage} {end}"), Tone::Bad)
+}
+
+/// What to know of a candidate beside its outcome.
+fn flags(entry: &Entry) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    if entry.problem.is_some() {
+        words.push("not captured".into());
+    } else if !entry.usable() {
+        words.push(match entry.state {
+            State::Open | State::Succeeded if !entry.dropped.is_empty() => "changed protected paths alone".into(),
+            State::Open => "changed nothing".into(),
+            state => state.to_string(),
+        });
+    }
+    words.extend(entry.same_as.as_ref().map(|twin| format!("same tree as {twin}")));
+    let mut labels: Vec<&str> = entry.flags.iter().map(Flag::label).collect();
+    labels.dedup();
+    words.extend(labels.into_iter().map(str::to_owned));
+    if !entry.dropped.is_empty() {
+        words.push(format!("dropped {}", entry.dropped.len()));
+    }
+    let failing = entry.failing_tests().map_or(0, <[String]>::len);
+    if failing > 0 {
+        words.push(format!("{failing} failing"));
+    }
+    let any = |is: fn(&StageResult) -> bool| entry.results.iter().any(is);
+    let more =
+        [(any(|r| !r.changed.is_empty()), "oracle wrote"), (any(|r| r.leaky), "leaky"), (any(|r| r.cached), "known")];
+    words.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned()));
+    words
 }

@@ -1,0 +1,241 @@
+//! The sentence of a verdict: what a reviewer can act on, from the records alone.
+use super::candidate::State;
+use super::name::Name;
+use super::outcome::{Outcome, Stage, TestReport};
+use super::ranking::{Rank, Rules, combined_lines, undecided};
+use super::verdict::{Baseline, DecisionKind, Entry};
+
+/// How many names of tests a sentence holds.
+const NAMES: usize = 3;
+
+/// What a decision is made from.
+pub(super) struct Case<'a> {
+    pub entries: &'a [Entry],
+    /// Best first.
+    pub usable: &'a [&'a Entry],
+    /// Those of them that passed.
+    pub passing: &'a [&'a Entry],
+    pub baseline: Option<&'a Baseline>,
+    pub rules: Rules,
+}
+
+impl Case<'_> {
+    /// Why the decision is what it is.
+    pub fn sentence(&self, kind: DecisionKind, winner: Option<&Entry>) -> String {
+        let Some(winner) = winner else { return no_usable(self.entries) };
+        let mut text = match kind {
+            DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
+            DecisionKind::NearMiss => self.near_miss(winner),
+            DecisionKind::Synthesis => self.synthesised(winner),
+            DecisionKind::Single => single(winner),
+            DecisionKind::Tests => self.only_one(winner),
+            _ if self.passing.len() == 1 => format!("{} passed {}: {}", winner.candidate, stages(winner), winner.blast),
+            _ => self.best_of_several(),
+        };
+        text.push_str(&self.what_was_not_run());
+        if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
+            text.push_str("; the base passes as well: this shows that nothing broke, not that the change works");
+        }
+        let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
+        if kind != DecisionKind::NoOracle && !flags.is_empty() {
+            text.push_str(&format!("; look closely, {} {}", winner.candidate, and(&flags)));
+        }
+        text
+    }
+
+    fn what_was_not_run(&self) -> String {
+        let left = self.usable.iter().filter(|e| e.not_run()).count();
+        if left == 0 || left == self.usable.len() {
+            return String::new();
+        }
+        let failed = self.usable.len() - self.passing.len() - left;
+        let failed = if failed == 0 { String::new() } else { format!("{failed} failed, ") };
+        if undecided(self.entries, self.rules).is_empty() {
+            format!("; {failed}{left} were not run, for none of them could be recommended instead")
+        } else {
+            format!("; {failed}{left} were not judged yet")
+        }
+    }
+
+    fn only_one(&self, winner: &Entry) -> String {
+        let others: Vec<String> =
+            in_spawn_order(self.usable).filter(|e| e.candidate != winner.candidate).map(stopped).collect();
+        format!(
+            "only {} of {} passed {}: {}; {}",
+            winner.candidate,
+            self.usable.len(),
+            stages(winner),
+            winner.blast,
+            others.join(", ")
+        )
+    }
+
+    fn best_of_several(&self) -> String {
+        let (winner, next) = (self.passing[0], self.passing[1]);
+        let lead = format!("{} of {} passed; {}", self.passing.len(), self.usable.len(), winner.candidate);
+        let agreement = |e: &Entry| e.agreement.unwrap_or_default();
+        if winner.flaky() != next.flaky() {
+            let best = if self.rules.rank == Rank::Agreement { "the best" } else { "the smallest" };
+            return format!(
+                "{lead} is {best} that passed at once, with {}; {} needed a retry",
+                winner.blast, next.candidate
+            );
+        }
+        if self.rules.rank == Rank::Agreement && agreement(winner) != agreement(next) {
+            return format!(
+                "{lead} covers most of what the others do ({:.3}), with {}; next is {} ({:.3}) with {}",
+                agreement(winner),
+                winner.blast,
+                next.candidate,
+                agreement(next),
+                next.blast
+            );
+        }
+        if winner.blast.lines != next.blast.lines {
+            return format!(
+                "{lead} changes the fewest lines, with {}; next is {} with {}",
+                winner.blast, next.candidate, next.blast
+            );
+        }
+        if winner.blast.files != next.blast.files {
+            return format!(
+                "{lead} touches the fewest files, with {}; next is {} with {}",
+                winner.blast, next.candidate, next.blast
+            );
+        }
+        let same = if winner.judged() == next.judged() { "made the same tree" } else { "are the same size" };
+        format!("{lead} and {} {same}, with {}; {} was spawned first", next.candidate, winner.blast, winner.candidate)
+    }
+
+    fn synthesised(&self, winner: &Entry) -> String {
+        let from: Vec<&str> = winner.drew_on.iter().map(Name::as_str).collect();
+        let combined = combined_lines(winner, self.passing).unwrap_or_default();
+        format!(
+            "{} integrates {} and passed {}: {}, within {} times the {combined} lines that it drew on",
+            winner.candidate,
+            from.join(", "),
+            stages(winner),
+            winner.blast,
+            self.rules.ceiling
+        )
+    }
+
+    fn near_miss(&self, closest: &Entry) -> String {
+        let usable = self.usable.len();
+        let subject = if usable == 1 {
+            "the one usable candidate did not pass".into()
+        } else {
+            format!("none of {usable} passed")
+        };
+        let before: Vec<&str> =
+            closest.results.iter().take_while(|r| r.outcome.passed()).map(|r| r.stage.as_str()).collect();
+        let got = if before.is_empty() { String::new() } else { format!("passed {} and then ", and(&before)) };
+        format!(
+            "{subject}; {} came closest: it {got}{}, with {}{}",
+            closest.candidate,
+            failed_at(closest),
+            closest.blast,
+            self.compared_with_the_base(closest)
+        )
+    }
+
+    fn compared_with_the_base(&self, closest: &Entry) -> String {
+        let (Some(baseline), Some(stopped)) = (self.baseline, closest.stopped_at()) else { return String::new() };
+        if let Some(comparison) = baseline.compare(closest) {
+            let kinds = [
+                (&comparison.broken, "passed on the base"),
+                (&comparison.before, "fail on the base, too"),
+                (&comparison.new, "are not in the base"),
+            ];
+            let parts: Vec<String> = kinds
+                .iter()
+                .filter(|(tests, _)| !tests.is_empty())
+                .map(|(tests, what)| format!("{} {what}: {}", tests.len(), some_of(tests)))
+                .collect();
+            if !parts.is_empty() {
+                return format!("; of its failing tests {}", parts.join("; "));
+            }
+        }
+        match baseline.stops_at(stopped.stage) {
+            Some(base) => format!("; {} fails on the base, too ({})", stopped.stage, base.outcome),
+            None if baseline.passed() => "; the base passes".into(),
+            None => String::new(),
+        }
+    }
+}
+
+fn single(winner: &Entry) -> String {
+    format!("{} is the only usable candidate, and it passed {}: {}", winner.candidate, stages(winner), winner.blast)
+}
+
+fn no_oracle(best: &Entry, usable: usize) -> String {
+    let among = if usable == 1 { "the only usable candidate".into() } else { format!("the smallest of {usable}") };
+    format!(
+        "no build, lint or test command was found, so nothing is verified; {} is {among}: {}",
+        best.candidate, best.blast
+    )
+}
+
+fn no_usable(entries: &[Entry]) -> String {
+    let all: Vec<&Entry> = entries.iter().collect();
+    let why: Vec<String> = in_spawn_order(&all)
+        .map(|e| match e.state {
+            _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
+            State::Open | State::Succeeded if !e.dropped.is_empty() => {
+                format!("{} changed protected paths alone", e.candidate)
+            }
+            State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
+            state => format!("{} is {state}", e.candidate),
+        })
+        .collect();
+    format!("no usable candidate: {}", why.join(", "))
+}
+
+/// Entries in spawn order.
+pub(super) fn in_spawn_order<'a>(entries: &[&'a Entry]) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    let mut sorted = entries.to_vec();
+    sorted.sort_by_key(|e| e.index);
+    sorted.into_iter()
+}
+
+fn stopped(entry: &Entry) -> String {
+    format!("{} {}", entry.candidate, failed_at(entry))
+}
+
+/// How a candidate was stopped, as a clause without its subject.
+pub(super) fn failed_at(entry: &Entry) -> String {
+    match entry.stopped_at() {
+        Some(r) if r.outcome == Outcome::TimedOut => format!("timed out in {}", r.stage),
+        Some(r) => match &r.tests {
+            Some(TestReport { failing, total, .. }) if !failing.is_empty() => {
+                format!("failed {} ({}; {} of {total} tests)", r.stage, r.outcome, failing.len())
+            }
+            _ => format!("failed {} ({})", r.stage, r.outcome),
+        },
+        None => "was not judged".into(),
+    }
+}
+
+/// The stages that count, in words: `build, lint and test`.
+fn stages(entry: &Entry) -> String {
+    let names: Vec<&str> = entry.results.iter().filter(|r| r.stage != Stage::Setup).map(|r| r.stage.as_str()).collect();
+    and(&names)
+}
+
+/// The first few names, and how many more there are.
+pub fn some_of(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMES);
+    let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
+    if more == 0 { first.join(", ") } else { format!("{} and {more} more", first.join(", ")) }
+}
+
+fn and<S: AsRef<str>>(words: &[S]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [init @ .., last] => {
+            let init: Vec<&str> = init.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", init.join(", "), last.as_ref())
+        }
+    }
+}

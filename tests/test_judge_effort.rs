@@ -1,0 +1,436 @@
+//! `judge` wastes nothing: equal trees, known outcomes, stopping early, checkouts that are used again,
+//! judging in parts.
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::common::{World, poll};
+
+const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
+const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
+
+/// A test that writes a line to `$HOME/runs` each time, and passes where `needle` is.
+fn counted(needle: &str) -> String {
+    format!("cat id >> \"$HOME/runs\"; grep -q {needle} src/lib.txt")
+}
+
+fn runs(world: &World) -> usize {
+    let text = fs::read_to_string(world.home().join("runs")).unwrap_or_default();
+    let _ = fs::remove_file(world.home().join("runs"));
+    text.lines().count()
+}
+
+/// 16 attempts: five are equal, and of the twelve trees the third smallest and larger ones pass.
+fn sixteen() -> World {
+    let world = World::new();
+    let scripts: Vec<String> = (0..16)
+        .map(|i| {
+            // The larger of twelve distinct trees come first, the five equal ones before all others.
+            let size = if i < 5 { 13 } else { 17 - i };
+            let word = if size >= 4 { "pass" } else { "fail" };
+            format!("for i in $(seq {size}); do echo {word}; done > src/lib.txt; echo {size} > id")
+        })
+        .collect();
+    world.attempts(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    world
+}
+
+#[test]
+fn sixteen_candidates_take_twelve_none_and_a_few_runs() {
+    let test = counted("pass");
+    let world = sixteen();
+    let full = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+    assert_eq!(runs(&world), 12);
+    assert_eq!((&full["effort"]["ran"], &full["effort"]["saved_equal"]), (&12.into(), &4.into()));
+    let known = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+    assert_eq!(runs(&world), 0);
+    assert_eq!((&known["effort"]["ran"], &known["effort"]["saved_cached"]), (&0.into(), &12.into()));
+    assert_eq!(known["candidates"][0]["results"][0]["cached"], true);
+    assert_eq!(known["recommended"], full["recommended"]);
+    assert_eq!(known["rationale"], full["rationale"]);
+    for jobs in [1, 4] {
+        let options = ["judge", "--until-pass", "--no-cache", "--test", &test, "-j"];
+        let answer = world.frites(options.iter().copied().chain([jobs.to_string().as_str()])).expect(0);
+        let ran = runs(&world);
+        assert!((3..=3 + jobs).contains(&ran), "{ran} runs with {jobs} jobs");
+        let early = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        assert_eq!(early["recommended"], full["recommended"]);
+        let lengths = ["passed", "failed", "not_run"].map(|key| early[key].as_array().unwrap().len());
+        assert_eq!(lengths.iter().sum::<usize>(), 16);
+        assert!(lengths[0] >= 1 && lengths[1] == 2 && lengths[2] >= 16 - 3 - jobs, "{lengths:?}");
+        if jobs == 1 {
+            assert_eq!(lengths, [1, 2, 13]);
+            assert_eq!(
+                answer.out().lines().last().unwrap(),
+                "judge: c14 passed test: 8 lines in 2 files; 2 failed, 13 were not run, for none of them could be recommended instead"
+            );
+            assert!(
+                answer.stderr.contains("3 commands run, saved 9 that could not change the recommendation\n"),
+                "{}",
+                answer.stderr
+            );
+        }
+    }
+    // What is known is not thrown away: nothing runs, and nothing is left out.
+    let early = world.frites(["judge", "--until-pass", "--json", "--test", &test]).expect(0).json();
+    assert_eq!((runs(&world), &early["rationale"]), (0, &full["rationale"]));
+    world.assert_clean();
+}
+
+#[test]
+fn what_cannot_matter_any_more_is_killed() {
+    let world = World::new();
+    world.attempts(&[LARGE, SMALL]);
+    // The large one never ends by itself; the small one passes once that has begun.
+    let test = "if grep -q ONE src/lib.txt; then touch \"$HOME/begun\"; trap '' TERM; sleep 600 & wait; sleep 600; fi
+        i=0; until test -e \"$HOME/begun\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
+    let start = std::time::Instant::now();
+    let out = world.frites(["judge", "-j", "2", "--until-pass", "--test", test]).expect(0).out();
+    assert!(start.elapsed().as_secs() < 30);
+    assert!(
+        out.lines().last().unwrap().starts_with("judge: c2 passed test: 2 lines in 1 file; 1 were not run"),
+        "{out}"
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn an_outcome_is_known_only_under_the_same_conditions() {
+    let mut world = World::new();
+    world.write(".gitignore", ".env\n");
+    world.write(".frites.toml", "[seed]\ncopy = ['.env']\n");
+    world.write("id", "base\n");
+    world.commit("seeded");
+    world.write(".env", "a\n");
+    world.attempts(&[SMALL]);
+    let test = counted("TWO");
+    let judge = |world: &World, more: &[&str], expected: usize, why: &str| {
+        world.frites(["judge", "--test", &test].iter().chain(more)).expect(0);
+        assert_eq!(runs(world), expected, "{why}");
+    };
+    judge(&world, &[], 1, "nothing is known");
+    judge(&world, &[], 0, "the same again");
+    judge(&world, &["--no-cache"], 1, "asked to run");
+    judge(&world, &["--lint", "true"], 1, "another oracle");
+    judge(&world, &["--retries", "1"], 1, "other terms");
+    judge(&world, &["--warm"], 1, "not pristine");
+    judge(&world, &[], 0, "the first outcome still is");
+    world.write(".env", "b\n");
+    judge(&world, &[], 1, "another seed");
+    judge(&world, &[], 0, "that seed again");
+    world.set_env("SSH_CONNECTION", "elsewhere");
+    judge(&world, &[], 0, "who sits where does not matter");
+    world.set_env("CFLAGS", "-O2");
+    judge(&world, &[], 1, "another environment");
+    // The same tree in another run, with its log.
+    world.attempts(&[SMALL]);
+    judge(&world, &[], 0, "the same tree in another run");
+    assert!(world.repo.join(".frites/runs/2/c1/test.log").exists());
+    world.write(".frites.toml", "[seed]\nlink = ['.env']\n");
+    judge(&world, &[], 1, "what lies behind a link may change");
+    judge(&world, &[], 1, "so it is never known");
+    world.assert_clean();
+}
+
+#[test]
+fn timeouts_and_signals_are_never_known_and_failures_are() {
+    let world = World::new();
+    world.write("id", "base\n");
+    world.commit("id");
+    world.attempts(&[SMALL]);
+    for (end, again) in [("exit 3", 0), ("kill -KILL $$", 2), ("sleep 60", 2)] {
+        let test = format!("cat id >> \"$HOME/runs\"; {end}");
+        // With the base, for nobody passes.
+        for expected in [2, again] {
+            world.frites(["judge", "--timeout", "300ms", "--test", &test]).expect(1);
+            assert_eq!(runs(&world), expected, "{end}");
+        }
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn an_outcome_that_was_planted_while_an_attempt_ran_is_not_believed() {
+    let world = World::new();
+    // What judging will want to know, made by an honest judging of an equal tree that is then forged.
+    world.attempts(&[SMALL]);
+    world.frites(["judge", "-q", "--test", "false"]).expect(1);
+    let forge = format!(
+        "{SMALL}; for f in \"$HOME\"/cache/git-frites/*/outcomes/*/outcome.toml; do sed 's/outcome = \"failed\"/outcome = \"passed\"/; /^code/d' \"$f\" > \"$f.new\"; \
+         touch -r \"$f\" \"$f.new\"; mv \"$f.new\" \"$f\"; done"
+    );
+    world.frites(["spawn", "-n", "1", "--", "sh", "-ec", &forge]).expect(0);
+    let known = fs::read_dir(world.home().join("cache/git-frites")).unwrap().next().unwrap().unwrap().path();
+    let forged = crate::common::files_below(&known.join("outcomes"));
+    let forged = forged.iter().filter(|f| f.ends_with("outcome.toml"));
+    assert!(forged.clone().count() == 2 && forged.clone().all(|f| fs::read_to_string(f).unwrap().contains("passed")));
+    world.frites(["judge", "-q", "--test", "false"]).expect(1);
+    world.assert_clean();
+}
+
+/// Whatever the commands before did to a checkout, the next tree is there byte for byte and nothing else:
+/// hashed anew, by an index that knows nothing.
+#[test]
+fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
+    let world = World::new();
+    world.write(".gitattributes", "*.crlf text eol=crlf\n");
+    world.write(".gitignore", "out\n");
+    world.write("a.crlf", "x\ny\n");
+    world.write("dir/deep/file", "file\n");
+    world.write("becomes/a/file", "1\n");
+    world.write("run.sh", "#!/bin/sh\n");
+    world.sh(&world.repo, "ln -s README link; chmod +x run.sh").expect(0);
+    world.commit("all kinds");
+    let scripts = [
+        "echo 2 > dir/deep/file",
+        "rm -r dir; echo file > dir",
+        "rm -r becomes; echo x > becomes; ln -sfn dir link; chmod -x run.sh",
+        "rm link; mkdir link; echo x > link/x; printf 'a\\nb\\n' > a.crlf",
+        "git mv README README.md",
+        "echo '*' > .gitignore; echo new > new; git add -f new",
+    ];
+    world.attempts(&scripts);
+    // First the proof, then harm: to files with their times, links, modes, folders, index, HEAD, refs of its own.
+    let test = r#"
+        export GIT_INDEX_FILE="$HOME/fresh"; rm -f "$HOME/fresh"
+        git read-tree HEAD; git update-index -q --refresh; git diff-files --exit-code || exit 3
+        test -z "$(git ls-files -o)" || exit 4; unset GIT_INDEX_FILE
+        test -z "$(git status --porcelain --ignored)" || exit 5
+        test -z "$(find . -type d ! -perm 755)" || exit 6
+        test "$(git rev-parse HEAD^)" = "$(git -C "$HOME/repo" rev-parse main)" || exit 7
+        pwd >> "$HOME/places"; stat -c '%n %Y %i' dir/deep/file .gitattributes 2>/dev/null >> "$HOME/times"
+        for f in *; do test -f "$f" && ! test -L "$f" && { cp -p "$f" /tmp/frites-old.$$; tr a-z A-Z < /tmp/frites-old.$$ > "$f"; touch -r /tmp/frites-old.$$ "$f"; }; done
+        rm -f /tmp/frites-old.$$
+        git update-index --assume-unchanged .gitattributes; echo '* -text' > .gitattributes; git add -A; git commit -qm hijack; git checkout -q -b hijacked-$$
+        rm -rf becomes; ln -s "$HOME/victim" becomes; mkdir -p out/locked nested; echo x > out/locked/x; git init -q nested; chmod -R a-w out; chmod 700 .
+        echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git; exit 0"#;
+    world.sh(&world.home(), "umask 022; mkdir victim; echo precious > victim/file").expect(0);
+    let answer = world.frites(["judge", "--test", &format!("umask 022; {test}")]).expect(0);
+    assert!(answer.out().contains("judge: 6 of 6 passed"), "{}\n{}", answer.out(), answer.stderr);
+    let places = fs::read_to_string(world.home().join("places")).unwrap();
+    let mut places: Vec<&str> = places.lines().collect();
+    assert_eq!(places.len(), 6);
+    places.dedup();
+    assert_eq!(places.len(), 1, "one checkout is used for all");
+    assert_eq!(fs::read_to_string(world.home().join("victim/file")).unwrap(), "precious\n");
+    // Branches that an oracle makes are its own affair.
+    for branch in world.git(["branch", "--list", "hijacked-*", "--format=%(refname:short)"]).lines() {
+        world.git(["branch", "-q", "-D", branch]);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn only_the_difference_is_written_between_two_trees() {
+    let world = World::new();
+    world.attempts(&["echo 2 > a", "echo 3 > a; echo x > b"]);
+    let test = "stat -c '%n %i %y' README src/lib.txt >> \"$HOME/seen\"";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    let seen = fs::read_to_string(world.home().join("seen")).unwrap();
+    let seen: Vec<&str> = seen.lines().collect();
+    assert_eq!(seen.len(), 4);
+    assert_eq!(seen[..2], seen[2..], "what is equal stays as it is");
+    world.assert_clean();
+}
+
+#[test]
+fn warm_keeps_ignored_build_folders_and_says_so() {
+    let world = World::new();
+    world.write(".gitignore", "out\n__pycache__\n");
+    world.commit("ignore");
+    world.attempts(&[
+        "echo 2 > a",
+        "echo 3 > a; echo x > b",
+        "printf 'out\\n' > .gitignore; echo 4444 > a; echo x > c",
+    ]);
+    let test = "ls -A out __pycache__ other 2>/dev/null >> \"$HOME/seen\"; echo . >> \"$HOME/seen\"; mkdir -p out __pycache__; touch out/built __pycache__/a.pyc other; test ! -e nothing";
+    let answer = world.frites(["judge", "--warm", "--test", test]).expect(0);
+    assert!(answer.stderr.contains("judged warm: "), "{}", answer.stderr);
+    let seen = fs::read_to_string(world.home().join("seen")).unwrap();
+    assert_eq!(seen.lines().collect::<Vec<_>>(), [".", "out:", "built", ".", "out:", "built", "."]);
+    assert_eq!(world.frites(["judge", "--replay", "--json"]).expect(0).json()["terms"]["warm"], true);
+    world.assert_clean();
+}
+
+#[test]
+fn a_build_tool_that_goes_by_times_builds_what_changed_in_a_warm_checkout() {
+    let world = World::unborn();
+    world.write(".gitignore", "out\n");
+    world.write("value", "1\n");
+    world.write("Makefile", "test: out\n\tgrep -qx 2 out\nout: value\n\tcp value out\n");
+    world.commit("base");
+    // Equal sizes, one after the other within milliseconds.
+    world.attempts(&["echo 2 > value", "echo 3 > value", "echo 2 > value; echo x > x", "echo 4 > value; echo x > x"]);
+    let json = world.frites(["judge", "--warm", "--json"]).expect(0).json();
+    assert_eq!(json["passed"], serde_json::json!(["c1", "c3"]));
+    world.assert_clean();
+}
+
+#[test]
+fn judged_in_place_nothing_is_verified() {
+    let world = World::new();
+    world.write(".gitignore", "built\n");
+    world.commit("ignore");
+    world.attempts(&[&format!("{SMALL}; touch built"), LARGE]);
+    let answer = world.frites(["judge", "--in-place", "--test", "test -e built"]).expect(3);
+    assert!(answer.out().contains("tests: only c1 of 2 passed test"), "{}", answer.out());
+    assert!(answer.stderr.contains("nothing is verified"), "{}", answer.stderr);
+    assert_eq!(world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(), "");
+    world.frites(["apply"]).refuses(1, "nothing verified to land");
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!((&json["verified"], &json["terms"]["in_place"]), (&false.into(), &true.into()));
+    world.frites(["judge", "--test", "test -e built"]).expect(1);
+    world.assert_clean();
+}
+
+#[test]
+fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
+    let world = World::new();
+    world.attempts(&[LARGE, SMALL, "echo x > README"]);
+    let test = "test -e \"$HOME/go\" || { touch \"$HOME/begun-$(cat src/lib.txt README | cksum | cut -c1-4)\"; \
+        i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; }; grep -q TWO src/lib.txt";
+    let words = |name| ["judge", "-q", "--test", test, "--candidate", name];
+    let judges: Vec<_> = ["c1", "c2", "c3"]
+        .into_iter()
+        .map(|name| world.command(&world.repo, "git-frites", words(name)).stdout(Stdio::piped()).spawn().unwrap())
+        .collect();
+    // All of them are at work at once.
+    let begun = || {
+        fs::read_dir(world.home())
+            .unwrap()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("begun"))
+            .count()
+    };
+    poll(|| begun() == 3);
+    world.frites(["judge", "--replay"]).refuses(128, "run 1 is still at work in another process");
+    crate::common::write(&world.home().join("go"), "");
+    let answers: Vec<_> = judges.into_iter().map(|j| crate::common::answer(&j.wait_with_output().unwrap())).collect();
+    assert_eq!(
+        answers.iter().map(|a| (a.code, a.out())).collect::<Vec<_>>(),
+        [(0, "1/c1\n".into()), (0, "1/c2\n".into()), (1, String::new())]
+    );
+    world.frites(["apply"]).refuses(1, "run 1 was not judged");
+    // Carried to another clone, and decided there.
+    let clone = world.home().join("clone");
+    world.git(["clone", "-q", ".", clone.to_str().unwrap()]);
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/*:refs/frites/*"]);
+    let whole = world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(0).json();
+    let there = world.frites_in(&clone, ["judge", "--json", "--replay"]).expect(0).json();
+    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed", "oracle"] {
+        assert_eq!(there[key], whole[key], "{key}");
+    }
+    assert_eq!(there["candidates"][0]["agreement"], whole["candidates"][0]["agreement"]);
+    world.frites_in(&clone, ["apply", "--no-switch", "-m", "land"]).expect(0);
+    // A part by another oracle does not fit.
+    world.frites(["judge", "--candidate", "c2", "--test", "true"]).expect(0);
+    world.frites(["judge", "--replay"]).refuses(128, "1/c2 was judged by other commands, or on other terms");
+    world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
+    world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
+    assert_eq!(world.git(["for-each-ref", "refs/frites"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn agreement_ranks_when_it_is_asked_for_and_is_always_shown() {
+    let world = World::new();
+    let base = "alpha beta gamma delta epsilon zeta eta theta iota kappa";
+    world.write("words", base);
+    world.commit("words");
+    let edit = format!("echo '{}' > words", base.replace("epsilon zeta", "ONE TWO"));
+    // Three agree on one edit, two of them on more; the smallest does something else in another file.
+    let scripts = [
+        edit.clone(),
+        format!("{edit}; echo x > more"),
+        format!("{edit}; echo x > more; echo x > most"),
+        "echo x > tiny".to_owned(),
+    ];
+    world.attempts(&scripts.each_ref().map(String::as_str));
+    let by_size = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+    assert_eq!(by_size["recommended"], "c4");
+    let out = world.frites(["judge", "--rank", "agreement", "--test", "true", "--explain"]).expect(0);
+    assert!(out.out().contains("4 of 4 passed; c2 covers most of what the others do (0."), "{}", out.out());
+    assert!(out.stderr.contains("c1 before c4: agreement 0.581, not 0.000"), "{}", out.stderr);
+    let by_agreement = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(by_agreement["terms"]["rank"], "agreement");
+    let scores = |v: &Value| (0..4).map(|at| v["candidates"][at]["agreement"].as_f64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(scores(&by_agreement), scores(&by_size));
+    assert!(scores(&by_size)[3] == 0.0);
+    // Decided again by the other figure, without running anything; apply goes by it.
+    let again = world.frites(["judge", "--replay", "--rank", "blast-radius", "--json"]).expect(0).json();
+    assert_eq!(again["rationale"], by_size["rationale"]);
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c4"));
+    world.assert_clean();
+}
+
+/// Also with every stage, long names and every flag.
+#[test]
+fn the_table_fits_80_columns_and_needs_no_colour() {
+    let world = World::unborn();
+    world.write("Makefile", "build test lint:\n\tgrep -q 2 value\n");
+    world.write("tests/a.sh", "a\n");
+    world.write("value", "1\n");
+    world.commit("base");
+    let run = world.spawn(["-c", "a-name-that-goes-on-for-as-long-as-forty-letters", "second", "third"]);
+    for (name, script) in [
+        (
+            "a-name-that-goes-on-for-as-long-as-forty-letters",
+            "echo 2 > value; echo '# x' >> Makefile; rm -r tests; seq 100000 > big",
+        ),
+        ("second", "echo 2 > value; echo b > tests/a.sh"),
+        ("third", "echo 3 > value; echo 'echo 1; exit 0' > tests/b.sh"),
+    ] {
+        world.sh(&world.worktree(&format!("{run}/{name}")), script).expect(0);
+    }
+    let out = world.frites(["judge"]).expect(0).out();
+    let table: Vec<&str> = out.lines().take_while(|l| !l.is_empty()).collect();
+    assert!(table.iter().all(|l| l.chars().count() <= 80), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out}");
+    let colored = world.frites(["judge", "--color", "always"]).expect(0).out();
+    let plain = strip_colors(&colored);
+    // The second time outcomes are known, which is another word in the last column.
+    assert!(colored.contains('\u{1b}') && plain.contains("tests edited"), "{colored}");
+    world.assert_clean();
+}
+
+fn strip_colors(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+/// SCOREBOARD row 27: fifty judgings of the same candidates, several at a time, in any order.
+#[test]
+fn fifty_judgings_in_any_order_say_the_same() {
+    let world = World::new();
+    world.attempts(&[LARGE, SMALL, "echo x > README", &format!("{SMALL}; echo x > x")]);
+    // Who ends when depends on the process id.
+    let test = "sleep 0.0$(($$ % 4)); grep -q TWO src/lib.txt";
+    let mut first: Option<Value> = None;
+    for round in 0..50 {
+        let jobs = (1 + round % 4).to_string();
+        let until: &[&str] = if round % 5 == 4 { &["--until-pass"] } else { &[] };
+        let words = ["judge", "--json", "--no-cache", "-j", &jobs, "--test", test];
+        let mut json = world.frites(words.iter().chain(until)).expect(0).json();
+        if !until.is_empty() {
+            assert_eq!(json["recommended"], first.as_ref().unwrap()["recommended"]);
+            continue;
+        }
+        json["judged"].take();
+        json["candidates"].as_array_mut().unwrap().iter_mut().for_each(|c| c["results"][0]["seconds"] = Value::Null);
+        assert_eq!(*first.get_or_insert_with(|| json.clone()), json, "round {round}");
+    }
+    assert_eq!(
+        world.git(["rev-list", "--count", "refs/frites/1/c1"]),
+        world.git(["rev-list", "--count", "refs/frites/1/c2"])
+    );
+    assert!(!Path::new(&world.home().join("cache/git-frites")).join("room").exists());
+    world.assert_clean();
+}

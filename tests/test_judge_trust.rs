@@ -1,0 +1,175 @@
+//! `judge` as a judge that cannot be fooled: protected paths, flags, what oracles write, attributes.
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::World;
+
+/// A project whose test is wrong about nothing: `value` must hold 2, and holds 1.
+fn project() -> World {
+    let world = World::unborn();
+    world.write("value", "1\n");
+    world.write("tests/check.sh", "grep -qx 2 value\n");
+    world.write("Makefile", "test:\n\tsh tests/check.sh\n");
+    world.commit("base");
+    world
+}
+
+const RIGHT: &str = "echo 2 > value";
+
+fn flags(json: &Value, at: usize) -> Vec<String> {
+    let flags = json["candidates"][at]["flags"].as_array().cloned().unwrap_or_default();
+    flags.iter().map(|f| format!("{} {}", f["flag"].as_str().unwrap(), f["path"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn an_attempt_that_changes_its_judge_is_flagged_in_table_json_and_sentence() {
+    // What it does, what is said of it in the sentence, its flag.
+    let cases = [
+        ("echo true > tests/check.sh", "edits tests in tests/check.sh", "tests-edited tests/check.sh"),
+        (
+            "printf 'test:\\n\\ttrue\\n' > Makefile",
+            "changes Makefile, which decides what is run",
+            "oracle-changed Makefile",
+        ),
+        (
+            "printf 'test:\\n' > GNUmakefile",
+            "changes GNUmakefile, which decides what is run",
+            "oracle-changed GNUmakefile",
+        ),
+        (
+            "rm -r tests; printf 'test:\\n\\ttrue\\n' > Makefile",
+            "changes Makefile, which decides what is run and deletes tests in tests/check.sh",
+            "oracle-changed Makefile",
+        ),
+        (
+            "echo true > tests/check.sh; printf '# unittest.skip\\nraise SkipTest\\n' > conftest.py",
+            "changes conftest.py, which decides what is run, edits tests in tests/check.sh and skips tests in conftest.py (SkipTest)",
+            "oracle-changed conftest.py",
+        ),
+    ];
+    for (script, words, flag) in cases {
+        let world = project();
+        world.attempts(&[script, "echo 3 > value; echo more > more"]);
+        let answer = world.frites(["judge", "--explain"]).expect(0);
+        let out = answer.out();
+        assert!(out.lines().last().unwrap().ends_with(&format!("; look closely, c1 {words}")), "{out}");
+        let label = flag.split_whitespace().next().unwrap().replace('-', " ");
+        assert!(out.lines().any(|l| l.starts_with("*  c1") && l.contains(&label)), "{label}: {out}");
+        assert!(answer.stderr.contains("c1 before c2: it passed, the other failed test (exit 2)"), "{}", answer.stderr);
+        let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        assert!(flags(&json, 0).contains(&flag.to_owned()), "{json}");
+        assert_eq!(flags(&json, 1), [""; 0]);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn the_scripts_of_a_manifest_are_flagged_and_its_dependencies_are_not() {
+    let world = World::unborn();
+    world.write("package.json", "{\"scripts\": {\"test\": \"false\"}}\n");
+    world.commit("base");
+    world.attempts(&[
+        "echo '{\"scripts\": {\"test\": \"true\"}}' > package.json",
+        "echo '{\"scripts\": {\"test\": \"false\"}, \"dependencies\": {\"a\": \"1\"}}' > package.json",
+    ]);
+    let json = world.frites(["judge", "--test", "true", "--json"]).expect(0).json();
+    assert_eq!(flags(&json, 0), ["oracle-changed package.json"]);
+    assert_eq!(flags(&json, 1), [""; 0]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
+    let cheat = "echo true > tests/check.sh; echo new > tests/new; chmod +x Makefile";
+    for (protect, configured) in [(&["--protect", "tests/**"][..], false), (&[][..], true)] {
+        let world = project();
+        // The first cheats and is wrong, the second cheats and is right, the third does nothing but cheat.
+        world.attempts(&[
+            &format!("{cheat}; echo 3 > value"),
+            &format!("{cheat}; {RIGHT}; rm -r tests; echo file > tests"),
+            "echo true > tests/check.sh",
+        ]);
+        if configured {
+            world.write(".frites.toml", "[oracle]\nprotect = ['tests']\n");
+        }
+        let before = world.belongings();
+        let answer = world.frites(["judge"].iter().chain(protect)).expect(0);
+        // The last column is broken into lines.
+        let out = answer.out().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(out.contains("tests: only c2 of 2 passed test"), "{out}");
+        assert!(out.contains("oracle changed, dropped 2 * c2"), "{out}");
+        assert!(out.contains("c3 - - 0 0 - changed protected paths alone, dropped 1"), "{out}");
+        let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check.sh", "tests/new"]));
+        assert_eq!(json["candidates"][2]["usable"], false);
+        // 2 for value, and the mode of the Makefile.
+        assert_eq!((&json["candidates"][1]["lines"], &json["candidates"][1]["files"]), (&3.into(), &2.into()));
+        assert_eq!(world.belongings(), before);
+        if configured {
+            fs::remove_file(world.repo.join(".frites.toml")).unwrap();
+        }
+        world.frites(["apply", "-m", "land"]).expect(0);
+        assert_eq!(world.tree("HEAD"), json["candidates"][1]["judged_tree"].as_str().unwrap());
+        assert_ne!(world.tree("HEAD"), json["candidates"][1]["tree"].as_str().unwrap());
+        assert_eq!(world.git(["diff", "--name-only", "main"]), "Makefile\nvalue");
+        world.frites(["apply", "1/c1", "--branch", "other"]).refuses(1, "1/c1 failed test (exit 2)");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_protected_path_stays_as_it_is_on_a_base_that_has_moved() {
+    let world = project();
+    world.attempts(&[&format!("{RIGHT}; echo true > tests/check.sh")]);
+    world.frites(["judge", "-q", "--protect", "tests"]).expect(0);
+    world.write("tests/check.sh", "grep -qx 2 value && test -e moved\n");
+    world.write("moved", "");
+    world.commit("moved");
+    world.frites(["apply", "-m", "land"]).expect(0);
+    assert_eq!(world.git(["diff", "--name-only", "main"]), "value");
+    world.assert_clean();
+}
+
+#[test]
+fn a_pathspec_that_is_none_is_fatal_before_anything_runs() {
+    let world = project();
+    world.attempts(&[RIGHT]);
+    let answer = world.frites(["judge", "--protect", ":(nonsense)x"]).refuses(128, "nonsense");
+    assert!(answer.stderr.contains("git help glossary"), "{}", answer.stderr);
+    world.frites(["judge", "--in-place", "--protect", "x"]).refuses(2, "--protect");
+    world.assert_clean();
+}
+
+/// SCOREBOARD row 25.
+#[test]
+fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
+    let world = World::new();
+    world.attempts(&["echo 2 > value", "echo 3 > value; echo x > x"]);
+    // The time that it sets is that of before, and the size is the same.
+    let test = "cp -p README old; printf 'HELLO\\n' > README; touch -r old README; touch src/lib.txt; git update-index --assume-unchanged README";
+    let answer = world.frites(["judge", "--build", "true", "--test", test]).expect(0);
+    assert_eq!(answer.stderr.matches("it changed README, which git tracks: that does not land").count(), 2);
+    assert!(answer.out().lines().filter(|l| l.contains("oracle wrote")).count() == 2, "{}", answer.out());
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(json["candidates"][0]["results"][1]["changed"], serde_json::json!(["README"]));
+    assert_eq!(json["candidates"][0]["results"][0]["changed"], Value::Null, "build changed nothing");
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+    assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\n");
+    world.assert_clean();
+}
+
+#[test]
+fn attributes_of_an_attempt_do_not_shrink_its_blast_radius() {
+    let world = World::new();
+    world.attempts(&[
+        "echo '*.txt binary' > .gitattributes; seq 200 > src/lib.txt",
+        "seq 150 > src/lib.txt",
+        "echo '*.txt -diff' > .gitattributes; seq 3 > src/lib.txt",
+    ]);
+    let json = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+    let lines: Vec<u64> = (0..3).map(|at| json["candidates"][at]["lines"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [204, 153, 7]);
+    world.assert_clean();
+}
