@@ -150,6 +150,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
 
+    judged_in_every_way(&mut checker);
+
     // Landings: staged, committed, merged, in conflict, taken back.
     checker.answer("judge", 0, frites(&["judge", "--json"]));
     checker.answer("apply", 0, frites(&["apply", "--json"]));
@@ -222,6 +224,37 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     described("#", &checker.sealed, &mut all);
     let unseen: Vec<&String> = all.difference(&checker.seen).collect();
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// Verdicts with everything that they can hold: on the base, too, with retries, single tests, protected paths.
+fn judged_in_every_way(checker: &mut Checker) {
+    let world = World::new();
+    world.write("tests/a.py", "def test_a(): pass\n");
+    world.write("results", "bad a\nok b\n");
+    world.commit("tests");
+    world.attempts(&[
+        "printf 'bad b\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
+        "printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected",
+    ]);
+    let report = "{ echo '<testsuite>'; while read how name; do echo \"<testcase name='$name'>\"; test $how = ok || echo '<failure/>'; \
+        echo \"</testcase><testcase name='later'><skipped/></testcase>\"; done < results; echo '</testsuite>'; } > report.xml";
+    world.write(
+        ".frites.toml",
+        "[oracle]\njunit = 'report.xml'\nflaky = 'fail'\nretries = 1\nprotect = ['tests/protected']\n",
+    );
+    let near = |test: &str, more: &[&str]| world.frites(["judge", "--json", "--test", test].iter().chain(more));
+    checker.answer("judge", 1, near(&format!("{report}; ! grep -q bad results"), &[]));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";
+    checker.answer("judge", 0, near(once, &["--retries", "1"]));
+    checker.answer("judge", 0, near("true", &["--warm", "--until-pass", "--rank", "agreement"]));
+    checker.answer("judge", 3, near("true", &["--in-place"]));
+    checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));
+    let script = "echo $FRITES_CANDIDATE > README";
+    checker.answer("run", 1, world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]));
+    for line in world.frites(["log", "--json"]).expect(0).out().lines() {
+        checker.check("log", &serde_json::from_str(line).unwrap());
+    }
 }
 
 /// What `status` says of a command that runs; the same run interrupted, resumed, and synthesised.

@@ -65,7 +65,7 @@ pub fn judge_some(
         let commit = part.candidate.judged().map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?;
         store.save_part(repo, &part, commit.as_ref())?;
         let details = json!({ "candidate": part.candidate.candidate, "passed": part.candidate.passed() });
-        store.record_event("judged", &run.run, details)?;
+        store.record_event("outcome", &run.run, details)?;
         parts.push(part);
     }
     Ok(parts)
