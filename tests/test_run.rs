@@ -19,8 +19,8 @@ fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
     let answer = world.frites(["run", "-n", "3", "--test", TEST, "--", "sh", "-c", ATTEMPT]).expect(0);
     let out = answer.out();
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0][..3], ["candidate", "test", "time"], "{out}");
-    assert_eq!((rows[1][0], rows[1][1], rows[1][2]), ("c1", "exit", "1"), "{out}");
+    assert_eq!(rows[0][..3], ["candidate", "outcome", "time"], "{out}");
+    assert_eq!(rows[1][..4], ["c1", "test", "exit", "1"], "{out}");
     assert_eq!((rows[2][0], rows[2][1], rows[2][2]), ("*", "c2", "passed"), "{out}");
     assert!(out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"), "{out}");
     for line in [
