@@ -413,6 +413,9 @@ pub struct Status {
     /// One run or candidate  [default: all runs]
     #[arg(value_name = "RUN[/CAND]")]
     pub address: Option<String>,
+    /// Look again every second until nothing runs any more; where it cannot be drawn over, print what changes
+    #[arg(short, long, conflicts_with = "json")]
+    pub watch: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

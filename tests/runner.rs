@@ -28,6 +28,7 @@ mod test_judge_trust;
 mod test_man;
 mod test_merge;
 mod test_newest_wins;
+mod test_output;
 mod test_places;
 mod test_real_project;
 mod test_retention;

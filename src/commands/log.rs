@@ -6,7 +6,9 @@ use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::funnel::session::Session;
 use crate::model::address::Address;
+use crate::model::oid::Oid;
 use crate::store::events;
+use crate::ui::table;
 
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
@@ -53,7 +55,11 @@ fn line(event: &Map<String, Value>) -> String {
             !matches!(key.as_str(), "version" | "time" | "event" | "run" | "candidate") && !value.is_null()
         })
         .map(|(key, value)| match value {
-            Value::String(s) => format!("{key}={s}"),
+            // An id that is told to people is as short as git makes it.
+            Value::String(s) => match Oid::parse(s) {
+                Some(oid) => format!("{key}={}", oid.short()),
+                None => format!("{key}={}", table::printable(s)),
+            },
             other => format!("{key}={other}"),
         })
         .collect();

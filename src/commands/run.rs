@@ -42,7 +42,8 @@ fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
     }
     request.arguments = typed().unwrap_or_default();
     let Made { run, lock, .. } = spawning::spawn(session, request)?;
-    session.ui.note(format!("run {}: {} candidates from {}", run.run, run.candidates.len(), run.base.short()));
+    let s = if run.candidates.len() == 1 { "" } else { "s" };
+    session.ui.note(format!("run {}: {} candidate{s} from {}", run.run, run.candidates.len(), run.base.short()));
     let worked = attempting::work(session, &run, &orders, &terms)?;
     drop(lock);
     conclude(session, args, &run, &worked, &terms)

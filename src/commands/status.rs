@@ -1,4 +1,8 @@
 //! `git frites status`: runs, candidates, their states, and the disk they take.
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::parse_address;
@@ -10,6 +14,7 @@ use crate::funnel::session::{Captured, Session};
 use crate::funnel::watching;
 use crate::git::refs;
 use crate::git::worktree::disk_usage;
+use crate::model::address::Address;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
@@ -17,18 +22,19 @@ use crate::model::verdict::Verdict;
 use crate::store::select::Matching;
 use crate::ui::json;
 use crate::ui::progress::{self, Line};
+use crate::ui::screen::Screen;
 use crate::ui::table::{self, Grid, Tone};
+
+/// How long to wait between two looks, at least.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the command. Nothing is captured: it shows what is stored.
 pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
-    let runs: Vec<(Run, Option<Name>)> = match &address {
-        None => session.store.runs(&session.repo)?.into_iter().map(|run| (run, None)).collect(),
-        Some(_) => {
-            let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
-            vec![(selection.run, selection.candidate)]
-        }
-    };
+    if args.watch {
+        return watch(session, address.as_ref());
+    }
+    let runs = chosen(session, address.as_ref())?;
     if args.json {
         let all: Vec<Value> =
             runs.iter().map(|(run, only)| as_json(session, run, only.as_ref())).collect::<Result<_>>()?;
@@ -39,15 +45,58 @@ pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
         session.ui.note("there is no run yet");
         session.ui.hint("start one with `git frites spawn`");
     }
-    let mut text = String::new();
-    for (at, (run, only)) in runs.iter().enumerate() {
-        if at > 0 {
-            text.push('\n');
-        }
-        text.push_str(&show(session, run, only.as_ref())?);
-    }
-    session.ui.answer(text)?;
+    session.ui.answer(show_all(session, &runs)?)?;
     Ok(exit::OK)
+}
+
+fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Option<Name>)>> {
+    if address.is_none() {
+        return Ok(session.store.runs(&session.repo)?.into_iter().map(|run| (run, None)).collect());
+    }
+    let selection = session.store.select(&session.repo, address, Matching::Prefix)?;
+    Ok(vec![(selection.run, selection.candidate)])
+}
+
+/// Shows the same again and again, or what has changed in it, until nothing runs.
+fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
+    let draws = Screen::possible(&session.ui);
+    let mut screen = Screen::default();
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut idle = 0;
+    loop {
+        let began = Instant::now();
+        let runs = chosen(session, address)?;
+        let mut busy = false;
+        let mut news = String::new();
+        for (run, only) in &runs {
+            for name in run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name)) {
+                let candidate = session.store.candidate(&session.repo, run, name)?;
+                let at_work = watching::at_work(session, run, name);
+                busy |= at_work.is_some() || candidate.state == State::Running;
+                let words = at_work.map_or_else(|| candidate.state_in_words(), |line| line.doing);
+                if told.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
+                    news.push_str(&format!("{}\t{words}\n", candidate.address()));
+                }
+            }
+        }
+        if draws {
+            screen.draw(&session.ui, &show_all(session, &runs)?)?;
+        } else if !news.is_empty() {
+            session.ui.answer(news)?;
+        }
+        // Twice: between a candidate's command and its first oracle command nothing runs for a moment.
+        idle = if busy { 0 } else { idle + 1 };
+        if idle == 2 {
+            return Ok(exit::OK);
+        }
+        // Large worktrees take long to be measured: most of the time belongs to what is watched.
+        thread::sleep(PAUSE.max(began.elapsed() * 4));
+    }
+}
+
+fn show_all(session: &Session, runs: &[(Run, Option<Name>)]) -> Result<String> {
+    let parts: Vec<String> = runs.iter().map(|(run, only)| show(session, run, only.as_ref())).collect::<Result<_>>()?;
+    Ok(parts.join("\n"))
 }
 
 fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Captured>> {

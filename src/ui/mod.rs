@@ -2,6 +2,7 @@
 pub mod comparison;
 pub mod json;
 pub mod progress;
+pub mod screen;
 pub mod style;
 pub mod table;
 
@@ -41,7 +42,7 @@ impl Ui {
         let terminal = io::stdout().is_terminal();
         let styles =
             |is_terminal| if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() };
-        let out = Styles { width: terminal.then(columns).flatten(), ..styles(terminal) };
+        let out = Styles { width: terminal.then(|| window().1).flatten(), ..styles(terminal) };
         Ui { quiet, terminal, out, err: styles(io::stderr().is_terminal()), live: Arc::default() }
     }
 
@@ -127,8 +128,11 @@ impl Ui {
     }
 }
 
-/// How wide standard output is: `COLUMNS`, as git has it, or what the terminal says.
-fn columns() -> Option<usize> {
-    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
-    set.or_else(|| rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col.into())).filter(|n| *n > 0)
+/// How many rows and columns standard output has: `COLUMNS`, as git has it, or what the terminal says.
+fn window() -> (Option<usize>, Option<usize>) {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let some = |n: usize| (n > 0).then_some(n);
+    let columns = set.and_then(some).or_else(|| size.and_then(|size| some(size.ws_col.into())));
+    (size.and_then(|size| some(size.ws_row.into())), columns)
 }

@@ -1,0 +1,33 @@
+//! A text that is drawn over and over at one place of a terminal.
+use console::truncate_str;
+
+use super::{Ui, window};
+use crate::error::Result;
+
+/// The place: how many lines of it were drawn last.
+#[derive(Debug, Default)]
+pub struct Screen {
+    drawn: usize,
+}
+
+impl Screen {
+    /// Whether standard output is a terminal that can move its cursor.
+    pub fn possible(ui: &Ui) -> bool {
+        ui.on_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    }
+
+    /// Draws `text` over what was drawn before, in one write, so that nothing flickers. What the terminal has
+    /// no room for is left out.
+    pub fn draw(&mut self, ui: &Ui, text: &str) -> Result<()> {
+        let (rows, columns) = window();
+        let mut frame = if self.drawn > 0 { format!("\x1b[{}A\r", self.drawn) } else { String::new() };
+        self.drawn = 0;
+        for line in text.lines().take(rows.unwrap_or(24).saturating_sub(1)) {
+            frame.push_str(&truncate_str(line, columns.unwrap_or(80), "…"));
+            frame.push_str("\x1b[0m\x1b[K\n");
+            self.drawn += 1;
+        }
+        frame.push_str("\x1b[J");
+        ui.answer(frame)
+    }
+}
