@@ -157,21 +157,31 @@ fn main() {
             || timed(|| add_and_remove(&bench, |_| drop(bench.run("true", "")))),
         );
         let count = std::cell::Cell::new(0);
+        let next = || {
+            count.set(count.get() + 1);
+            count.get()
+        };
+        let by_hand = |n: u32| {
+            let capture = format!("refs/frites/{run}/c1");
+            let tree = bench.git(&format!("merge-tree --write-tree --merge-base=HEAD HEAD {capture}"));
+            let commit = bench.git(&format!("commit-tree {tree} -p HEAD -m land"));
+            bench.git(&format!("update-ref refs/heads/by-hand-{n} {commit}"));
+        };
+        let apply = |options: &str, n: u32| {
+            drop(bench.frites(&format!("apply -q {options} --no-switch -m land --branch landed-{n} {run}")));
+        };
         compare(
-            "  apply --no-switch, against merge-tree, commit-tree, update-ref",
+            "  apply --judged, against merge-tree, commit-tree, update-ref",
+            || timed(|| apply("--judged", next())),
+            || timed(|| by_hand(next())),
+        );
+        compare(
+            "  apply, against git status in the worktree and those",
+            || timed(|| apply("", next())),
             || {
-                count.set(count.get() + 1);
                 timed(|| {
-                    drop(bench.frites(&format!("apply -q --no-switch -m land --branch landed-{} {run}", count.get())));
-                })
-            },
-            || {
-                count.set(count.get() + 1);
-                timed(|| {
-                    let capture = format!("refs/frites/{run}/c1");
-                    let tree = bench.git(&format!("merge-tree --write-tree --merge-base=HEAD HEAD {capture}"));
-                    let commit = bench.git(&format!("commit-tree {tree} -p HEAD -m land"));
-                    bench.git(&format!("update-ref refs/heads/by-hand-{} {commit}", count.get()));
+                    bench.git(&format!("-C .frites/worktrees/{run}/c1 status --porcelain"));
+                    by_hand(next());
                 })
             },
         );

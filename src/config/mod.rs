@@ -138,6 +138,9 @@ impl Config {
     }
 
     fn read_git(&mut self, repo: &Repo) -> Result<()> {
+        if !repo.may_configure("frites") {
+            return Ok(());
+        }
         let call =
             repo.checkout().for_user().call("config").args(["-z", "--show-origin", "--get-regexp", r"^frites\."]);
         let output = call.output()?;

@@ -137,7 +137,7 @@ fn put(session: &Session, asked: &Asked, fresh: &Fresh, plan: &Plan, intent: &La
             Move { name: &intent.branch, old: None, new: &commit },
             Move { name: &mark, old: old.as_ref(), new: &commit },
         ];
-        repo.move_refs(&repo.git(), &moves, "git-frites: apply")?;
+        repo.make_refs(&moves, "git-frites: apply")?;
         return Ok(Some(commit));
     }
     store.begin_landing(repo, intent)?;

@@ -267,9 +267,15 @@ fn capture_to_land(
     if let (true, Some((iteration, _))) = (asked.judged, &judged) {
         return session.store.iteration(&session.repo, run, name, *iteration);
     }
-    let captured = session.capture(run, name)?;
-    session.tell_notes(&captured);
-    let Some(capture) = captured.capture else {
+    let capture = match session.unchanged(run, name)? {
+        Some(capture) => Some(capture),
+        None => {
+            let captured = session.capture(run, name)?;
+            session.tell_notes(&captured);
+            captured.capture
+        }
+    };
+    let Some(capture) = capture else {
         return Err(Error::no(format!("{}/{name} changed nothing", run.run)).hint("there is nothing to land"));
     };
     match judged {

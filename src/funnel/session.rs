@@ -143,6 +143,16 @@ impl Session {
         })
     }
 
+    /// A candidate's newest capture, if its worktree certainly holds nothing else. None says nothing.
+    pub fn unchanged(&self, run: &Run, name: &Name) -> Result<Option<Capture>> {
+        let _lock = self.store.lock_candidate(&run.run, name)?;
+        let Some(previous) = self.store.latest(&self.repo, &run.run, name)? else { return Ok(None) };
+        let unchanged = self.on_subject(run, name, Some(&previous), |subject, there| {
+            Ok(there && capture::is_unchanged(&self.repo, subject)?)
+        })?;
+        Ok(unchanged.then_some(previous))
+    }
+
     /// What a capture of a candidate would leave out; nothing is written.
     pub fn losses(&self, run: &Run, name: &Name) -> Result<Notes> {
         let previous = self.store.latest(&self.repo, &run.run, name)?;
@@ -180,6 +190,11 @@ impl Session {
     fn capture_subject(&self, run: &Run, name: &Name, subject: &Subject<'_>, there: bool) -> Result<Captured> {
         let mut candidate = self.store.candidate(&self.repo, run, name)?;
         let previous = subject.previous.cloned();
+        if there && capture::is_unchanged(&self.repo, subject)? {
+            let mut captured = self.captured(run, candidate, previous, Notes::default())?;
+            self.settle(&mut captured.candidate, captured.changes.len())?;
+            return Ok(captured);
+        }
         let snapshot = if there {
             Some(capture::snapshot(&self.repo, subject)?)
         } else {
@@ -192,11 +207,7 @@ impl Session {
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let changed = tree != *last || !heads.is_empty();
         let patch = diff::compare(&self.repo, &run.base, &base_tree, &tree)?;
-        let state = candidate.state.with_files(patch.changes.len() as u64);
-        if state != candidate.state {
-            candidate.state = state;
-            self.store.save_candidate(&candidate)?;
-        }
+        self.settle(&mut candidate, patch.changes.len())?;
         let blast = diff::blast(&self.repo, &patch.changes);
         if !changed {
             return Ok(Captured {
@@ -234,6 +245,16 @@ impl Session {
             notes,
             problem: None,
         })
+    }
+
+    /// Keeps what a capture has shown of whether a candidate is empty.
+    fn settle(&self, candidate: &mut Candidate, files: usize) -> Result<()> {
+        let state = candidate.state.with_files(files as u64);
+        if state == candidate.state {
+            return Ok(());
+        }
+        candidate.state = state;
+        self.store.save_candidate(candidate)
     }
 
     /// A candidate as last captured, without looking at its worktree.

@@ -19,7 +19,7 @@ use super::excludes::Excludes;
 use super::leftovers::{self, Notes, ONLY_ITS_ID};
 use super::repo::{Repo, from_oid};
 use super::seeded::Seeded;
-use super::worktree;
+use super::{unchanged, worktree};
 use crate::error::{Error, IoContext, Result};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
@@ -154,6 +154,21 @@ pub fn losses(repo: &Repo, subject: &Subject<'_>) -> Result<Notes> {
         notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
     }
     Ok(notes)
+}
+
+/// Whether a worktree holds exactly what its last capture does (or the base, if there is none): then there is
+/// nothing to capture, and nothing that a capture would leave out.
+pub fn is_unchanged(repo: &Repo, subject: &Subject<'_>) -> Result<bool> {
+    let tree = match subject.previous {
+        Some(capture) => capture.tree.clone(),
+        None => repo.commit(subject.base)?.tree,
+    };
+    if !unchanged::files(repo, subject.worktree, subject.index, &tree)? {
+        return Ok(false);
+    }
+    let admin = worktree::admin_of(repo, subject.worktree)?;
+    let head = admin.as_deref().and_then(|a| head_of(repo, a));
+    Ok(new_heads(repo, subject, admin.as_deref(), head)?.is_empty())
 }
 
 /// What the candidate's branch holds beyond its captures, for a worktree that is gone; none if that

@@ -56,12 +56,15 @@ const EXACT: [&str; 10] = [
     "core.fsyncMethod=batch",
 ];
 
+/// The name and the address of git-frites itself.
+pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
+
 /// Who writes captures and records: never the user, whose identity may not even be set.
 const IDENTITY: [(&str, &str); 4] = [
-    ("GIT_AUTHOR_NAME", "git-frites"),
-    ("GIT_AUTHOR_EMAIL", "git-frites@localhost"),
-    ("GIT_COMMITTER_NAME", "git-frites"),
-    ("GIT_COMMITTER_EMAIL", "git-frites@localhost"),
+    ("GIT_AUTHOR_NAME", OURS.0),
+    ("GIT_AUTHOR_EMAIL", OURS.1),
+    ("GIT_COMMITTER_NAME", OURS.0),
+    ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
 /// A place to run git in: a git directory, perhaps a work tree and an index, all absolute.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::cli::Git;
+use super::refs::sync;
 use super::repo::{Repo, from_oid, to_oid};
 use super::worktree;
 use crate::error::{IoContext, Result};
@@ -81,20 +82,19 @@ pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
         message: message.into(),
         extra_headers: Vec::new(),
     };
-    Ok(gix.write_object(&object).ok().map(|id| to_oid(id.detach())))
+    let Ok(id) = gix.write_object(&object).map(|id| to_oid(id.detach())) else { return Ok(None) };
+    let (folder, file) = id.as_str().split_at(2);
+    sync(&repo.common_dir().join("objects").join(folder).join(file))?;
+    Ok(Some(id))
 }
 
 /// Whether no setting changes how a commit is made or written.
 fn plainly_configured(repo: &Repo) -> bool {
-    // Settings of `git -c`, which gix does not read.
-    if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"].iter().any(|v| std::env::var_os(v).is_some()) {
-        return false;
-    }
     let gix = repo.gix();
     let config = gix.config_snapshot();
     let unset = |key: &str| config.string(key).is_none();
     let keys = ["commit.gpgSign", "commit.cleanup", "i18n.commitEncoding", "core.sharedRepository"];
-    keys.into_iter().all(unset) && config.plumbing().sections_by_name("trailer").is_none()
+    keys.into_iter().all(unset) && !repo.may_configure("trailer")
 }
 
 /// The message as `git commit -m … --trailer …` writes it; none if its end may already be trailers,

@@ -21,4 +21,5 @@ pub mod repo;
 pub mod seed;
 pub mod seeded;
 pub mod times;
+pub mod unchanged;
 pub mod worktree;

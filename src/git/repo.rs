@@ -194,6 +194,25 @@ impl Repo {
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
+    /// Whether git's configuration may have that section; no means no.
+    pub fn may_configure(&self, section: &str) -> bool {
+        // `git -c`, which gix does not read.
+        if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"].iter().any(|v| std::env::var_os(v).is_some()) {
+            return true;
+        }
+        // Where gix does not look: Apple's own file, and that of a git with a prefix of its own.
+        let on_path = std::env::var_os("PATH").unwrap_or_default();
+        let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
+        let prefixed = git.and_then(|bin| Some(bin.parent()?.join("etc/gitconfig")));
+        if cfg!(target_os = "macos") || prefixed.is_some_and(|file| file.is_file()) {
+            return true;
+        }
+        let gix = self.gix();
+        let config = gix.config_snapshot();
+        // Conditions that gix may see otherwise than git does.
+        ["includeIf", section].iter().any(|name| config.plumbing().sections_by_name(name).is_some())
+    }
+
     /// A short name for this repository, from where it lies: tells caches of several apart.
     pub fn key(&self) -> String {
         key_of(&self.common_dir)

@@ -1,0 +1,96 @@
+//! Whether a worktree is just as it was captured: a look at every file in it, and at nothing else.
+//!
+//! The answer is yes only where there can be no doubt: the private index tells exactly the tree of the last
+//! capture, every file of it is there as the index has it, nothing else is, and the attempt made no new commit.
+//! Anything unusual is left to a real capture.
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::{Flags, Mode, Stat};
+
+use super::repo::{Repo, from_oid};
+use crate::error::Result;
+use crate::model::oid::Oid;
+use crate::process;
+
+/// Whether the files of a worktree are those of `tree`, by the index that was written when they were captured.
+pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<bool> {
+    // Its checksum is not what is in doubt here.
+    let Ok(index) = gix::index::File::at(index, repo.gix().object_hash(), true, Default::default()) else {
+        return Ok(false);
+    };
+    let tells = index.tree().is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
+    let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
+    let plain = |entry: &gix::index::Entry| !entry.flags.intersects(odd) && entry.mode != Mode::COMMIT;
+    if !tells
+        || !index.entries().iter().all(plain)
+        || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file())
+    {
+        return Ok(false);
+    }
+    let mut folders: BTreeSet<&[u8]> = BTreeSet::from([&b""[..]]);
+    let mut last: &[u8] = b"";
+    for entry in index.entries() {
+        let path: &[u8] = entry.path(&index);
+        let folder = path.rfind_byte(b'/').map_or(&b""[..], |at| &path[..at]);
+        if folder != last {
+            last = folder;
+            let above = folder.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &folder[..at]);
+            folders.extend(above.chain([folder]));
+        }
+    }
+    let list: Vec<&[u8]> = folders.iter().copied().collect();
+    let counts =
+        process::in_parallel(process::processors(), &list, |folder| Ok(as_told(worktree, folder, &index, &folders)))?;
+    let counts: Option<Vec<usize>> = counts.into_iter().collect();
+    Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
+}
+
+/// How many files of the index a folder holds; none if one of them, or anything else in it, is not as told.
+fn as_told(worktree: &Path, folder: &[u8], index: &gix::index::File, folders: &BTreeSet<&[u8]>) -> Option<usize> {
+    let mut path = folder.to_vec();
+    if !folder.is_empty() {
+        path.push(b'/');
+    }
+    let length = path.len();
+    let mut count = 0;
+    for entry in fs::read_dir(worktree.join(std::ffi::OsStr::from_bytes(folder))).ok()? {
+        let entry = entry.ok()?;
+        path.truncate(length);
+        path.extend(entry.file_name().as_bytes());
+        if entry.file_type().ok()?.is_dir() {
+            folders.contains(path.as_slice()).then_some(())?;
+        } else if path != b".git" {
+            let told = index.entry_by_path(BStr::new(&path))?;
+            is_clean(told.mode, &told.stat, &entry.metadata().ok()?, index).then_some(())?;
+            count += 1;
+        }
+    }
+    Some(count)
+}
+
+/// Whether a file is as the index has it, beyond the doubt that it was written in the same moment as the index.
+fn is_clean(mode: Mode, told: &Stat, meta: &fs::Metadata, index: &gix::index::File) -> bool {
+    let kind = match mode {
+        Mode::FILE => meta.is_file() && meta.mode() & 0o100 == 0,
+        Mode::FILE_EXECUTABLE => meta.is_file() && meta.mode() & 0o100 != 0,
+        Mode::SYMLINK => meta.is_symlink(),
+        _ => false,
+    };
+    // Truncated as git does it.
+    let same = |told: u32, now: i64| told == now as u32;
+    let written = index.timestamp();
+    let before = (i64::from(told.mtime.secs), told.mtime.nsecs) < (written.unix_seconds(), written.nanoseconds());
+    kind && before
+        && same(told.mtime.secs, meta.mtime())
+        && same(told.mtime.nsecs, meta.mtime_nsec())
+        && same(told.ctime.secs, meta.ctime())
+        && same(told.ctime.nsecs, meta.ctime_nsec())
+        && told.ino == meta.ino() as u32
+        && told.size == meta.size() as u32
+        && (told.uid, told.gid) == (meta.uid(), meta.gid())
+}
