@@ -19,7 +19,7 @@ fn project(files: &[File<'_>]) -> World {
 fn stand_in(world: &mut World, program: &str) {
     let bin = world.home().join("bin");
     let path = bin.join(program);
-    write(&path, format!("#!/bin/sh\necho \"{program} $*\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"));
+    write(&path, format!("#!/bin/sh\necho \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"));
     make_executable(&path);
     let old = std::env::var("PATH").unwrap();
     let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
@@ -47,14 +47,22 @@ fn each_kind_of_project_runs_its_own_commands() {
     let scripts = format!("{{{SCRIPTS}}}");
     let needing = format!("{{{SCRIPTS}, \"devDependencies\": {{\"jest\": \"1\"}}}}");
     let declared = format!("{{{SCRIPTS}, \"packageManager\": \"yarn@4.1.0\", \"dependencies\": {{\"a\": \"1\"}}}}");
-    let run = |manager: &str| {
-        ["build", "lint", "test"].map(|s| format!("{s}: {manager} run {s}, from package.json")).to_vec()
+    let by = |manager: &str, why: &str| {
+        ["build", "lint", "test"].map(|s| format!("{s}: {manager} run {s}, from package.json{why}")).to_vec()
     };
-    let with = |setup: &str, manager: &str| [vec![format!("setup: {setup}")], run(manager)].concat();
+    // The setup ends in the lock file's name.
+    let with = |setup: &str, manager: &str| {
+        let why = format!(" ({manager} by {})", setup.rsplit(' ').next().unwrap());
+        [vec![format!("setup: {setup}")], by(manager, &why)].concat()
+    };
     let only = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
     let cases: Vec<(&str, Vec<File<'_>>, Vec<String>)> = vec![
-        ("npm", vec![("package.json", &scripts)], run("npm")),
-        ("npm", vec![("package.json", &scripts), ("package-lock.json", "{}")], run("npm")),
+        ("npm", vec![("package.json", &scripts)], by("npm", "")),
+        (
+            "npm",
+            vec![("package.json", &scripts), ("package-lock.json", "{}")],
+            by("npm", " (npm by package-lock.json)"),
+        ),
         (
             "npm",
             vec![("package.json", &needing), ("package-lock.json", "{}")],
@@ -73,7 +81,8 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "yarn",
             vec![("package.json", &declared), ("yarn.lock", ""), (".yarnrc.yml", "")],
-            with("yarn install --immutable, from yarn.lock", "yarn"),
+            [vec!["setup: yarn install --immutable, from yarn.lock".to_owned()], by("yarn", " (packageManager)")]
+                .concat(),
         ),
         (
             "bun",
@@ -128,7 +137,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             vec![("setup.py", ""), ("tests/test_a.py", "")],
             only(&["test: python3 -m pytest, from the tests folder"]),
         ),
-        ("ruff", vec![("ruff.toml", "")], only(&["lint: ruff check, from ruff settings"])),
+        ("ruff", vec![("ruff.toml", "")], only(&["lint: ruff check, from ruff.toml"])),
         (
             "make",
             vec![("Makefile", "CC := gcc\nall:\n\ttrue\nlint check: all\n\ttrue\n")],
@@ -142,6 +151,95 @@ fn each_kind_of_project_runs_its_own_commands() {
             "make",
             vec![("Makefile", "lint:\n"), ("GNUmakefile", "test check build all:\n")],
             only(&["build: make build, from GNUmakefile", "test: make test, from GNUmakefile"]),
+        ),
+        (
+            "cargo",
+            vec![("Cargo.toml", "[package]\nname = \"a\"\n"), (".config/nextest.toml", ""), ("clippy.toml", "")],
+            only(&[
+                "build: cargo build, from Cargo.toml",
+                "lint: cargo clippy, from clippy.toml",
+                "test: cargo nextest run, from .config/nextest.toml",
+            ]),
+        ),
+        ("tox", vec![("tox.ini", "[tox]\n[pytest]\n")], only(&["test: tox, from tox.ini"])),
+        ("tox", vec![("pyproject.toml", "[tool.tox]\n[tool.pytest]\n")], only(&["test: tox, from pyproject.toml"])),
+        ("nox", vec![("noxfile.py", ""), ("conftest.py", "")], only(&["test: nox, from noxfile.py"])),
+        (
+            "uv",
+            vec![("pyproject.toml", "[tool.pytest.ini_options]\n[tool.ruff]\n"), ("uv.lock", "")],
+            only(&[
+                "setup: uv sync --locked, from uv.lock",
+                "lint: uv run --locked ruff check, from pyproject.toml",
+                "test: uv run --locked python -m pytest, from pyproject.toml",
+            ]),
+        ),
+        (
+            "poetry",
+            vec![("pyproject.toml", "[project]\nname = \"a\"\n"), ("poetry.lock", ""), ("tests/test_a.py", "")],
+            only(&[
+                "setup: poetry install --no-interaction, from poetry.lock",
+                "test: poetry run python -m pytest, from the tests folder",
+            ]),
+        ),
+        (
+            "deno",
+            vec![
+                ("deno.jsonc", "{\n  // a comment\n  \"tasks\": {\"test\": \"deno test -A\"},\n}\n"),
+                ("package.json", "{}"),
+            ],
+            only(&[
+                "build: deno check ., from deno.jsonc",
+                "lint: deno lint, from deno.jsonc",
+                "test: deno task test, from deno.jsonc (tasks)",
+            ]),
+        ),
+        (
+            "dotnet",
+            vec![("App.sln", ""), ("App.csproj", ""), (".editorconfig", "")],
+            only(&[
+                "build: dotnet build App.sln, from App.sln",
+                "lint: dotnet format App.sln --verify-no-changes --no-restore, from .editorconfig",
+                "test: dotnet test App.sln --no-build, from App.sln",
+            ]),
+        ),
+        (
+            "mix",
+            vec![("mix.exs", ""), ("mix.lock", ""), (".formatter.exs", "")],
+            only(&[
+                "setup: mix deps.get --check-locked, from mix.lock",
+                "build: mix compile, from mix.exs",
+                "lint: mix format --check-formatted, from .formatter.exs",
+                "test: mix test, from mix.exs",
+            ]),
+        ),
+        (
+            "mvn",
+            vec![("pom.xml", "<project/>")],
+            only(&["build: mvn --batch-mode test-compile, from pom.xml", "test: mvn --batch-mode test, from pom.xml"]),
+        ),
+        (
+            "gradle",
+            vec![("settings.gradle.kts", ""), ("build.gradle.kts", "")],
+            only(&[
+                "build: gradle --no-daemon assemble, from settings.gradle.kts",
+                "test: gradle --no-daemon check, from settings.gradle.kts",
+            ]),
+        ),
+        (
+            "bazel",
+            vec![("MODULE.bazel", ""), ("Makefile", "test:\n")],
+            only(&[
+                "build: bazel --batch build //..., from MODULE.bazel",
+                "test: bazel --batch test //..., from MODULE.bazel",
+            ]),
+        ),
+        (
+            "just",
+            vec![
+                ("justfile", "test name:\n  true\nalias build := all\nall:\n  true\ncheck *args:\n"),
+                ("Makefile", "lint:\n"),
+            ],
+            only(&["build: just build, from justfile", "test: just check, from justfile"]),
         ),
         // The first kind whose files give a command wins whole.
         (
@@ -200,6 +298,8 @@ fn a_file_that_cannot_be_understood_is_fatal() {
         ),
         ("Cargo.toml", "[package\n", "Cargo.toml of the base cannot be understood: "),
         ("pyproject.toml", "= 1\n", "pyproject.toml of the base cannot be understood: "),
+        ("deno.json", "{\"tasks\": ", "deno.json of the base cannot be understood: "),
+        ("CMakePresets.json", "{", "CMakePresets.json of the base cannot be understood: "),
     ];
     for (path, text, words) in cases {
         let world = project(&[(path, text)]);
@@ -230,6 +330,33 @@ fn a_tool_that_is_not_installed_is_fatal_with_its_source() {
     let answer = world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
     assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
     world.assert_clean();
+}
+
+#[test]
+fn presets_and_wrappers_are_used_as_they_stand() {
+    const PRESETS: &str = r#"{"version": 3, "configurePresets": [{"name": "base", "hidden": true}, {"name": "it's", "inherits": "base"}],
+        "buildPresets": [{"name": "other", "configurePreset": "base"}, {"name": "all", "configurePreset": "it's"}],
+        "testPresets": [{"name": "fast", "configurePreset": "it's"}]}"#;
+    let mut world = project(&[("CMakeLists.txt", "project(a)\n"), ("CMakePresets.json", PRESETS)]);
+    stand_in(&mut world, "cmake");
+    stand_in(&mut world, "ctest");
+    let answer = world.frites(["judge", "--explain"]).expect(0);
+    assert!(answer.stderr.contains("test: `ctest --preset fast`, from CMakePresets.json"), "{}", answer.stderr);
+    assert_eq!(calls(&world), "cmake --preset it's\ncmake --build --preset all\nctest --preset fast\n");
+    world.assert_clean();
+    for (wrapper, script, goals) in [
+        ("mvnw", "pom.xml", "--batch-mode test-compile\n--batch-mode test\n"),
+        ("gradlew", "build.gradle", "--no-daemon assemble\n--no-daemon check\n"),
+    ] {
+        // Not even executable.
+        let world = project(&[(script, "<project/>\n"), (wrapper, "echo \"$*\" >> \"$HOME/calls\"\n")]);
+        let answer = world.frites(["judge", "--explain"]).expect(0);
+        assert!(answer.stderr.contains(&format!(", from {script} ({wrapper})")), "{}", answer.stderr);
+        assert_eq!(calls(&world), goals);
+        world.assert_clean();
+    }
+    let answer = project(&[("A.sln", ""), ("B.sln", "")]).frites(["judge"]);
+    answer.refuses(128, "A.sln of the base cannot be understood: there is 'B.sln', too");
 }
 
 /// Real tools on minimal real projects: the right attempt passes, the wrong one fails at the right
