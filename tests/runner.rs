@@ -27,6 +27,7 @@ mod test_judge_effort;
 mod test_judge_trust;
 mod test_man;
 mod test_merge;
+mod test_mishaps;
 mod test_newest_wins;
 mod test_output;
 mod test_places;

@@ -168,7 +168,8 @@ fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
     gated.kill(gated.start());
     fs::write(&gated.gate, "").unwrap();
     // The timeout is more than was asked for first; the test command is remembered.
-    gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
+    let resumed = gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
+    assert!(resumed.stderr.contains("what they did is kept, and `git frites run --resume 1` goes on"));
     assert_eq!(gated.decided(), Gated::undisturbed());
     assert_eq!(gated.iterations("c2"), 2, "the half of the attempt is the first iteration");
     // There is nothing to go on with now: it is judged again, and that is all.

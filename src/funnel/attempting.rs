@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::session::{Captured, Session};
 use super::{checkpointing, escape, removing, spawning, watching};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::git::leftovers::Notes;
 use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE, Run};
-use crate::process::{self, Job, Limits};
+use crate::process::{self, End, Job, Limits};
 use crate::store::atomic;
 use crate::store::heal::{Active, Phase};
 use crate::ui::table;
@@ -94,10 +94,13 @@ impl Order {
             return Err(Error::usage(why)
                 .hint("say what is to be done: `-p TEXT`, `--prompt-file FILE`, or `-p -` to read it from a pipe"));
         };
-        if !asks(PROMPT) {
-            return Ok(());
-        }
-        let length = prompt.len();
+        // As long as the longest argument will be, with the words around the prompt.
+        let filled = self
+            .argv
+            .iter()
+            .filter(|arg| holds(arg, PROMPT))
+            .map(|arg| fill_in(arg, &[(PROMPT.as_bytes(), &prompt)]).len());
+        let Some(length) = filled.max() else { return Ok(()) };
         let why = match () {
             () if prompt.contains(&0) => "it holds a NUL byte".to_owned(),
             () if length > LONGEST_ARGUMENT => format!("{length} bytes are more than the {LONGEST_ARGUMENT} of one"),
@@ -138,8 +141,21 @@ pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Term
     });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = escape::end(session, run, watch)?;
+    if let Err(error) = &results {
+        names.iter().try_for_each(|name| give_up(session, run, name, error))?;
+    }
     session.store.clear_active(&run.run)?;
     Ok(Worked { results: results?, escaped })
+}
+
+/// Nothing runs for a candidate any more, whose attempt we could not see to its end: it can be resumed.
+fn give_up(session: &Session, run: &Run, name: &Name, error: &Error) -> Result<()> {
+    if session.store.candidate(&session.repo, run, name)?.state == State::Running {
+        update(session, run, name, |c| {
+            (c.state, c.reason) = (State::Cancelled, Some(error.message.clone()));
+        })?;
+    }
+    Ok(())
 }
 
 /// Another round in a candidate's own worktree. What it holds now is captured first, so that the round before
@@ -183,7 +199,8 @@ fn attempt(session: &Session, run: &Run, name: &Name, order: &Order, terms: &Ter
     let stdin = prompt.is_some() && order.stdin;
     let stdin = stdin.then_some(prompt_file.as_path());
     let job = Job { argv: &argv, dir: &dir, policy, env, hide: &[], stdin, log: &log, limits: terms.limits };
-    let end = process::run(&job).context(|| "could not run the command".into())?;
+    // It is this candidate alone that cannot be worked on: its folder may be gone, or its arguments too long.
+    let end = process::run(&job).unwrap_or_else(|e| End::not_started(crate::error::describe(&e)));
     update(session, run, name, |c| {
         c.ended = Some(jiff::Timestamp::now());
         c.leaky = end.leaky;
@@ -196,7 +213,13 @@ fn attempt(session: &Session, run: &Run, name: &Name, order: &Order, terms: &Ter
             other => (State::Failed, None, None, Some(other.to_string())),
         };
     })?;
-    let captured = session.capture_or_tell(run, name)?;
+    let mut captured = session.capture_or_tell(run, name)?;
+    if captured.candidate.state == State::Succeeded && captured.changes.is_empty() && captured.problem.is_none() {
+        // A worktree with nothing in it would have been `empty`: there was none to look at.
+        captured.candidate = update(session, run, name, |c| {
+            (c.state, c.exit_code, c.reason) = (State::Failed, None, Some("its worktree is gone".into()));
+        })?;
+    }
     tell(session, run, &captured, end.elapsed.as_secs_f64())?;
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
@@ -204,8 +227,10 @@ fn attempt(session: &Session, run: &Run, name: &Name, order: &Order, terms: &Ter
         // What a note tells of lies in the worktree and nowhere else.
         && captured.notes == Notes::default()
         && !terms.keep
+        && let Err(error) = removing::remove(session, run, name, false)
     {
-        removing::remove(session, run, name, false)?;
+        // One worktree that stays does not keep the others from being judged.
+        session.ui.warn(format!("{}: its worktree stays: {}", captured.candidate.address(), error.message));
     }
     Ok(captured)
 }

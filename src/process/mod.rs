@@ -62,6 +62,14 @@ pub struct End {
     pub elapsed: Duration,
 }
 
+impl End {
+    /// The end of a command that never began, and why.
+    pub fn not_started(reason: String) -> End {
+        let outcome = Outcome::CouldNotStart { reason };
+        End { outcome, cancelled: false, leaky: false, elapsed: Duration::ZERO }
+    }
+}
+
 /// Runs a job and everything it starts to their end.
 ///
 /// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends the

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
 use super::records::{read_toml, write_toml};
+use super::{Store, remove};
 use crate::error::{IoContext, Result};
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
@@ -43,10 +43,9 @@ impl Store {
         write_toml(&self.active_file(run), active)
     }
 
-    /// Says that it is done.
+    /// Says that it is done. An attempt may have removed the file, or the whole folder.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
-        let file = self.active_file(run);
-        fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
+        remove(&self.active_file(run))
     }
 
     fn active_file(&self, run: &Name) -> PathBuf {
@@ -61,38 +60,48 @@ impl Store {
         repo.heal_deletion()?;
         repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         for run in self.run_folders()? {
-            if !self.active_file(&run).exists() {
-                self.sweep_stub(repo, &run)?;
-                continue;
-            }
-            let Some(_lock) = self.try_lock_run(&run)? else { continue };
-            // Read under the lock: the holder may have ended in between.
-            let Some(active) = read_toml::<Active>(&self.active_file(&run)) else {
-                if self.active_file(&run).exists() && self.run(repo, &run)?.is_some() {
-                    self.clear_active(&run)?;
-                }
-                continue;
-            };
-            match active.phase {
-                Phase::Making => {
-                    if let Some(record) = read_toml::<Run>(&self.run_dir(&run).join("run.toml")) {
-                        self.unmake(repo, &record, &active.entries)?;
-                        said.push(format!("run {run} was interrupted while it was made, and is taken back"));
-                    } else {
-                        // The intent itself was never whole, so nothing else was made.
-                        worktree::delete_tree(&self.run_dir(&run)).context(|| format!("could not remove run {run}"))?;
-                    }
-                }
-                Phase::Running => {
-                    if let Some(record) = self.run(repo, &run)? {
-                        self.cancel_running(repo, &record)?;
-                        said.push(format!("run {run} was interrupted while its commands ran; what they did is kept"));
-                    }
-                    self.clear_active(&run)?;
-                }
+            match self.heal_run(repo, &run) {
+                Ok(line) => said.extend(line),
+                // One damaged run must not stand in the way of every command on every other.
+                Err(error) => said.push(format!("run {run} was interrupted, and is not put right: {}", error.message)),
             }
         }
         Ok(said)
+    }
+
+    /// The same for one run; a line if something was done.
+    fn heal_run(&self, repo: &Repo, run: &Name) -> Result<Option<String>> {
+        if !self.active_file(run).exists() {
+            self.sweep_stub(repo, run)?;
+            return Ok(None);
+        }
+        let Some(_lock) = self.try_lock_run(run)? else { return Ok(None) };
+        // Read under the lock: the holder may have ended in between.
+        let Some(active) = read_toml::<Active>(&self.active_file(run)) else {
+            if self.active_file(run).exists() && self.run(repo, run)?.is_some() {
+                self.clear_active(run)?;
+            }
+            return Ok(None);
+        };
+        match active.phase {
+            Phase::Making => {
+                let Some(record) = read_toml::<Run>(&self.run_dir(run).join("run.toml")) else {
+                    // The intent itself was never whole, so nothing else was made.
+                    worktree::delete_tree(&self.run_dir(run)).context(|| format!("could not remove run {run}"))?;
+                    return Ok(None);
+                };
+                self.unmake(repo, &record, &active.entries)?;
+                Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
+            }
+            Phase::Running => {
+                let Some(record) = self.run(repo, run)? else { return self.clear_active(run).map(|()| None) };
+                self.cancel_running(repo, &record)?;
+                self.clear_active(run)?;
+                let next = format!(", and `git frites run --resume {run}` goes on");
+                let next = if record.has_commands() { next } else { String::new() };
+                Ok(Some(format!("run {run} was interrupted while its commands ran; what they did is kept{next}")))
+            }
+        }
     }
 
     /// Removes the folder of a run that was killed before its first record or after its last.

@@ -148,9 +148,21 @@ impl Store {
         lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
     }
 
-    /// Waits for a candidate's lock: capturing, and changing its record.
+    /// Waits for a candidate's lock: capturing, and changing its record. Its folder is there afterwards, whatever an
+    /// attempt put in the place of that or of the record.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
-        lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)
+        let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
+        let dir = self.candidate_dir(run, candidate);
+        // The folder first, links not followed: what a link leads to is not ours.
+        if dir.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
+            remove(&dir)?;
+        }
+        let record = dir.join("candidate.toml");
+        if record.is_dir() {
+            worktree::delete_tree(&record).context(|| format!("could not remove '{}'", record.display()))?;
+        }
+        std::fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
+        Ok(lock)
     }
 
     /// Whoever is to change anything takes a lock first: so this is where the state root is made.
@@ -179,4 +191,14 @@ impl Store {
 fn busy(run: &Name) -> Error {
     Error::fatal(format!("run {run} is still at work in another process"))
         .hint(format!("wait for it to end; `git frites status {run}` shows how far it is"))
+}
+
+/// Removes a file of ours, if it is there.
+fn remove(file: &Path) -> Result<()> {
+    match std::fs::remove_file(file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).context(|| format!("could not remove '{}'", file.display()))
+        }
+        _ => Ok(()),
+    }
 }

@@ -22,6 +22,10 @@ use crate::model::verdict::{Part, Verdict};
 /// The file of an outcome that stands by itself.
 const PART: &str = "outcome.toml";
 
+/// How a file is read that is lost, damaged, or replaced by something else: what it said is rebuilt.
+const LOST: [io::ErrorKind; 4] =
+    [io::ErrorKind::NotFound, io::ErrorKind::InvalidData, io::ErrorKind::NotADirectory, io::ErrorKind::IsADirectory];
+
 /// Why a record was not saved, in one place.
 fn newer(what: &str) -> Error {
     Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
@@ -120,7 +124,7 @@ impl Store {
         let file = self.candidate_dir(&run.run, name).join("candidate.toml");
         let text = match fs::read_to_string(&file) {
             Ok(text) => Some(text),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => None,
+            Err(e) if LOST.contains(&e.kind()) => None,
             Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());

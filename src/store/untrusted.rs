@@ -4,13 +4,12 @@
 //! One list for the repository and not one a run: the configuration belongs to all runs, and forgetting
 //! a run does not make what it planted any better.
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Store, atomic};
-use crate::error::{Error, IoContext, Result};
+use super::{Store, atomic, remove};
+use crate::error::{Error, Result};
 use crate::git::fingerprint::{Fingerprint, Subject};
 use crate::model::FORMAT;
 use crate::model::name::Name;
@@ -98,14 +97,5 @@ impl Store {
 
     fn untrusted_file(&self) -> PathBuf {
         self.root.join("untrusted.json")
-    }
-}
-
-fn remove(file: &std::path::Path) -> Result<()> {
-    match fs::remove_file(file) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(e).context(|| format!("could not remove '{}'", file.display()))
-        }
-        _ => Ok(()),
     }
 }
