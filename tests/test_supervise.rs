@@ -152,6 +152,7 @@ fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
     signal("-INT", child.id());
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: what was done is kept; go on with `git frites run --resume 1`"));
     assert_eq!(living(&mark), []);
     let status = world.frites(["status", "--json"]).expect(0).json();
     for i in 0..3 {

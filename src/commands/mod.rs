@@ -16,6 +16,7 @@ pub mod status;
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{Name, RULE};
+use crate::model::run::Run;
 
 /// Reads a name that a user typed.
 fn parse_name(what: &str, text: &str) -> Result<Name> {
@@ -29,4 +30,9 @@ fn parse_address(text: Option<&str>) -> Result<Option<Address>> {
         let error = Error::usage(e.to_string()).hint("an address is RUN, RUN/CANDIDATE or RUN/CANDIDATE@ITERATION");
         if matches!(e, InvalidAddress::Name(_)) { error.hint(RULE) } else { error }
     })
+}
+
+/// What to type after something left a run's commands unfinished.
+fn to_go_on(run: &Run) -> String {
+    format!("go on with `git frites run --resume {}`", run.run)
 }

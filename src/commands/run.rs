@@ -2,7 +2,7 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::{making, parse_address};
+use super::{making, parse_address, to_go_on};
 use crate::cli::{self, Cli, Command};
 use crate::config::{keys, value::SynthesisMode};
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
     let Made { run, lock, .. } = spawning::spawn(session, request)?;
     let s = if run.candidates.len() == 1 { "" } else { "s" };
     session.ui.note(format!("run {}: {} candidate{s} from {}", run.run, run.candidates.len(), run.base.short()));
-    let worked = attempting::work(session, &run, &orders, &terms)?;
+    let worked = attempting::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?;
     drop(lock);
     conclude(session, args, &run, &worked, &terms)
 }
@@ -111,27 +111,37 @@ fn recorded(run: &Run) -> Option<cli::Run> {
 /// Judges what the commands made, lets it be integrated, and tells.
 fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, terms: &Terms) -> Result<u8> {
     let mut escaped = worked.escaped.clone();
-    let go_on = |error: Error| error.hint(format!("go on with `git frites run --resume {}`", run.run));
     let interrupted = || match interrupt::signal() {
-        Some(_) => Err(go_on(Error::no("interrupted; what the candidates did is kept"))),
+        Some(_) => Err(Error::no("interrupted; what the candidates did is kept").hint(to_go_on(run))),
         None => Ok(()),
     };
     interrupted()?;
     let judge = |run: &Run| {
         escape::require_trust(session, Some(run))?;
         judging::judge(session, run, &asked(args), |_| ())
-            .map_err(|e| if interrupted().is_err() { go_on(e) } else { e })
+            .map_err(|e| if interrupted().is_err() { e.hint(to_go_on(run)) } else { e })
     };
     let mut verdict = judge(run)?;
     let mut integrated = None;
     if let Some(assignment) = integrator(session, run, &verdict) {
         session.ui.note(format!("run {}: several passed; one more candidate integrates them", run.run));
-        let (run, worked) = synthesizing::synthesize(session, run.clone(), assignment, terms)?;
-        escaped.extend(worked.escaped);
-        interrupted()?;
-        verdict = judge(&run)?;
-        integrated = Some(run);
+        match synthesizing::synthesize(session, run, assignment, terms) {
+            Ok((run, worked)) => {
+                escaped.extend(worked.escaped);
+                interrupted()?;
+                verdict = judge(&run)?;
+                integrated = Some(run);
+            }
+            // What was decided without it stands.
+            Err(error) => {
+                interrupted()?;
+                session.ui.warn(format!("run {}: there is no synthesis: {}", run.run, error.message));
+                error.hints.iter().for_each(|hint| session.ui.hint(hint));
+            }
+        }
     }
+    // Nothing lands after a Ctrl-C, at whatever moment it came.
+    interrupted()?;
     let run = integrated.as_ref().unwrap_or(run);
     // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
     let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));

@@ -3,7 +3,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
 
-use super::{making, parse_address};
+use super::{making, parse_address, to_go_on};
 use crate::cli;
 use crate::error::{Result, exit};
 use crate::funnel::attempting::{self, Worked};
@@ -13,6 +13,7 @@ use crate::funnel::synthesizing;
 use crate::git::refs;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::process::interrupt;
 use crate::store::select::Matching;
 use crate::ui::json;
 
@@ -28,13 +29,17 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let request = making::request(session, &args.making)?;
     let orders = request.orders();
     let Made { run, prepared, lock } = spawning::spawn(session, request)?;
-    let worked = if orders.is_empty() { Worked::default() } else { attempting::work(session, &run, &orders, &terms)? };
+    let worked = if orders.is_empty() {
+        Worked::default()
+    } else {
+        attempting::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?
+    };
     drop(lock);
     answer(session, &run, &run.candidates, args, &worked.escaped)?;
     if orders.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, &worked))
+    Ok(conclude(session, &run, &worked, &to_go_on(&run)))
 }
 
 /// Another round of one candidate: with a new command, or with the one before and perhaps a new prompt.
@@ -43,8 +48,9 @@ fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
     let (run, name) = making::existing(session, "--again", address)?;
     let order = making::order(session, &args.making, &run, &name)?;
     let worked = attempting::again(session, &run, &name, order, &terms)?;
+    let go_on = format!("go on with `git frites spawn --again {}/{name}`", run.run);
     answer(session, &run, &[name], args, &worked.escaped)?;
-    Ok(conclude(session, &run, &worked))
+    Ok(conclude(session, &run, &worked, &go_on))
 }
 
 /// One more candidate, from those that passed.
@@ -53,22 +59,27 @@ fn synthesize(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let address = parse_address(args.making.run.as_deref())?;
     let run = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?.run;
     let assignment = making::assignment(session, &args.making)?;
-    let (run, worked) = synthesizing::synthesize(session, run, assignment, &terms)?;
+    let (run, worked) = synthesizing::synthesize(session, &run, assignment, &terms)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
-    Ok(conclude(session, &run, &worked))
+    Ok(conclude(session, &run, &worked, &to_go_on(&run)))
 }
 
-/// Says what to type next, by what came of the commands.
-fn conclude(session: &Session, run: &Run, worked: &Worked) -> u8 {
+/// Says what to type next, by what came of the commands; `go_on` is for when they were interrupted.
+fn conclude(session: &Session, run: &Run, worked: &Worked, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;
-    if worked.results.iter().any(Captured::usable) {
-        ui.hint(format!("compare with `git frites diff {run}`, decide with `git frites judge {run}`"));
-        return exit::OK;
+    let usable = worked.results.iter().any(Captured::usable);
+    if !usable {
+        ui.warn("no candidate is usable");
     }
-    ui.warn("no candidate is usable");
-    ui.hint(format!("`git frites status {run}` says why; the logs are in '{}'", store.run_dir(run).display()));
-    exit::UNUSABLE
+    if interrupt::signal().is_some() {
+        ui.hint(format!("what was done is kept; {go_on}"));
+    } else if usable {
+        ui.hint(format!("compare with `git frites diff {run}`, decide with `git frites judge {run}`"));
+    } else {
+        ui.hint(format!("`git frites status {run}` says why; the logs are in '{}'", store.run_dir(run).display()));
+    }
+    if usable { exit::OK } else { exit::UNUSABLE }
 }
 
 fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escaped: &[String]) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
+use crate::process::interrupt;
 
 /// How many bytes of patches a prompt may hold: what the context of an agent has room for beside its work.
 const PATCHES: usize = 256 * 1024;
@@ -34,11 +35,16 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
 /// Adds the candidate to its run and lets `assignment` work in it. Gives the run as it is then.
 ///
 /// Refuses a run that was not judged, or of which fewer than two candidates passed with different results.
-pub fn synthesize(session: &Session, run: Run, assignment: Assignment, terms: &Terms) -> Result<(Run, Worked)> {
+pub fn synthesize(session: &Session, run: &Run, assignment: Assignment, terms: &Terms) -> Result<(Run, Worked)> {
     let Session { repo, store, .. } = session;
-    escape::require_trust(session, Some(&run))?;
+    escape::require_trust(session, Some(run))?;
     spawning::require_depth(session)?;
     spawning::require_limits(session, 1)?;
+    // From here on nobody else judges it, adds to it or removes it.
+    let _lock = store.lock_run(&run.run)?;
+    let mut run = store.run(repo, &run.run)?.ok_or_else(|| {
+        Error::fatal(format!("run {} was removed meanwhile", run.run)).hint("`git frites status` lists the runs")
+    })?;
     let verdict = store.verdict(repo, &run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
             .hint(format!("judge it first: `git frites judge {}`", run.run))
@@ -54,9 +60,6 @@ pub fn synthesize(session: &Session, run: Run, assignment: Assignment, terms: &T
     preparing::require_space(session, &run.base, 1)?;
     let preparation = Preparation::new(session, &run.base)?;
 
-    let _lock = store.lock_run(&run.run)?;
-    // As it is now that nobody else can change it.
-    let mut run = store.run(repo, &run.run)?.unwrap_or(run);
     let name = next_name(&run)?;
     let drew_on = material.iter().map(|e| e.candidate.clone()).collect();
     let synthesis =
@@ -69,7 +72,9 @@ pub fn synthesize(session: &Session, run: Run, assignment: Assignment, terms: &T
     store.record_event("synthesis", &run.run, details)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
-        let mut candidate = Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), State::Failed);
+        // Interrupted, it can be resumed like any other.
+        let state = if interrupt::signal().is_some() { State::Cancelled } else { State::Failed };
+        let mut candidate = Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), state);
         candidate.reason = Some(error.message.clone());
         store.save_candidate(&candidate)?;
         store.clear_active(&run.run)?;
