@@ -650,3 +650,45 @@ fn a_landing_from_a_subfolder_and_from_a_linked_worktree_goes_there() {
     assert_eq!((world.belongings(), world.files()), before);
     world.assert_clean();
 }
+
+/// The look at a worktree before it lands is quick; it must not be hasty.
+#[test]
+fn no_change_of_a_worktree_escapes_the_look_before_landing() {
+    let same =
+        "touch -r src/lib.txt ../stamp; printf 'one\\nOWT\\nthree\\n' > src/lib.txt; touch -r ../stamp src/lib.txt";
+    let cases = [
+        ("the same size and time", same),
+        ("a mode", "chmod +x README"),
+        ("a file that is gone", "rm README"),
+        ("a new file", "touch src/new"),
+        ("a new folder with a file", "mkdir -p a/b; touch a/b/c"),
+        ("a link in place of a file", "rm README; ln -s src/lib.txt README"),
+        ("a file in place of a folder", "rm -r src; touch src"),
+        ("a folder moved through a link", "mv src ../moved; ln -s ../moved src"),
+        ("hidden from its own index", "git update-index --assume-unchanged README; echo x > README"),
+        ("an edit, committed", "echo x > README; git commit -qam x"),
+        ("an ignored file that it tracks", "echo kept > kept.log; git add -f kept.log"),
+    ];
+    for (what, script) in cases {
+        let world = World::new();
+        world.write(".gitignore", "*.log\n");
+        world.commit("ignore");
+        judged(&world, &[TWO]);
+        world.frites(["diff", "1"]).expect(0);
+        world.sh(&world.worktree("1/c1"), script).expect(0);
+        let answer = world.frites(["apply", "--no-switch", "-m", "x"]);
+        answer.refuses(1, "1/c1 has changed since it was judged");
+        assert_eq!(branches(&world), "", "{what}");
+    }
+    // What is no change lands; commits of the attempt are kept all the same.
+    let quiet = "touch README; git commit -q --allow-empty -m empty; touch ignored.log; mkdir -p empty/folder";
+    let world = World::new();
+    world.write(".gitignore", "*.log\n");
+    world.commit("ignore");
+    judged(&world, &[TWO]);
+    world.sh(&world.worktree("1/c1"), quiet).expect(0);
+    let commit = world.git(["rev-parse", "frites/run/1/c1"]);
+    world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
+    world.git(["merge-base", "--is-ancestor", &commit, "refs/frites/1/c1"]);
+    world.assert_clean();
+}

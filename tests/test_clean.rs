@@ -467,3 +467,39 @@ fn a_lock_from_the_future_or_a_stray_file_in_the_cache_stops_nothing() {
     }
     world.frites(["status"]).expect(0);
 }
+
+/// SCOREBOARD row 26: unsaved work, a user branch on it, read-only folders, a foreign repository at the path.
+#[test]
+fn a_clean_of_everything_loses_nothing_that_is_saved_nowhere_else() {
+    let world = World::new();
+    world.attempts(&[
+        "echo unsaved > unsaved; git add unsaved; echo more >> unsaved",
+        "git switch -q -c mine; echo committed > committed; git add committed; git commit -qm mine; echo after > after",
+        "mkdir locked; echo deep > locked/file; chmod a-w locked; git checkout -q --detach; git commit -q --allow-empty -m lost",
+        "true",
+    ]);
+    let lost = world.git_in(&world.worktree("1/c3"), ["rev-parse", "HEAD"]);
+    // A repository of somebody else's, where the fourth was.
+    let foreign = world.worktree("1/c4");
+    fs::remove_dir_all(&foreign).unwrap();
+    world.sh(&world.repo, "git init -q .frites/worktrees/1/c4; cd .frites/worktrees/1/c4; echo theirs > theirs; git add .; git commit -qm theirs").expect(0);
+    let theirs = World::files_of(&foreign);
+    let before = (world.belongings(), world.files());
+    let rehearsed = world.frites(["clean", "-n"]);
+    let answer = world.frites(["clean"]);
+    assert_eq!(
+        (rehearsed.code, rehearsed.out().matches("would remove").count()),
+        (answer.code, answer.out().matches("removed ").count())
+    );
+    assert_eq!((world.belongings(), world.files()), before, "a branch of the user's own stays");
+    assert_eq!(world.git(["show", "mine:committed"]), "committed");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:unsaved"]), "unsaved\nmore");
+    assert_eq!(world.git(["show", "refs/frites/1/c2:after"]), "after");
+    assert_eq!(world.git(["show", "refs/frites/1/c3:locked/file"]), "deep");
+    world.git(["merge-base", "--is-ancestor", &lost, "refs/frites/1/c3"]);
+    assert_eq!(World::files_of(&foreign), theirs, "{}\n{}", answer.out(), answer.stderr);
+    for name in ["c1", "c2", "c3"] {
+        assert_removed(&world, &format!("1/{name}"));
+    }
+    world.git_in(&foreign, ["fsck", "--no-progress"]);
+}
