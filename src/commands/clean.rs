@@ -43,6 +43,9 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
             Err(error) => removals.push(Removal { address: run.run.to_string(), bytes: 0, error: Some(error) }),
         }
     }
+    if args.expired && removals.is_empty() {
+        session.ui.note("nothing has expired");
+    }
     report(session, args, &removals, &forgotten)?;
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
