@@ -109,6 +109,42 @@ fn what_a_command_leaves_behind_is_ended_and_flagged() {
 }
 
 #[test]
+fn what_ends_by_itself_at_once_is_not_left_behind() {
+    let (world, mark) = marked();
+    let script = "(sleep 0.05; echo late > late) & echo x > README; git commit -qam x";
+    let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert!(!answer.stderr.contains("left processes behind"), "{}", answer.stderr);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:late"]), "late", "it is captured after all have ended");
+    assert_eq!(living(&mark), []);
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_a_run_unless_nohup_is_asked_to_go_on() {
+    let (world, mark) = marked();
+    let gate = world.home().join("gate");
+    let script = format!("echo begun > begun; until test -e '{}'; do sleep 0.01; done", gate.display());
+    for (run, ignored, code) in [("1", true, 0), ("2", false, 129)] {
+        let trap = if ignored { "trap '' HUP; " } else { "" };
+        let line = format!("{trap}exec git-frites spawn -n 1 -- sh -c \"$0\"");
+        let mut command = world.command(&world.repo, "sh", ["-c", &line, &script]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = world.worktree(&format!("{run}/c1/begun"));
+        soon(10 * SECOND, "the command runs", || begun.exists());
+        signal("-HUP", child.id());
+        if ignored {
+            // Nothing tells that a signal was not heeded: one that was would be passed on within this.
+            let begun = Instant::now();
+            soon(SECOND, "it goes on", || begun.elapsed() > Duration::from_millis(300));
+            fs::write(&gate, "").unwrap();
+        }
+        answer(&child.wait_with_output().unwrap()).expect(code);
+        fs::remove_file(&gate).ok();
+    }
+    assert_eq!(living(&mark), []);
+    world.assert_clean();
+}
+
+#[test]
 fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
     let (world, mark) = marked();
     // The scoreboard's gigabyte with FRITES_TEST_OUTPUT=1073741824.

@@ -18,13 +18,23 @@ pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP end the commands that run, not git-frites itself.
+/// From now on SIGINT, SIGTERM and SIGHUP end the commands that run, not git-frites itself. A SIGHUP that was to be
+/// ignored from the start stays so.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+        // `nohup` is how one asks to go on when the terminal is gone.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
         std::thread::spawn(move || signals.forever().for_each(received));
     });
+}
+
+/// Whether whoever started us has a signal ignored, by `/proc`; false where there is no such thing.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn received(signal: i32) {

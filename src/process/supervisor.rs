@@ -28,7 +28,11 @@ pub const VERB: &str = "__supervise";
 /// How long a tree may take to end itself after SIGTERM.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// The same for what a command left behind when it ended by itself.
+/// How long what a command left behind may take to end by itself before it counts as left behind: `git commit`
+/// leaves its maintenance for a moment, and most shells a helper or two.
+const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
+
+/// How long what is still there then may take to end itself after SIGTERM.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
 /// What git-frites sends down the pipe.
@@ -167,18 +171,24 @@ impl Watch {
         let mut orphaned = false;
         let mut exited = false;
         let mut output_open = true;
+        // Once the command has ended and left something behind: when that is ended, too.
+        let mut leave_at: Option<Instant> = None;
         // Once the end is ordered: when to stop asking and kill.
         let mut kill_at: Option<Instant> = None;
         loop {
             let now = Instant::now();
             if kill_at.is_some_and(|at| at <= now) {
                 self.signal_all(Signal::KILL);
-            } else if kill_at.is_none() && self.is_overdue(now) {
+            } else if kill_at.is_none() && leave_at.is_some_and(|at| at <= now) && self.any_left() {
+                self.report.leaky = true;
+                self.signal_all(Signal::TERM);
+                kill_at = Some(now + GRACE_FOR_LEFTOVERS);
+            } else if kill_at.is_none() && !exited && self.is_overdue(now) {
                 self.report.timed_out = true;
                 self.signal_all(Signal::TERM);
                 kill_at = Some(now + GRACE);
             }
-            match self.messages.recv_timeout(self.patience(now, kill_at)) {
+            match self.messages.recv_timeout(self.patience(now, kill_at, leave_at)) {
                 Ok(Message::Order(order)) => {
                     self.report.cancelled = !exited || self.report.cancelled;
                     if order == order::KILL {
@@ -195,11 +205,7 @@ impl Watch {
                 Ok(Message::Exited(status)) => {
                     exited = true;
                     (self.report.code, self.report.signal) = (status.exit_status(), status.terminating_signal());
-                    if kill_at.is_none() && self.any_left() {
-                        self.report.leaky = true;
-                        self.signal_all(Signal::TERM);
-                        kill_at = Some(Instant::now() + GRACE_FOR_LEFTOVERS);
-                    }
+                    leave_at = Some(Instant::now() + PATIENCE_WITH_LEFTOVERS);
                 }
                 Ok(Message::NoChildren) => {
                     // Elsewhere than on Linux orphans are not our children: the group tells.
@@ -249,11 +255,11 @@ impl Watch {
     }
 
     /// How long nothing needs to be looked at.
-    fn patience(&self, now: Instant, kill_at: Option<Instant>) -> Duration {
-        let next = match kill_at {
+    fn patience(&self, now: Instant, kill_at: Option<Instant>, leave_at: Option<Instant>) -> Duration {
+        let next = match (kill_at, leave_at) {
             // Killing is repeated: a tree may fork while it is being killed.
-            Some(at) => at.max(now + Duration::from_millis(20)),
-            None => {
+            (Some(at), _) | (None, Some(at)) => at.max(now + Duration::from_millis(20)),
+            (None, None) => {
                 let idle = self.idle.map(|idle| self.last_heard() + idle);
                 [self.hard, idle].into_iter().flatten().min().unwrap_or(now + Duration::from_secs(3600))
             }
