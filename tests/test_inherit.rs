@@ -138,6 +138,11 @@ fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/2/c1:inner"]), "3");
     assert_eq!(world.git(["show", "refs/frites/3/c1:depth"]), "2");
+    // What the outer command is told is not told to the inner one.
+    let nested = "test -n \"$FRITES_PROMPT_FILE\" && git frites spawn -q -n 1 -- sh -c 'env > env' > inner";
+    world.frites(["spawn", "-q", "-n", "1", "-p", "outer", "--", "sh", "-c", nested]).expect(0);
+    let seen = world.git(["show", "refs/frites/5/c1:env"]);
+    assert!(seen.contains("FRITES_RUN=5\n") && !seen.contains("FRITES_PROMPT_FILE"), "{seen}");
     let mut world = world;
     world.set_env("FRITES_DEPTH", "deep");
     world.frites(["spawn"]).refuses(128, "FRITES_DEPTH is no number: 'deep'");

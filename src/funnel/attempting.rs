@@ -16,6 +16,7 @@ use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE, Run};
+use crate::oracle::run::CANDIDATE_VARIABLES;
 use crate::process::{self, End, Job, Limits};
 use crate::store::atomic;
 use crate::store::heal::{Active, Phase};
@@ -198,7 +199,9 @@ fn attempt(session: &Session, run: &Run, name: &Name, order: &Order, terms: &Ter
     let (policy, log) = (&session.policy, store.log(&run.run, name, "agent"));
     let stdin = prompt.is_some() && order.stdin;
     let stdin = stdin.then_some(prompt_file.as_path());
-    let job = Job { argv: &argv, dir: &dir, policy, env, hide: &[], stdin, log: &log, limits: terms.limits };
+    // What another candidate's command told us, if we run in one, is not this one's.
+    let hide = &CANDIDATE_VARIABLES;
+    let job = Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: terms.limits };
     // It is this candidate alone that cannot be worked on: its folder may be gone, or its arguments too long.
     let end = process::run(&job).unwrap_or_else(|e| End::not_started(crate::error::describe(&e)));
     update(session, run, name, |c| {

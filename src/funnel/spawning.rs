@@ -174,8 +174,11 @@ pub fn require_program(order: &Order) -> Result<()> {
     Err(match &order.agent {
         None => Error::fatal(format!("'{program}' is not on PATH"))
             .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"),
-        Some(agent) => Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH"))
-            .hint(format!("install it, or say how it is called: `git config frites.agent.{agent}.command`")),
+        Some(agent) => {
+            Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH")).hint(format!(
+                "install it, or say how it is called: `git config frites.agent.{agent}.command 'PROGRAM ARGUMENTS'`"
+            ))
+        }
     })
 }
 
