@@ -111,22 +111,16 @@ impl Session {
     }
 
     /// Captures what a candidate's worktree holds, if that differs from its last capture.
-    ///
-    /// Retries when a `git gc --prune=now` beside us took objects away in the middle.
     pub fn capture(&self, run: &Run, name: &Name) -> Result<Captured> {
         let _lock = self.store.lock_candidate(&run.run, name)?;
-        let at = |e: Error| e.context(format!("{}/{name} could not be captured", run.run));
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.capture_once(run, name).map_err(at) {
-                Err(_) if tries < 3 => {
-                    // A private index that vouches for lost objects would fail again: start afresh.
-                    let _ = std::fs::remove_file(self.store.index(&run.run, name));
-                }
-                other => return other,
-            }
-        }
+        let captured = self.repo.beside_housekeeper(|| {
+            self.capture_once(run, name).or_else(|_| {
+                // A private index that vouches for lost objects would fail again: start afresh.
+                let _ = std::fs::remove_file(self.store.index(&run.run, name));
+                self.capture_once(run, name)
+            })
+        });
+        captured.map_err(|e| e.context(format!("{}/{name} could not be captured", run.run)))
     }
 
     /// Captures every candidate of a run, several at once; in spawn order.

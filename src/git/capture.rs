@@ -214,8 +214,7 @@ fn tracked_seeds(repo: &Repo, subject: &Subject<'_>) -> Vec<Vec<u8>> {
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the capture
 /// before (or the base) and whose other parents are the attempt's own commits.
 ///
-/// Moves `refname` only from the previous capture, and proves afterwards that all objects are there:
-/// a `git gc --prune=now` beside us may have taken some while nothing referred to them.
+/// Moves `refname` only from the previous capture, and fails if objects are gone that it refers to.
 pub fn store(repo: &Repo, subject: &Subject<'_>, snapshot: &Snapshot, refname: &str, message: &str) -> Result<Oid> {
     let parent = subject.previous.map_or(subject.base, |p| &p.commit);
     let mut call = repo.git().call("commit-tree").arg(snapshot.tree.as_str()).args(["-p", parent.as_str()]);
@@ -224,18 +223,10 @@ pub fn store(repo: &Repo, subject: &Subject<'_>, snapshot: &Snapshot, refname: &
     }
     let commit = call.args(["-F", "-"]).stdin(message).oid()?;
     let previous = subject.previous.map(|p| &p.commit);
-    repo.update_ref(refname, Some(&commit), previous, "capture")?;
-    let connected = repo
-        .git()
-        .call("rev-list")
-        .args(["--objects", "--quiet", commit.as_str(), "--not", parent.as_str()])
-        .output()?;
-    if connected.code != 0 {
-        repo.update_ref(refname, previous, Some(&commit), "capture undone: objects were pruned")?;
+    repo.set_ref_whole(refname, &commit, previous, parent, "capture").inspect_err(|_| {
         // The private index may vouch for blobs that are gone: the next try starts afresh.
         let _ = fs::remove_file(subject.index);
-        return Err(connected.error("rev-list").context("objects vanished while they were captured"));
-    }
+    })?;
     Ok(commit)
 }
 

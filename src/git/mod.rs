@@ -9,6 +9,7 @@ pub mod differences;
 pub mod excludes;
 pub mod fingerprint;
 pub mod frozen;
+mod housekeeper;
 pub mod land;
 pub mod leftovers;
 pub mod merge;

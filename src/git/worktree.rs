@@ -29,8 +29,34 @@ pub enum Head<'a> {
 /// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no files
 /// checked out. The caller holds the repository lock.
 ///
-/// Works with an object id and `--no-track` only, so that it never wants `config.lock`.
+/// Works with an object id and `--no-track` only, so that it never wants `config.lock`. A `git worktree prune`
+/// beside us takes entries away that are half made: then it is tried again.
 pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
+    let branch = match head {
+        Head::Branch(full) => Some(full),
+        Head::Detached => None,
+    };
+    let is_new = !path.exists() && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
+    let mut tries = 0;
+    loop {
+        let failed = match register_once(repo, path, head, at) {
+            Ok(admin) => return Ok(admin),
+            Err(error) => error,
+        };
+        tries += 1;
+        if !is_new || tries > 50 || admin_of(repo, path)?.is_some() {
+            return Err(failed);
+        }
+        // A failed `git worktree add` leaves its branch and its folder behind.
+        if let Some(name) = branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at))) {
+            repo.update_ref(name, None, Some(at), "spawn tried again")?;
+        }
+        let _ = fs::remove_file(path.join(".git"));
+        let _ = fs::remove_dir(path);
+    }
+}
+
+fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     let call = match head {
         Head::Branch(full) => call.args(["--no-track", "-b", super::refs::short(full)]),

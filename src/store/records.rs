@@ -90,18 +90,20 @@ impl Store {
         if let Some(verdict) = verdict {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
-        let mut blobs = Vec::new();
-        for (name, text) in &files {
-            blobs.push(((*name).to_owned(), repo.store_blob(text.as_bytes())?));
-        }
-        let prompts = run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
-        let prompts = run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
-        blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
-        let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
-        let commit = commit_of(repo, &run.run, &blobs, &parents)?;
-        let name = refs::record(&run.run);
-        let old = repo.read_ref(&name)?;
-        repo.update_ref(&name, Some(&commit), old.as_ref(), "record")?;
+        repo.beside_housekeeper(|| {
+            let mut blobs = Vec::new();
+            for (name, text) in &files {
+                blobs.push(((*name).to_owned(), repo.store_blob(text.as_bytes())?));
+            }
+            let prompts = run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
+            let prompts = run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
+            blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
+            let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
+            let commit = commit_of(repo, &run.run, &blobs, &parents)?;
+            let name = refs::record(&run.run);
+            let old = repo.read_ref(&name)?;
+            repo.set_ref_whole(&name, &commit, old.as_ref(), &run.base, "record")
+        })?;
         for (name, text) in files {
             atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
         }
