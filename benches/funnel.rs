@@ -101,6 +101,35 @@ fn add_and_remove(bench: &Bench, after: impl Fn(&Path)) {
     }
 }
 
+/// One worktree by hand, which becomes each of 16 trees, clean, and runs the oracle.
+fn judge_sixteen(bench: &Bench) {
+    let run = bench.frites("spawn -q -n 16");
+    let worktrees = bench.repo.join(".frites/worktrees").join(&run);
+    for i in 1..=16 {
+        fs::write(worktrees.join(format!("c{i}/src/d1/f1.txt")), format!("{i}\n").repeat(i)).expect("a file");
+        fs::write(worktrees.join(format!("c{i}/src/d2/new{i}.txt")), "new\n").expect("a file");
+    }
+    bench.frites(&format!("diff {run}"));
+    let path = bench.home.path().join("sixteen");
+    let path = path.display();
+    compare(
+        "  judge 16 --test true, against 16 x checkout, clean, true",
+        || timed(|| drop(bench.frites(&format!("judge -q --no-cache --test true {run}")))),
+        || {
+            timed(|| {
+                bench.git(&format!("worktree add -q --detach {path} HEAD"));
+                for i in 1..=16 {
+                    bench.git(&format!("-C {path} checkout -q --detach refs/frites/{run}/c{i}"));
+                    bench.git(&format!("-C {path} clean -ffdxq"));
+                    bench.run("true", "");
+                }
+                bench.git(&format!("worktree remove --force {path}"));
+            })
+        },
+    );
+    bench.forget(&run);
+}
+
 fn main() {
     println!("{:<58} {:>11} {:>11} {:>6}", "", "git frites", "by hand", "ratio");
     for files in [1_000, 10_000] {
@@ -153,9 +182,15 @@ fn main() {
         bench.frites(&format!("diff {run}"));
         compare(
             "  judge --test true, against 8 x add, true, remove",
-            || timed(|| drop(bench.frites(&format!("judge -q --test true {run}")))),
+            || timed(|| drop(bench.frites(&format!("judge -q --no-cache --test true {run}")))),
             || timed(|| add_and_remove(&bench, |_| drop(bench.run("true", "")))),
         );
+        compare(
+            "  judge --test true again, all known, against 8 x true",
+            || timed(|| drop(bench.frites(&format!("judge -q --test true {run}")))),
+            || timed(|| (0..CANDIDATES).for_each(|_| drop(bench.run("true", "")))),
+        );
+        judge_sixteen(&bench);
         let count = std::cell::Cell::new(0);
         let next = || {
             count.set(count.get() + 1);

@@ -85,6 +85,11 @@ fn each_kind_of_project_runs_its_own_commands() {
                 .concat(),
         ),
         (
+            "yarn",
+            vec![("package.json", &needing), ("yarn.lock", "# generated\n\n__metadata:\n  version: 6\n")],
+            with("yarn install --immutable, from yarn.lock", "yarn"),
+        ),
+        (
             "bun",
             vec![("package.json", &needing), ("bun.lock", "{}")],
             with("bun install --frozen-lockfile, from bun.lock", "bun"),
@@ -257,16 +262,22 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&["test: make test, from Makefile"]),
         ),
     ];
-    for (program, files, expected) in cases {
-        let mut world = project(&files);
+    let check = |(program, files, expected): &(&str, Vec<File<'_>>, Vec<String>)| {
+        let mut world = project(files);
         stand_in(&mut world, program);
         let answer = world.frites(["judge", "--explain"]).expect(0);
-        assert_eq!(explained(&answer.stderr), expected, "{files:?}");
+        assert_eq!(explained(&answer.stderr), *expected, "{files:?}");
         let called: Vec<String> =
             expected.iter().map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap().to_owned()).collect();
         assert_eq!(calls(&world).lines().collect::<Vec<_>>(), called, "{files:?}");
         world.assert_clean();
-    }
+    };
+    // Each is a world of its own.
+    std::thread::scope(|scope| {
+        for part in cases.chunks(cases.len().div_ceil(4)) {
+            scope.spawn(move || part.iter().for_each(check));
+        }
+    });
 }
 
 #[test]

@@ -80,6 +80,23 @@ fn the_scripts_of_a_manifest_are_flagged_and_its_dependencies_are_not() {
 }
 
 #[test]
+fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
+    let world = World::new();
+    for path in ["check", "ci/test.sh", "slug.sh"] {
+        world.write(path, "true\n");
+        crate::common::make_executable(&world.repo.join(path));
+    }
+    world.commit("scripts");
+    world.attempts(&["echo : >> check", "echo : >> ci/test.sh", "echo : >> slug.sh"]);
+    let words = ["judge", "--json", "--build", "sh -n slug.sh && ./check", "--test", "sh -e ci/test.sh; sh slug.sh"];
+    let json = world.frites(words).expect(0).json();
+    assert_eq!(flags(&json, 0), ["oracle-changed check"]);
+    assert_eq!(flags(&json, 1), ["oracle-changed ci/test.sh"]);
+    assert_eq!(flags(&json, 2), [""; 0]);
+    world.assert_clean();
+}
+
+#[test]
 fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
     let cheat = "echo true > tests/check.sh; echo new > tests/new; chmod +x Makefile";
     for (protect, configured) in [(&["--protect", "tests/**"][..], false), (&[][..], true)] {
@@ -147,7 +164,7 @@ fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
     let world = World::new();
     world.attempts(&["echo 2 > value", "echo 3 > value; echo x > x"]);
     // The time that it sets is that of before, and the size is the same.
-    let test = "cp -p README old; printf 'HELLO\\n' > README; touch -r old README; touch src/lib.txt; git update-index --assume-unchanged README";
+    let test = "cp -p README old; printf 'HELLO\\n' > README; touch -r old README; touch -d @1 src/lib.txt; git update-index --assume-unchanged README";
     let answer = world.frites(["judge", "--build", "true", "--test", test]).expect(0);
     assert_eq!(answer.stderr.matches("it changed README, which git tracks: that does not land").count(), 2);
     assert!(answer.out().lines().filter(|l| l.contains("oracle wrote")).count() == 2, "{}", answer.out());

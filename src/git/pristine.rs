@@ -110,6 +110,7 @@ impl Pristine {
         let index = dir.path().join("index");
         write_index(&index, snapshot).context(failed)?;
         let git = worktree::git(&self.admin, &self.path).index(&index);
+        git.call("update-index").args(["-q", "--refresh"]).output()?;
         let list = git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=all"]).bytes()?;
         Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
     }

@@ -50,10 +50,12 @@ impl Case<'_> {
         }
         let failed = self.usable.len() - self.passing.len() - left;
         let failed = if failed == 0 { String::new() } else { format!("{failed} failed, ") };
+        let were = if left == 1 { "was" } else { "were" };
         if undecided(self.entries, self.rules).is_empty() {
-            format!("; {failed}{left} were not run, for none of them could be recommended instead")
+            let none = if left == 1 { "it could not" } else { "none of them could" };
+            format!("; {failed}{left} {were} not run, for {none} be recommended instead")
         } else {
-            format!("; {failed}{left} were not judged yet")
+            format!("; {failed}{left} {were} not judged yet")
         }
     }
 

@@ -160,25 +160,27 @@ fn flags(changes: &[Change], touches: &[Touch], scripts: &BTreeSet<String>) -> V
     found
 }
 
-/// The files that the commands name as what to run: `./check`, `sh ci/test.sh`.
+/// The files that the commands name as what to run: `./check`, `sh ci/test.sh`. What an interpreter runs may be
+/// the product itself (`sh -n slug.sh`), so it takes a name that says what it is for.
 fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
-    const INTERPRETERS: [&str; 10] = ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl", "env"];
+    const INTERPRETERS: [&str; 9] = ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl"];
+    const PURPOSES: [&str; 6] = ["test", "check", "lint", "build", "verify", "ci"];
     let mut found = BTreeSet::new();
     for command in oracle {
         let text = match &command.command {
             CommandLine::Shell(text) => text.clone(),
             CommandLine::Argv(words) => words.join(" "),
         };
-        let mut begins = true;
+        let (mut begins, mut interpreted) = (true, false);
         for word in text.split_whitespace() {
             let bare = word.trim_matches(['"', '\'', '(', ')', ';', '&', '|']);
-            if begins {
-                found.insert(bare.strip_prefix("./").unwrap_or(bare).to_owned());
+            let path = bare.strip_prefix("./").unwrap_or(bare);
+            let told = PURPOSES.iter().any(|purpose| path.contains(purpose));
+            if (begins && bare.contains('/')) || (interpreted && told) {
+                found.insert(path.to_owned());
             }
-            begins = INTERPRETERS.contains(&bare)
-                || (begins && bare.starts_with('-'))
-                || matches!(word, "&&" | "||" | ";" | "|" | "!")
-                || word.ends_with(';');
+            interpreted = INTERPRETERS.contains(&bare) || (interpreted && bare.starts_with('-'));
+            begins = matches!(word, "&&" | "||" | ";" | "|" | "!") || word.ends_with(';');
         }
     }
     found

@@ -41,7 +41,7 @@ pub fn package_json(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     if let Some((_, lock)) = locked.filter(|_| needs) {
         let install: &[&str] = match manager {
             "npm" => &["npm", "ci"],
-            "yarn" if files.has(".yarnrc.yml") => &["yarn", "install", "--immutable"],
+            "yarn" if is_modern_yarn(files)? => &["yarn", "install", "--immutable"],
             "yarn" => &["yarn", "install", "--frozen-lockfile"],
             "pnpm" => &["pnpm", "install", "--frozen-lockfile"],
             _ => &["bun", "install", "--frozen-lockfile"],
@@ -49,6 +49,12 @@ pub fn package_json(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
         found.push(command(Stage::Setup, install, *lock));
     }
     Ok(found)
+}
+
+/// Yarn since 2, whose options are others: it has settings of its own, or says so in the lock file.
+fn is_modern_yarn(files: &Files<'_>) -> Result<bool> {
+    let locked = files.text("yarn.lock")?.is_some_and(|lock| lock.lines().any(|line| line == "__metadata:"));
+    Ok(locked || files.has(".yarnrc.yml"))
 }
 
 /// Tasks `build`, `lint` and `test`; where there is no such task, what Deno does by itself.
