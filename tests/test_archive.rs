@@ -88,3 +88,16 @@ fn what_landed_is_known_elsewhere_and_can_be_undone_there() {
     assert!(!clone.join("new").exists());
     assert_eq!(world.git_in(&clone, ["for-each-ref", "refs/heads/frites"]), "");
 }
+
+#[test]
+fn a_bare_repository_merges_into_its_branches() {
+    let (world, _) = archived();
+    let bare = world.home().join("bare.git");
+    let before = world.git(["rev-parse", "main"]);
+    world.frites_in(&bare, ["apply", "--merge"]).refuses(128, "this repository has no checkout here: it is bare");
+    assert_eq!(world.frites_in(&bare, ["apply", "--merge", "--into", "main", "1/large"]).expect(0).out(), "main\n");
+    assert_eq!(world.git_in(&bare, ["rev-parse", "main^1"]), before);
+    assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("refs/frites/1/large"));
+    world.frites_in(&bare, ["apply", "--undo"]).expect(0);
+    assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("main"));
+}

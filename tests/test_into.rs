@@ -159,3 +159,22 @@ fn a_command_merges_its_children_into_its_own_worktree() {
     assert_eq!(world.git(["rev-list", "--count", "--merges", "frites/run/1/c1"]), "1");
     world.assert_clean();
 }
+
+#[test]
+fn nobody_else_merges_into_a_parent_that_is_at_work() {
+    let world = World::new();
+    let wait = "echo x > x; touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
+    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", wait]);
+    let mut spawn = spawn.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    crate::common::poll(|| world.home().join("started").exists());
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    world.sh(&world.worktree("2/c1"), "echo y > y").expect(0);
+    world.frites(["judge", "-q", "--test", "true", "2"]).expect(0);
+    world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(128, "1/c1 is still at work");
+    assert!(!world.worktree("1/c1").join("y").exists());
+    fs::write(world.home().join("go"), "").unwrap();
+    assert!(spawn.wait().unwrap().success());
+    world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
+    assert!(world.worktree("1/c1").join("y").exists());
+    world.assert_clean();
+}

@@ -14,7 +14,7 @@ use crate::git::commit::{self, Message, Wanted};
 use crate::git::refs::{self, Move};
 use crate::git::{land, worktree};
 use crate::model::address::Address;
-use crate::model::candidate::Landing;
+use crate::model::candidate::{Landing, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -144,6 +144,11 @@ impl Place {
         }
         let captured = session.capture(run, name)?;
         session.tell_notes(&captured);
+        let inside = ["FRITES_RUN", "FRITES_CANDIDATE"].map(|v| std::env::var(v).unwrap_or_default());
+        if captured.candidate.state == State::Running && inside != [run.run.to_string(), name.to_string()] {
+            return Err(Error::fatal(format!("{address} is still at work"))
+                .hint(format!("wait for it to end; `git frites status {}` shows how far it is", run.run)));
+        }
         let state = captured.capture.map_or_else(|| run.base.clone(), |c| c.commit);
         let staged = worktree::staged_apart(&git, &tip, &state)?;
         if let Some(path) = staged.first() {

@@ -68,6 +68,11 @@ impl Repo {
         self.work_tree.as_deref()
     }
 
+    /// Whether the repository itself has no checkout; worktrees of it may be elsewhere.
+    pub fn is_bare(&self) -> bool {
+        self.gix().config_snapshot().boolean("core.bare") == Some(true)
+    }
+
     /// The root of the checkout, or a refusal: for commands that change it.
     pub fn need_work_tree(&self) -> Result<&Path> {
         self.work_tree().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))

@@ -162,7 +162,9 @@ pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Opt
             return Ok(Some(points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin)));
         }
     }
-    Ok(on(repo.common_dir()).then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
+    // A bare repository has a HEAD, and nothing checked out.
+    let bare = repo.is_bare();
+    Ok((!bare && on(repo.common_dir())).then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
 /// Drops one administrative entry. Never `git worktree prune`: that forgets worktrees on drives that
