@@ -28,11 +28,11 @@ fn run(world: &World, more: &[&str]) -> crate::common::Answer {
 
 #[test]
 fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
-    let world = world_with("echo better >> README");
+    let world = world_with("echo best >> README");
     let answer = run(&world, &[]).expect(0);
     assert!(answer.out().contains("synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: 2 lines in 1 file, within 1.5 times the 3 lines that it drew on"), "{}", answer.out());
     // It began with the best one's files, as changes that are not committed.
-    assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbetter");
+    assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbest");
     assert_eq!(world.git_in(&world.worktree("1/synthesis-1"), ["rev-parse", "HEAD"]), world.git(["rev-parse", "main"]));
     let asked = std::fs::read_to_string(world.home().join("asked-synthesis-1")).unwrap();
     for part in [
@@ -57,6 +57,29 @@ fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
         world.frites(["status", "--json", "1"]).expect(0).json()["runs"][0]["candidates"].as_array().unwrap().len(),
         4
     );
+}
+
+#[test]
+fn whatever_else_a_synthesis_does_the_best_attempt_stays_recommended_and_the_reason_is_recorded() {
+    let cases = [
+        ("echo broken >> README", "synthesis-1 is not preferred: it failed test (exit 1)"),
+        (
+            "seq 20 >> README",
+            "synthesis-1 is not preferred: its 21 lines are more than 1.5 times the 3 that it drew on",
+        ),
+        ("true", "synthesis-1 is not preferred: it made the same tree as maker-1"),
+        ("echo better >> README; exit 3", "synthesis-1 is not preferred: its command failed"),
+        ("git checkout -q HEAD -- README", "synthesis-1 is not preferred: it changed nothing"),
+    ];
+    for (script, sentence) in cases {
+        let world = world_with(script);
+        let out = run(&world, &[]).expect(0).out();
+        assert!(out.contains("*  maker-1 ") && out.contains("judge: "), "{script}: {out}");
+        assert!(out.contains(sentence), "{script}: no '{sentence}' in\n{out}");
+        let replayed = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        assert!(replayed["rationale"].as_str().unwrap().contains(sentence), "{replayed:#}");
+        assert_eq!(replayed["recommended"], "maker-1");
+    }
 }
 
 #[test]

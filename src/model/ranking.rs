@@ -115,13 +115,14 @@ fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best passing synthesis that is at most `ceiling` times as large as what it drew on.
+/// The best passing synthesis that adds something, and is at most `ceiling` times as large as what it drew on.
 fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
     passing.iter().copied().find(|e| within_ceiling(e, passing, rules))
 }
 
 fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
-    combined_lines(synthesis, drawn).is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
+    let lines = combined_lines(synthesis, drawn).filter(|_| synthesis.same_as.is_none());
+    lines.is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
 }
 
 /// The lines of those among `candidates` that `entry` drew on; `None` if it is no synthesis.

@@ -32,6 +32,9 @@ impl Case<'_> {
             _ if self.passing.len() == 1 => format!("{} passed {}: {}", winner.candidate, stages(winner), winner.blast),
             _ => self.best_of_several(),
         };
+        if kind != DecisionKind::Synthesis {
+            text.push_str(&self.why_no_synthesis());
+        }
         text.push_str(&self.what_was_not_run());
         if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
             text.push_str("; the base passes as well: this shows that nothing broke, not that the change works");
@@ -41,6 +44,34 @@ impl Case<'_> {
             text.push_str(&format!("; look closely, {} {}", winner.candidate, and(&flags)));
         }
         text
+    }
+
+    /// Why each synthesis there is was not preferred.
+    fn why_no_synthesis(&self) -> String {
+        let all: Vec<&Entry> = self.entries.iter().collect();
+        let syntheses = in_spawn_order(&all).filter(|e| !e.drew_on.is_empty());
+        syntheses.map(|e| format!("; {} is not preferred: {}", e.candidate, self.against(e))).collect()
+    }
+
+    fn against(&self, synthesis: &Entry) -> String {
+        let blast = synthesis.blast;
+        match (synthesis.state, &synthesis.same_as) {
+            _ if synthesis.problem.is_some() => "it could not be captured".into(),
+            (State::Failed, _) => "its command failed".into(),
+            (State::TimedOut, _) => "its command timed out".into(),
+            (State::Cancelled, _) => "its command was interrupted".into(),
+            (State::Running, _) => "its command still runs".into(),
+            _ if blast.files == 0 => "it changed nothing".into(),
+            _ if synthesis.not_run() => "it was not run".into(),
+            _ if !synthesis.passed() => format!("it {}", failed_at(synthesis)),
+            (_, Some(twin)) => format!("it made the same tree as {twin}"),
+            _ => format!(
+                "its {} lines are more than {} times the {} that it drew on",
+                blast.lines,
+                self.rules.ceiling,
+                combined_lines(synthesis, self.passing).unwrap_or_default()
+            ),
+        }
     }
 
     fn what_was_not_run(&self) -> String {
