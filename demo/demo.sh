@@ -76,7 +76,7 @@ echo 'all slugs are right'
 END
 cat >.frites.toml <<'END'
 [oracle]
-build = "sh -n slug.sh"
+build = 'for file in *.sh; do sh -n $file || exit; done'
 test = "sh test.sh"
 END
 sed "s/tr -c '/tr -cs '/" slug.sh >"$HOME/right" # what shall land, byte for byte

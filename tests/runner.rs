@@ -32,6 +32,7 @@ mod test_mishaps;
 mod test_newest_wins;
 mod test_output;
 mod test_places;
+mod test_readme;
 mod test_real_project;
 mod test_retention;
 mod test_run;
