@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use crate::common::processes::{living, marked};
 use crate::common::terminal::{self, Terminal};
-use crate::common::{World, answer, poll, skipped};
+use crate::common::{World, answer, make_executable, poll, skipped, write};
 
 /// `c1` breaks the test, `c2` and `c3` pass it, `c2` with fewer lines.
 const ATTEMPT: &str = "case $FRITES_CANDIDATE in
@@ -60,8 +60,12 @@ fn the_exit_code_and_the_short_answers_are_those_of_judge() {
     world.frites(["run", "--test", "true"]).refuses(2, "there is nothing to run");
     world.frites(["run", "--resume", "9"]).refuses(128, "there is no run '9'");
     world.frites(["run", "--resume", "1", "-n", "2"]).refuses(2, "cannot be used with");
+    // What it was started with is remembered, whatever the prompt is called, and what is typed now comes on top.
+    world.frites(["run", "-q", "-n", "1", "-p", "--", "--test", "false", "--", "sh", "-c", "cat > p"]).expect(1);
+    world.frites(["run", "--resume", "6"]).expect(1);
+    world.frites(["run", "--resume", "6", "--test", "true"]).expect(0);
     world.spawn(["-n", "1"]);
-    world.frites(["run", "--resume", "6"]).refuses(2, "run 6 has no commands: people work in its worktrees");
+    world.frites(["run", "--resume", "7"]).refuses(2, "run 7 has no commands: people work in its worktrees");
     let slow = run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
     assert!(slow.out().contains("timed out"), "{}", slow.out());
 }
@@ -290,4 +294,78 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     world.frites(words("true", "echo y >> README")).refuses(128, "README");
     assert!(!world.repo.join(".frites/runs/4").exists());
     world.assert_clean();
+}
+
+#[test]
+fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subfolder_and_leaves_the_user_alone() {
+    // The command commits and the oracle asks git: each must find its own checkout.
+    let attempt = "git rev-parse --show-toplevel > top; echo good >> src/lib.txt; git add -A; git commit -qm mine";
+    let oracle =
+        "git rev-parse --is-inside-work-tree > /dev/null && test \"$(git show HEAD:src/lib.txt | tail -1)\" = good";
+    let words = ["run", "-q", "-n", "1", "--test", oracle, "--", "sh", "-c", attempt];
+    let mut world = World::new();
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
+    world.write("staged", "staged\n");
+    world.git(["add", "staged"]);
+    world.write("README", "edited\n");
+    let before = world.belongings();
+    let index = fs::read(world.repo.join(".git/index")).unwrap();
+    let check = |world: &World, run: u32, answer: crate::common::Answer| {
+        assert_eq!(answer.expect(0).out(), format!("{run}/c1\n"));
+        let place = world.worktree(&format!("{run}/c1"));
+        assert_eq!(Path::new(&world.git(["show", &format!("refs/frites/{run}/c1:top")])), place);
+        assert_eq!(world.git_in(&place, ["log", "-1", "--format=%s"]), "mine");
+        assert_eq!(fs::read(world.repo.join(".git/index")).unwrap(), index, "run {run}");
+        assert_eq!(world.belongings(), before, "run {run}");
+    };
+    check(&world, 1, world.frites_in(&world.repo.join("src"), words));
+    check(&world, 2, world.frites_in(&linked, words));
+    check(&world, 3, world.frites_in(&linked.join("src"), words));
+    for (name, value) in [("GIT_DIR", ".git"), ("GIT_WORK_TREE", ""), ("GIT_INDEX_FILE", ".git/index")] {
+        world.set_env(name, world.repo.join(value));
+    }
+    let answer = world.frites_in(&world.home(), words);
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        world.unset_env(name);
+    }
+    check(&world, 4, answer);
+
+    // In a real hook, whose index is the one that is being committed.
+    let hook = world.repo.join(".git/hooks/pre-commit");
+    let script = "#!/bin/sh\ntest -z \"$FRITES_DEPTH\" || exit 0 # the attempt commits, too\ntest -n \"$GIT_INDEX_FILE\" && git frites run -q -n 1 --test \"$ORACLE\" -- sh -c \"$ATTEMPT\" > \"$HOME/winner\"\n";
+    write(&hook, script);
+    make_executable(&hook);
+    world.set_env("ORACLE", oracle);
+    world.set_env("ATTEMPT", attempt);
+    world.git(["commit", "-qm", "staged alone"]);
+    assert_eq!(fs::read_to_string(world.home().join("winner")).unwrap(), "5/c1\n");
+    assert_eq!(world.git(["show", "--format=", "--name-status", "HEAD"]), "A\tstaged");
+    assert_eq!(world.git(["status", "--porcelain"]), " M README");
+    world.assert_clean();
+}
+
+#[test]
+fn a_command_without_its_git_file_is_captured_and_never_reaches_the_users_index() {
+    let world = World::new();
+    let before = world.belongings();
+    // Deleted, replaced, led astray. What follows must not climb into the user's checkout.
+    let script = "case $FRITES_CANDIDATE in
+        deleted) rm .git;;
+        replaced) rm .git; git init -q;;
+        astray) git init -q \"$HOME/other\"; echo \"gitdir: $HOME/other/.git\" > .git;;
+        gone) echo 'gitdir: /nowhere' > .git;;
+        esac; echo good >> src/lib.txt; git add -A 2> said; git commit -qm mine 2>> said; true";
+    let words =
+        ["run", "-q", "-c", "deleted", "replaced", "astray", "gone", "--test", "tail -1 src/lib.txt | grep -qx good"];
+    let answer = world.frites([&words[..], &["--", "sh", "-c", script]].concat()).expect(0);
+    let json = world.frites(["status", "--json"]).expect(0).json();
+    for (at, name) in ["deleted", "replaced", "astray", "gone"].iter().enumerate() {
+        assert_eq!(json["runs"][0]["candidates"][at]["state"], "succeeded", "{name}: {}", answer.stderr);
+        let changes = world.git(["diff", "--name-status", "main", &format!("refs/frites/1/{name}")]);
+        assert_eq!(changes, "A\tsaid\nM\tsrc/lib.txt", "{name}");
+    }
+    assert!(world.git(["show", "refs/frites/1/deleted:said"]).contains("not a git repository"));
+    assert_eq!(world.belongings(), before);
+    assert_eq!(world.git(["rev-list", "--count", "main"]), "1");
 }

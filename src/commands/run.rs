@@ -88,8 +88,8 @@ fn typed() -> Option<Vec<String>> {
 /// What a run was started with, and what is typed now on top; none if that is not recorded.
 fn recorded(run: &Run) -> Option<cli::Run> {
     let now = typed().filter(|_| !run.arguments.is_empty())?;
-    // Before the `--` of a command: the later of two options counts.
-    let end = run.arguments.iter().position(|word| word == "--").unwrap_or(run.arguments.len());
+    // Before the `--` of the command, for the later of two options counts. A prompt may be called `--`, too.
+    let end = run.arguments.len().checked_sub(if run.command.is_empty() { 0 } else { run.command.len() + 1 })?;
     let (options, command) = run.arguments.split_at(end);
     let mut now = now.into_iter();
     let mut added = Vec::new();

@@ -48,7 +48,8 @@ fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
     let (run, name) = making::existing(session, "--again", address)?;
     let order = making::order(session, &args.making, &run, &name)?;
     let worked = attempting::again(session, &run, &name, order, &terms)?;
-    let go_on = format!("go on with `git frites spawn --again {}/{name}`", run.run);
+    let command = if args.making.command.is_empty() { "" } else { " -- …" };
+    let go_on = format!("go on with another `git frites spawn --again {}/{name}{command}`", run.run);
     answer(session, &run, &[name], args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &go_on))
 }

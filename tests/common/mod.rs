@@ -137,6 +137,11 @@ impl World {
         self.env.push((name.to_owned(), value.as_ref().to_owned()));
     }
 
+    /// Takes a variable away again.
+    pub fn unset_env(&mut self, name: &str) {
+        self.env.retain(|(n, _)| n != name);
+    }
+
     /// A program in `dir`, with this world's environment and nothing else; not started.
     pub fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Command {
         let mut command = Command::new(find(program, &self.env("PATH")));
