@@ -133,30 +133,35 @@ pub struct Worked {
 /// Runs commands in worktrees, and captures each as its command ends. The caller holds the run's lock, and the
 /// run is marked as running.
 pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Terms) -> Result<Worked> {
+    let Session { repo, store, .. } = session;
     let watch = escape::begin(session, run)?;
     let names: Vec<Name> = orders.iter().map(|(name, _)| name.clone()).collect();
     let results = watching::live(session, run, &names, || {
         checkpointing::beside(session, run, &names, terms.checkpoint, || {
-            process::in_parallel(terms.jobs, orders, |(name, order)| attempt(session, run, name, order, terms))
+            process::in_parallel(terms.jobs, orders, |(name, order)| {
+                attempt(session, run, name, order, terms).or_else(|e| give_up(session, run, name, e))
+            })
         })
     });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = escape::end(session, run, watch)?;
-    if let Err(error) = &results {
-        names.iter().try_for_each(|name| give_up(session, run, name, error))?;
+    let at_work = |name: &Name| store.candidate(repo, run, name).is_ok_and(|c| c.state == State::Running);
+    // A record that could not be written still says so: then the next command finds nobody at work, and mends it.
+    if results.is_ok() || !names.iter().any(at_work) {
+        store.clear_active(&run.run)?;
     }
-    session.store.clear_active(&run.run)?;
     Ok(Worked { results: results?, escaped })
 }
 
-/// Nothing runs for a candidate any more, whose attempt we could not see to its end: it can be resumed.
-fn give_up(session: &Session, run: &Run, name: &Name, error: &Error) -> Result<()> {
-    if session.store.candidate(&session.repo, run, name)?.state == State::Running {
-        update(session, run, name, |c| {
+/// Nothing runs for a candidate whose attempt we could not see to its end: it can be resumed. Gives that error back.
+fn give_up(session: &Session, run: &Run, name: &Name, error: Error) -> Result<Captured> {
+    update(session, run, name, |c| {
+        if c.state == State::Running {
             (c.state, c.reason) = (State::Cancelled, Some(error.message.clone()));
-        })?;
-    }
-    Ok(())
+        }
+    })
+    .ok(); // that fails for the same reason, most likely
+    Err(error)
 }
 
 /// Another round in a candidate's own worktree. What it holds now is captured first, so that the round before
