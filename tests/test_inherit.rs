@@ -1,8 +1,9 @@
 //! Runs from candidates (`--from`), further rounds (`--again`), tasks, ports, and how deep runs may go.
 use std::fs;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
-use crate::common::{World, poll};
+use crate::common::{World, answer, poll};
 
 #[test]
 fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
@@ -88,6 +89,26 @@ fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
         (candidate["iteration"].as_u64(), candidate["state"].as_str(), candidate["exit_code"].as_i64()),
         (Some(4), Some("failed"), Some(3))
     );
+    world.assert_clean();
+}
+
+#[test]
+fn another_round_that_is_interrupted_keeps_what_the_rounds_before_it_made() {
+    let world = World::new();
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo one > one"]).expect(0);
+    let again = ["spawn", "--again", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
+    let child = world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| world.worktree("1/c1/two").exists());
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    let hint = "hint: what was done is kept; go on with another `git frites spawn --again 1/c1 -- …`";
+    assert!(ended.stderr.contains(hint), "{}", ended.stderr);
+    // Resuming would begin afresh with the run's own command.
+    let resumed = world.frites(["run", "--resume", "1", "--test", "true"]).expect(4);
+    assert!(resumed.stderr.contains("warning: 1/c1: another round of it was interrupted"), "{}", resumed.stderr);
+    assert!(world.worktree("1/c1/one").exists() && world.worktree("1/c1/two").exists());
+    world.frites(["spawn", "-q", "--again", "1/c1", "--", "sh", "-c", "echo three > three"]).expect(0);
+    world.frites(["run", "-q", "--resume", "1", "--test", "test -e one && test -e two && test -e three"]).expect(0);
     world.assert_clean();
 }
 

@@ -192,6 +192,11 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
         world.write(".frites.toml", "oracle.detect = false\n");
         frites(&["judge", "--json", "2"])
     });
+    checker.answer(
+        "spawn",
+        0,
+        frites(&["spawn", "--json", "--again", "2/c1", "--", "sh", "-c", "echo more >> README"]),
+    );
     checker.answer("status", 0, frites(&["status", "--json"]));
     for args in [&["config", "--json"][..], &["config", "--json", "oracle.detect"]] {
         checker.answer("config", 0, frites(args));

@@ -179,7 +179,7 @@ pub fn again(session: &Session, run: &Run, name: &Name, order: Order, terms: &Te
     }
     session.tell_notes(&session.capture(run, name)?);
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    update(session, run, name, |c| c.state = State::Running)?;
+    update(session, run, name, |c| (c.state, c.again) = (State::Running, true))?;
     work(session, run, &[(name.clone(), order)], terms)
 }
 

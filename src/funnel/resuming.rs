@@ -16,7 +16,8 @@ const BEING_REMADE: &str = "its worktree is being made again";
 /// Starts again what did not end: candidates that were cancelled, by a signal or because git-frites was killed.
 ///
 /// Each begins with a fresh worktree, for half of an attempt is a state that no undisturbed run begins with; what
-/// it had done is captured first, and stays an iteration. Candidates that ended are not touched.
+/// it had done is captured first, and stays an iteration. Candidates that ended are not touched, nor are those of which
+/// another round (`spawn --again`) was interrupted: a fresh worktree would be without the rounds before.
 pub fn resume(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Terms) -> Result<Worked> {
     let Session { repo, store, .. } = session;
     escape::require_trust(session, Some(run))?;
@@ -24,7 +25,13 @@ pub fn resume(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Te
     let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();
     for (name, order) in orders {
-        if store.candidate(repo, run, name)?.state == State::Cancelled {
+        let candidate = store.candidate(repo, run, name)?;
+        if candidate.state == State::Cancelled && candidate.again {
+            session
+                .ui
+                .warn(format!("{}: another round of it was interrupted, and is not resumed", candidate.address()));
+            session.ui.hint(format!("go on in its worktree with `git frites spawn --again {}`", candidate.address()));
+        } else if candidate.state == State::Cancelled {
             spawning::require_program(order)?;
             pending.push((name.clone(), order.clone()));
         }

@@ -142,6 +142,10 @@ pub struct Candidate {
     /// Whether the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
+    /// Whether its command is of another round (`spawn --again`): then the run's own command is not what to go on
+    /// with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// When the command started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<jiff::Timestamp>,
@@ -172,6 +176,7 @@ impl Candidate {
             signal: None,
             reason: None,
             leaky: false,
+            again: false,
             started: None,
             ended: None,
             cleaned: false,
