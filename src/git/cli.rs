@@ -93,7 +93,6 @@ enum Voice {
 #[derive(Debug)]
 pub struct Call {
     args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
     stdin: Option<Vec<u8>>,
     git: Git,
 }
@@ -181,7 +180,7 @@ impl Git {
 
     /// Begins a call with a subcommand or a leading option.
     pub fn call(&self, first: impl AsRef<OsStr>) -> Call {
-        Call { args: vec![first.as_ref().to_owned()], env: Vec::new(), stdin: None, git: self.clone() }
+        Call { args: vec![first.as_ref().to_owned()], stdin: None, git: self.clone() }
     }
 }
 
@@ -197,13 +196,6 @@ impl Call {
     #[must_use]
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
         self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
-        self
-    }
-
-    /// Sets a variable for this call.
-    #[must_use]
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
@@ -308,7 +300,6 @@ impl Call {
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
             env.extend(pins::in_environment(&self.git.pins));
         }
-        env.extend(self.env.iter().cloned());
         let mut expression = duct::cmd("git", args).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);

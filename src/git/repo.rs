@@ -154,6 +154,13 @@ impl Repo {
         found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
     }
 
+    /// The id of a commit of these bytes, if the repository has it.
+    pub fn has_commit(&self, bytes: &[u8]) -> Result<Option<Oid>> {
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Commit, bytes);
+        let id = id.map_err(|e| Error::internal(format!("a commit cannot be named: {e}")))?;
+        Ok(self.gix().find_header(id).is_ok().then(|| to_oid(id)))
+    }
+
     /// Stores bytes as a blob, as they are.
     pub fn store_blob(&self, bytes: impl Into<Vec<u8>>) -> Result<Oid> {
         self.git().call("hash-object").args(["-w", "--stdin"]).stdin(bytes).oid()
