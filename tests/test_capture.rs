@@ -262,6 +262,14 @@ fn a_folder_becomes_a_file_and_a_file_a_folder() {
 }
 
 #[test]
+fn a_link_takes_the_place_of_a_tracked_folder() {
+    let attempt = attempt("rm -r dir; mkdir elsewhere; echo moved > elsewhere/a; ln -s elsewhere dir");
+    attempt.lands(&[]);
+    let files = attempt.world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/c1", "dir", "elsewhere"]);
+    assert_eq!(files, "dir\nelsewhere/a");
+}
+
+#[test]
 fn deleted_files_land_as_deleted() {
     let attempt = attempt("rm README; git rm -q src/lib.txt; rm -r dir");
     attempt.lands(&[]);

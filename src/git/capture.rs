@@ -103,7 +103,10 @@ fn look(repo: &Repo, subject: &Subject<'_>, git: &Git, admin: Option<&Path>, hea
     let listing = sparse_aware(git).args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"]).bytes()?;
     for record in nul_separated(&listing) {
         let (tag, path) = (record.first().copied(), record.get(2..).unwrap_or_default());
-        if tag != Some(b'?') {
+        if tag != Some(b'?') && beyond_link(subject.worktree, path) {
+            // A link stands where a folder was: `git update-index` does not look behind it.
+            dropped.insert(path.to_vec());
+        } else if tag != Some(b'?') {
             match leftovers::special(subject.worktree, path) {
                 Some(why) => {
                     notes.unholdable.insert(path.to_vec(), why);
@@ -295,6 +298,12 @@ pub(super) fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> 
         .and_then(|c| c.tree_id().ok())
         .and_then(|tree| gix.index_from_tree(&tree).ok())
         .ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))
+}
+
+/// Whether a link lies on the way to a path.
+fn beyond_link(worktree: &Path, path: &[u8]) -> bool {
+    let above = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
+    above.filter(|p| !p.as_os_str().is_empty()).any(|p| worktree.join(p).is_symlink())
 }
 
 /// Whether a file or a link lies at a path, with no link on the way to it.
