@@ -132,3 +132,16 @@ fn a_synthesis_that_cannot_be_made_leaves_what_was_decided() {
     assert!(answer.stderr.contains(warning), "{}", answer.stderr);
     world.assert_clean();
 }
+
+#[test]
+fn more_commands_at_once_than_the_limit_are_refused_before_anything_is_made() {
+    let world = World::new();
+    world.git(["config", "frites.limits.jobs", "3"]);
+    for verb in ["spawn", "run"] {
+        world.frites([verb, "-j", "4", "--", "true"]).refuses(128, "4 commands at once are more than limits.jobs = 3");
+    }
+    world.git(["config", "frites.spawn.jobs", "4"]);
+    world.frites(["spawn", "--", "true"]).refuses(128, "4 commands at once are more than limits.jobs = 3");
+    assert!(!world.repo.join(".frites/runs").exists());
+    world.frites(["spawn", "-q", "-j", "3", "--", "sh", "-c", "echo x > x"]).expect(0);
+}
