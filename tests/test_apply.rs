@@ -271,6 +271,31 @@ fn nothing_untracked_or_ignored_is_written_over() {
     }
 }
 
+/// git refuses, or fails when it has written `README` already.
+#[test]
+fn a_file_that_git_does_not_write_changes_nothing() {
+    let cases = [
+        ("git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt", "changes to 'src/lib.txt' would be"),
+        (
+            "git update-index --assume-unchanged src/lib.txt; echo mine > src/lib.txt",
+            "changes to 'src/lib.txt' would be",
+        ),
+        (
+            "git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
+            "git read-tree failed: external filter 'false' failed",
+        ),
+    ];
+    for (script, words) in cases {
+        let world = World::new();
+        judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt")]);
+        world.sh(&world.repo, script).expect(0);
+        let before = state(&world);
+        world.frites(["apply"]).refuses(128, &format!("your checkout is as it was: {words}"));
+        assert_eq!(state(&world), before, "{script}");
+        world.assert_clean();
+    }
+}
+
 #[test]
 fn untracked_files_beside_the_landing_stay() {
     let world = World::new();

@@ -139,6 +139,24 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         ("echo edited > README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
         ("echo edited > README; git add README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
         ("echo mine > new.txt", &["--merge"], 1, "landing would write over files that git does not track: new.txt"),
+        (
+            "git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt",
+            &["--merge"],
+            128,
+            "changes to 'src/lib.txt' would be written over",
+        ),
+        (
+            "git update-index --assume-unchanged src/lib.txt; echo mine > src/lib.txt",
+            &["--merge"],
+            128,
+            "changes to 'src/lib.txt' would be written over",
+        ),
+        (
+            "git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
+            &["--merge"],
+            128,
+            "git read-tree failed: external filter 'false' failed",
+        ),
         ("git switch -q --detach", &["--merge"], 128, "HEAD is detached"),
         (
             "printf 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
@@ -182,7 +200,7 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         let world = World::new();
         world.write("README", "stashed\n");
         world.git(["stash", "-q"]);
-        judged(&world, &[&format!("{TWO}; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
+        judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
         world.frites(["apply"].iter().chain(*words)).refuses(*code, message);
@@ -191,6 +209,19 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         for lock in ["index.lock", "refs/heads/main.lock"] {
             let _ = fs::remove_file(world.repo.join(".git").join(lock));
         }
+        world.assert_clean();
+    }
+}
+
+/// As git does: a file that was only touched is no file that was changed.
+#[test]
+fn files_that_were_only_touched_are_landed_on() {
+    for options in [&["--merge"][..], &[]] {
+        let world = World::new();
+        judged(&world, &[TWO]);
+        world.sh(&world.repo, "touch -d '2030-01-01 00:00' src/lib.txt").expect(0);
+        world.frites(["apply"].iter().chain(options)).expect(0);
+        assert_eq!(fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(), "one\nTWO\nthree\n");
         world.assert_clean();
     }
 }

@@ -4,14 +4,17 @@
 //! transaction; the index, by one rename. As long as the branch has not moved, the files can be put back;
 //! once it has, they are complete.
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::cli::Git;
 use super::diff;
-use super::obstacles::edited_paths;
+use super::land::quoted;
+use super::obstacles::{Halfway, halfway};
 use super::refs::Move;
 use super::repo::Repo;
 use crate::error::{Error, IoContext, Result};
@@ -54,29 +57,75 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
         other => drop(other.context(failed)?),
     }
     let in_lock = git.clone().index(&lock);
-    let read_tree = || in_lock.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
-    let files = fs::copy(index, &lock).context(failed).and_then(|_| {
-        let first = read_tree()?;
-        if first.code == 0 {
-            return Ok(());
-        }
-        // Files that were only touched count as changed until the index is refreshed.
-        in_lock.call("update-index").args(["-q", "--refresh"]).output()?;
-        let second = read_tree()?;
-        if second.code == 0 { Ok(()) } else { Err(second.error("read-tree")) }
-    });
+    let files = fs::copy(index, &lock).context(failed).and_then(|_| write_files(&in_lock, from, to));
     let moved = files.and_then(|()| repo.move_refs(git, refs, why));
     if let Err(error) = moved {
-        if let Some(path) = put_back(repo, git, from, to)? {
-            let path = super::land::quoted(&path);
-            return Err(
-                error.hint(format!("'{path}' was edited meanwhile: put your edits aside and run `git frites status`"))
-            );
+        let (files, error) = recover(repo, git, from, to, error)?;
+        if files != Recovered::Edited {
+            fs::remove_file(&lock).context(failed)?;
         }
-        fs::remove_file(&lock).context(failed)?;
         return Err(error);
     }
     install(git)
+}
+
+/// Writes the files that differ between two trees, and the index. git looks at all of them before it writes
+/// the first one; should that one fail, see [`recover`].
+pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+    let read_tree = || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
+    let first = read_tree()?;
+    if first.code == 0 {
+        return Ok(());
+    }
+    // Files that were only touched count as changed until the index is refreshed.
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
+}
+
+/// What became of files that were stopped on their way from one tree to another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recovered {
+    /// They are as before.
+    Whole,
+    /// Somebody edits them: none was put back.
+    Edited,
+    /// git could not put them back.
+    Failed,
+}
+
+/// Puts the files back after `error` stopped them on their way from one tree to another. Gives what became of
+/// them, and what to tell.
+pub(super) fn recover(repo: &Repo, git: &Git, from: &Oid, to: &Oid, error: Error) -> Result<(Recovered, Error)> {
+    let Halfway { edited, begun } = halfway(repo, git, from, to)?;
+    let Some(path) = edited.first() else {
+        let restored = if begun { restore(repo, git, from, to) } else { Ok(()) };
+        return Ok(match restored {
+            Ok(()) => (Recovered::Whole, error),
+            Err(why) => (
+                Recovered::Failed,
+                error.hint(format!("the files could not be put back ({}): look at `git status`", why.message)),
+            ),
+        });
+    };
+    let name = quoted(path);
+    if begun {
+        let hint = format!("'{name}' was edited meanwhile: put your edits aside and run `git frites status`");
+        return Ok((Recovered::Edited, error.hint(hint)));
+    }
+    // git refused before it wrote anything.
+    let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
+    let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
+    let error = Error::fatal(format!("changes to '{name}' would be written over"));
+    let error = match tag {
+        b'S' => {
+            error.hint(format!("git was told to skip it; to see them: `git update-index --no-skip-worktree '{name}'`"))
+        }
+        _ if tag.is_ascii_lowercase() => error.hint(format!(
+            "git was told to assume that it has none; to see them: `git update-index --no-assume-unchanged '{name}'`"
+        )),
+        _ => error.hint("commit them or put them aside with `git stash`, then try again"),
+    };
+    Ok((Recovered::Whole, error))
 }
 
 /// Whether somebody holds the lock of a checkout's index.
@@ -114,13 +163,18 @@ pub fn take_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid, since: SystemTime
 
 /// Puts the files back that differ between two trees, unless one of them is neither one's.
 fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u8>>> {
-    if let Some(edited) = edited_paths(repo, git, from, to)?.into_iter().next() {
-        return Ok(Some(edited));
+    let edited = halfway(repo, git, from, to)?.edited.into_iter().next();
+    if edited.is_none() {
+        restore(repo, git, from, to)?;
     }
+    Ok(edited)
+}
+
+fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let changes = diff::changes(repo, from, from, to)?;
     let paths: BTreeSet<&[u8]> = changes.iter().map(|c| c.path.as_slice()).collect();
     if paths.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
     let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
     let folder = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
@@ -129,8 +183,7 @@ fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u
     git.call("read-tree").arg(to.as_str()).run()?;
     let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
     let restore = restore.arg(format!("--source={from}")).args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
-    restore.stdin(list).run()?;
-    Ok(None)
+    restore.stdin(list).run()
 }
 
 /// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the

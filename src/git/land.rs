@@ -6,10 +6,11 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::advance::{self, Recovered};
 use super::cli::nul_separated;
 use super::commit::Message;
 use super::merge::{self, Conflicts, Merged, Stage};
-use super::obstacles::edited_paths;
+use super::obstacles::halfway;
 use super::repo::Repo;
 use super::{diff, refs};
 use crate::error::{Error, IoContext, Result};
@@ -102,15 +103,12 @@ pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
     let left = from.branch.as_deref().map_or(from.commit.as_str(), refs::short);
     // In git's own words, which `git switch -` reads to find the way back.
     let moving = format!("checkout: moving from {left} to {}", refs::short(branch));
-    let moved = git
-        .call("symbolic-ref")
-        .args(["-m", &moving, "HEAD", branch])
-        .run()
-        .and_then(|()| git.call("read-tree").args(["-m", "-u", from.commit.as_str(), tree.as_str()]).run());
-    if let Err(error) = moved {
+    let moved = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]).run();
+    if let Err(error) = moved.and_then(|()| advance::write_files(&git, &from.commit, tree)) {
+        let (files, error) = advance::recover(repo, &git, &from.commit, tree, error)?;
         restore_head(repo, from)?;
         repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
-        return Err(as_it_was(error));
+        return Err(if files == Recovered::Whole { as_it_was(error) } else { error });
     }
     if git.call("write-tree").oid()? != *tree {
         withdraw(repo, landing)?;
@@ -178,7 +176,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
         let lines: Vec<u8> =
             created.flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat()).collect();
         git.call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
-        if !edited_paths(repo, &git, &to.commit, landed)?.is_empty() {
+        if !halfway(repo, &git, &to.commit, landed)?.edited.is_empty() {
             found.kept = Some(keep_versions(repo, to, &list, keep)?);
         }
         let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
@@ -252,7 +250,7 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
     if staged && unmodified && moved == commit && (!moved || repo.head().is_some_and(|head| holds(&head))) {
         return Ok(Interrupted::Done);
     }
-    if let Some(path) = edited_paths(repo, &git, &from.commit, tree)?.into_iter().next() {
+    if let Some(path) = halfway(repo, &git, &from.commit, tree)?.edited.into_iter().next() {
         return Ok(Interrupted::Edited(path));
     }
     withdraw(repo, landing)?;

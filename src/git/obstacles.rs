@@ -56,9 +56,17 @@ fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BT
     }
 }
 
-/// The paths of a landing that are in the worktree neither as before nor as landed, nor a beginning of
-/// what was to land (git was killed writing it), nor missing. `git` is in that worktree.
-pub fn edited_paths(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
+/// How far a landing has come in the files of a worktree.
+pub struct Halfway {
+    /// The paths that are there neither as before nor as landed, nor a beginning of what was to land (git was
+    /// killed writing it), nor missing.
+    pub edited: Vec<Vec<u8>>,
+    /// Whether any other path is not as before.
+    pub begun: bool,
+}
+
+/// Looks at every path that differs between two trees. `git` is in that worktree.
+pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> {
     let root = git.root().ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let landing = diff::changes(repo, from, from, to)?;
     let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
@@ -69,19 +77,26 @@ pub fn edited_paths(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Vec<
         Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?).map(<[u8]>::to_vec).collect())
     };
     let (before, after) = (differing(from)?, differing(to)?);
-    let mut edited = Vec::new();
+    let (mut edited, mut begun) = (Vec::new(), false);
     for change in &landing {
-        let as_before = change.status != b'A' && !before.contains(&change.path);
-        let as_landed = change.status != b'D' && !after.contains(&change.path);
-        let Ok(found) = fs::read(root.join(OsStr::from_bytes(&change.path))) else { continue };
-        if as_before || as_landed {
+        let path = root.join(OsStr::from_bytes(&change.path));
+        let as_before = match change.status {
+            b'A' => fs::symlink_metadata(&path).is_err(),
+            _ => !before.contains(&change.path),
+        };
+        if as_before {
             continue;
         }
-        let name = [to.as_str().as_bytes(), b":", &change.path].concat();
-        let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
-        if whole.code != 0 || !whole.stdout.starts_with(&found) {
-            edited.push(change.path.clone());
+        let as_landed = change.status != b'D' && !after.contains(&change.path);
+        if let (false, Ok(found)) = (as_landed, fs::read(&path)) {
+            let name = [to.as_str().as_bytes(), b":", &change.path].concat();
+            let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
+            if whole.code != 0 || !whole.stdout.starts_with(&found) {
+                edited.push(change.path.clone());
+                continue;
+            }
         }
+        begun = true;
     }
-    Ok(edited)
+    Ok(Halfway { edited, begun })
 }
