@@ -151,6 +151,8 @@ fn a_fresh_branch_that_somebody_worked_on_stays() {
         (&["apply"][..], "git commit -qm mine", "has commits that 1/c1 did not bring"),
         (&["apply", "-m", "x"], "git commit -q --allow-empty -m mine", "has commits that 1/c1 did not bring"),
         (&["apply", "-m", "x"], "git commit -q --amend -m mine", "has commits that 1/c1 did not bring"),
+        (&["apply"], "echo mine > README", "would write over files that git does not track: README"),
+        (&["apply", "-m", "x"], "echo mine > README", "would write over files that git does not track: README"),
         (&["apply"], "echo more > src/lib.txt", "holds more than 1/c1 brought"),
         (&["apply"], "echo more > more; git add more", "holds more than 1/c1 brought"),
         (
@@ -161,7 +163,7 @@ fn a_fresh_branch_that_somebody_worked_on_stays() {
     ];
     for (options, script, words) in cases {
         let world = World::new();
-        judged(&world, "echo TWO > src/lib.txt");
+        judged(&world, "echo TWO > src/lib.txt; rm README");
         world.frites(options).expect(0);
         world.sh(&world.repo, script).expect(0);
         let state = || (world.belongings(), world.files(), world.git(["for-each-ref"]));
@@ -170,4 +172,23 @@ fn a_fresh_branch_that_somebody_worked_on_stays() {
         assert_eq!(state(), before, "{script}");
         world.assert_clean();
     }
+}
+
+/// The records are gone, as in a clone: which branch it was can be told from where the commit is.
+#[test]
+fn a_named_branch_is_found_again_without_records() {
+    let world = World::new();
+    judged(&world, "echo TWO > src/lib.txt");
+    let lose = || fs::remove_dir_all(world.repo.join(".frites")).unwrap();
+    world.frites(["apply", "--no-switch", "--branch", "mine"]).expect(0);
+    lose();
+    assert_eq!(world.frites(["apply", "--undo"]).expect(0).out(), "mine\n");
+    assert_eq!(world.git(["for-each-ref", "refs/heads/mine"]), "");
+    world.frites(["apply", "--no-switch", "--branch", "mine"]).expect(0);
+    world.git(["switch", "-q", "mine"]);
+    world.commit("more");
+    world.git(["switch", "-q", "main"]);
+    lose();
+    world.frites(["apply", "--undo"]).refuses(1, "on which branch 1/c1 landed, and 'mine' holds it");
+    assert_eq!(landing(&world, "1"), "landed");
 }

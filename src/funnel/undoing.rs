@@ -185,9 +185,13 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let intent = store.landed(&candidate);
-    let branch = intent.as_ref().map_or_else(|| refs::apply_branch(&run.run), |i| i.branch.clone());
+    let told = intent.as_ref().map(|i| i.branch.clone()).or(candidate.landing_branch.clone());
+    let branch = told.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
     let short = refs::short(&branch).to_owned();
     let Some(tip) = repo.read_ref(&branch)? else {
+        if let (None, Some(commit)) = (&told, &candidate.landing_commit) {
+            refuse_unknown_branch(session, &address, commit)?;
+        }
         session.ui.note(format!("the branch '{short}' is gone already"));
         store.record_withdrawn(repo, &candidate, &branch)?;
         return Ok(Undone { candidate, branch, commit: None, later: Vec::new() });
@@ -217,6 +221,19 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
     Ok(Undone { candidate, branch, commit: None, later: Vec::new() })
 }
 
+/// Where it is not known any more on which branch something landed: a branch that holds it may be the one.
+fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
+    let call = session.repo.git().call("for-each-ref").args(["--count=1", "--format=%(refname)", "--contains"]);
+    let found = call.args([commit.as_str(), "refs/heads/"]).line()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found = found.to_string_lossy().into_owned();
+    let short = refs::short(&found);
+    Err(Error::no(format!("it is not known any more on which branch {address} landed, and '{short}' holds it"))
+        .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
+}
+
 /// Goes back to where the checkout was before the landing.
 fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
     let Session { repo, store, .. } = session;
@@ -228,6 +245,9 @@ fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<
         return Err(Error::no(format!("'{}' holds more than {address} brought", refs::short(&intent.branch)))
             .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
+    // What the landing took away comes back, and something else may lie there by now.
+    let root = repo.need_work_tree()?;
+    landing::refuse_obstacles(session, root, &intent.tree, &intent.from.commit, "move them away and undo again")?;
     let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
     store.begin_landing(repo, &intent)?;
     let keep = refs::withdrawn(&intent.run);

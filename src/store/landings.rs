@@ -324,6 +324,14 @@ impl Store {
     }
 }
 
+/// The fresh branch at a commit: the one that is called as ours are, or one that the user named.
+fn fresh_branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<String>> {
+    let own = refs::apply_branch(run);
+    let branches = repo.refs_under("refs/heads/")?;
+    let at = branches.into_iter().filter(|(name, tip)| tip == commit && !name.starts_with("refs/heads/frites/run/"));
+    Ok(at.map(|(name, _)| name).min_by_key(|name| *name != own))
+}
+
 /// What the commit that a landing ended with tells of it: for records that are lost, or never were here.
 pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else { return Ok(()) };
@@ -337,7 +345,10 @@ pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<
         (None, Some(_)) => Landing::Merged,
         (None, None) => Landing::Landed,
     };
-    candidate.landing_branch = into;
+    candidate.landing_branch = match into {
+        Some(into) => Some(into),
+        None => fresh_branch_at(repo, &candidate.run, &commit)?,
+    };
     candidate.landing_time = Timestamp::from_second(read.time).ok();
     candidate.landing_commit = Some(commit);
     Ok(())
