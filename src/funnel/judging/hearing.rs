@@ -78,7 +78,7 @@ impl<'a> Hearing<'a> {
         let manner = manner(terms, timeout);
         // A checkout that is not pristine tells of more than the tree.
         let cache = if known && !terms.in_place && !terms.warm {
-            Cache::open(&session.repo, oracle, &manner, &seeds, &session.policy, when_attempts_ran(session, run)?)?
+            Cache::open(&session.repo, oracle, &manner, &seeds, &session.policy, when_attempts_ran(session)?)?
         } else {
             None
         };
@@ -360,12 +360,19 @@ fn manner(terms: &Terms, timeout: Duration) -> Manner {
     Manner { timeout, retries: *retries, refuse_flaky: *refuse_flaky, junit: junit.clone() }
 }
 
-/// When commands of this run's attempts were at work.
-fn when_attempts_ran(session: &Session, run: &Run) -> Result<Vec<(SystemTime, SystemTime)>> {
+/// When commands of attempts may have been at work, of whichever run. From the making of a run to the end of its
+/// last command, with no gap: when each began is in a file that it could write. Where an end is not known, for
+/// git-frites was killed, to this moment.
+fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
+    let Session { repo, store, .. } = session;
     let mut spans = Vec::new();
-    for name in &run.candidates {
-        let candidate = session.store.candidate(&session.repo, run, name)?;
-        spans.extend(candidate.started.zip(candidate.ended).map(|(a, b)| (SystemTime::from(a), SystemTime::from(b))));
+    for run in store.runs(repo)? {
+        let candidates = run.candidates.iter().map(|name| store.candidate(repo, &run, name));
+        let mut worked = candidates.collect::<Result<Vec<_>>>()?;
+        worked.retain(|c| c.started.is_some());
+        let ends: Option<Vec<SystemTime>> = worked.iter().map(|c| c.ended.map(SystemTime::from)).collect();
+        let last = ends.map_or(Some(SystemTime::now()), |ends| ends.into_iter().max());
+        spans.extend(last.map(|last| (SystemTime::from(run.created), last)));
     }
     Ok(spans)
 }
