@@ -242,6 +242,43 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
     world.assert_clean();
 }
 
+/// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
+#[test]
+fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {
+    let replace = [
+        r#"d=$PWD; cd ..; mv "$d" "$d.moved"; ln -s "$HOME/victim" "$d""#,
+        r#"d=$(git rev-parse --absolute-git-dir); rm -r "$d"; ln -s "$HOME/victim/.git" "$d""#,
+        r#"d=$PWD; cd ..; rm -r "$d"; echo file > "$d""#,
+        r#"d=$PWD; cd ..; rm -r "$d""#,
+    ];
+    for script in replace {
+        let world = World::new();
+        world.attempts(&[LARGE, SMALL, "echo x > README"]);
+        let victim = world.home().join("victim");
+        world.sh(&world.home(), "mkdir victim; git init -q victim; echo precious > victim/file").expect(0);
+        world.sh(&victim, "chmod 700 .; git add file; git commit -qm precious").expect(0);
+        let state =
+            || world.sh(&victim, "git fsck; git status --porcelain file; stat -c %a .; cat file").expect(0).out();
+        let before = state();
+        // Each of them finds its own tree, whatever the one before did.
+        let test = format!(
+            "test \"$(git write-tree)\" = \"$(git rev-parse HEAD^{{tree}})\" && git diff --exit-code && {script}"
+        );
+        let answer = world.frites(["judge", "--no-cache", "--test", &test]).expect(0);
+        assert!(answer.out().contains("judge: 3 of 3 passed"), "{script}: {}\n{}", answer.out(), answer.stderr);
+        assert_eq!(state(), before, "{script}");
+        // A command that finds no checkout any more fails for its own tree alone.
+        let script = format!("grep -q two src/lib.txt || {{ {script}; }}");
+        let words = ["judge", "--json", "--no-cache", "--build", &script, "--test", "test -e README"];
+        let json = world.frites(words).expect(0).json();
+        assert!(json["passed"].as_array().unwrap().contains(&"c3".into()), "{script}: {json}");
+        assert_eq!(state(), before, "{script}");
+        world.sh(&world.home(), "rm -rf cache/git-frites/*/*.moved").expect(0);
+        world.frites(["status"]).expect(0);
+        world.assert_clean();
+    }
+}
+
 #[test]
 fn only_the_difference_is_written_between_two_trees() {
     let world = World::new();
@@ -252,6 +289,23 @@ fn only_the_difference_is_written_between_two_trees() {
     let seen: Vec<&str> = seen.lines().collect();
     assert_eq!(seen.len(), 4);
     assert_eq!(seen[..2], seen[2..], "what is equal stays as it is");
+    world.assert_clean();
+}
+
+/// Warm, modes of folders stay as a command left them.
+#[test]
+fn a_checkout_that_cannot_be_used_again_is_made_anew() {
+    let world = World::new();
+    world.write(".gitignore", "out\n");
+    world.commit("ignore");
+    world.attempts(&["echo 2 > src/a", "echo 3 > src/a", "echo 4 > src/a"]);
+    let test = r#"test "$(cat src/a)" = "$(git show HEAD:src/a)" || exit 3; mkdir -p out; rm .git; mkdir -p .git/HEAD; chmod 0 "$PWD"; chmod a-w ..; exit 0"#;
+    for options in [&["--warm"][..], &[]] {
+        let words = ["judge", "--no-cache", "--test", test];
+        let answer = world.frites(words.iter().chain(options)).expect(0);
+        assert!(answer.out().contains("judge: 3 of 3 passed"), "{}\n{}", answer.out(), answer.stderr);
+    }
+    world.frites(["status"]).expect(0);
     world.assert_clean();
 }
 

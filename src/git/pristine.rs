@@ -34,6 +34,8 @@ pub struct Pristine {
     pub path: PathBuf,
     /// Its administrative entry.
     pub admin: PathBuf,
+    /// What makes these two folders the ones that were made: device and inode.
+    own: [(u64, u64); 2],
     lasting: Vec<(&'static str, Vec<u8>)>,
     dot_git: Vec<u8>,
     mode: u32,
@@ -67,16 +69,27 @@ impl Pristine {
         let lasting = lasting.collect::<io::Result<_>>().context(failed)?;
         let dot_git = fs::read(path.join(".git")).context(failed)?;
         let mode = fs::symlink_metadata(&path).context(failed)?.mode();
-        Ok(Pristine { path, admin, lasting, dot_git, mode, now: None })
+        let own = [identity(&path).context(failed)?, identity(&admin).context(failed)?];
+        Ok(Pristine { path, admin, own, lasting, dot_git, mode, now: None })
+    }
+
+    /// Whether both folders are still the ones that were made. A command may have put a link in their place,
+    /// and what is behind that is not ours to clean up.
+    fn is_own(&self) -> bool {
+        [&self.path, &self.admin].into_iter().zip(self.own).all(|(path, own)| identity(path).is_ok_and(|i| i == own))
     }
 
     /// Makes the checkout hold the tracked files of `commit` and HEAD be there: whatever was done to it,
     /// nothing else stays, but with `warm` what git ignores does.
     ///
-    /// Files that differ are written and get the current time, which build tools go by.
+    /// Files that differ are written and get the current time, which build tools go by. Fails where what a
+    /// command did is past mending; then nothing that is not ours was touched.
     pub fn become_commit(&mut self, repo: &Repo, commit: &Oid, warm: bool) -> Result<()> {
         if let Some(snapshot) = self.now.take() {
             let failed = || format!("could not use '{}' again", self.path.display());
+            if !self.is_own() {
+                return Err(Error::internal(format!("{}: something else is in its place", failed())));
+            }
             self.restore_admin(commit, &snapshot).context(failed)?;
             if !warm {
                 let index = base_index(repo, commit)?;
@@ -97,6 +110,9 @@ impl Pristine {
     /// The tracked files that are not as they were handed out, sorted.
     pub fn changed(&self) -> Result<Vec<Vec<u8>>> {
         let Some(snapshot) = &self.now else { return Ok(Vec::new()) };
+        if !self.is_own() {
+            return Ok(snapshot.files.keys().map(|path| path.to_vec()).collect());
+        }
         let differs = |path: &BString, stamp: &Stamp| {
             let now = Stamp::of(&self.full(path), stamp.content.is_some());
             now.as_ref().ok() != Some(stamp)
@@ -215,6 +231,12 @@ impl Stamp {
             content: content.map(|bytes| digest(&bytes)),
         })
     }
+}
+
+/// What makes a folder itself, whatever it is called; a link has none.
+fn identity(folder: &Path) -> io::Result<(u64, u64)> {
+    let meta = fs::symlink_metadata(folder)?;
+    if meta.is_dir() { Ok((meta.dev(), meta.ino())) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 /// Writes an index as it was, with its time: by that git knows which files to compare by content.

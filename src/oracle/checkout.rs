@@ -101,13 +101,14 @@ impl<'a> Room<'a> {
     /// seeds where the commit has nothing. Every tracked file that is written gets the current time, which
     /// build tools go by; seeds keep theirs, which are older.
     ///
-    /// A checkout that was given back is used again.
+    /// A checkout that was given back is used again, unless what commands did to it is past mending.
     pub fn checkout(&self, repo: &Repo, commit: &Oid) -> Result<Checkout> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut files = match idle {
-            Some(files) => files,
-            None => self.register(repo, commit)?,
-        };
+        let again = idle.and_then(|files| self.fill(repo, commit, files).ok());
+        again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
+    }
+
+    fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<Checkout> {
         let filled = files.become_commit(repo, commit, self.warm).and_then(|()| {
             let problem = export_submodules(repo, commit, &files.path).err().map(|e| e.message);
             self.seeds.put(&files.path).map(|_| problem)
@@ -115,7 +116,7 @@ impl<'a> Room<'a> {
         match filled {
             Ok(problem) => Ok(Checkout { files, problem }),
             Err(error) => {
-                self.discard(&files)?;
+                self.lose(&files);
                 Err(error)
             }
         }
@@ -129,6 +130,13 @@ impl<'a> Room<'a> {
     /// Removes a worktree with all that commands left in it.
     pub fn discard(&self, files: &Pristine) -> Result<()> {
         worktree::discard(&self.dir, &files.path, Some(&files.admin)).map(drop)
+    }
+
+    /// The same; what cannot go, for something else is in its place, goes with the room.
+    fn lose(&self, files: &Pristine) {
+        if self.discard(files).is_err() {
+            let _ = worktree::discard(&self.dir, &self.dir.join("lost"), Some(&files.admin));
+        }
     }
 }
 
@@ -144,11 +152,9 @@ impl Drop for Room<'_> {
     fn drop(&mut self) {
         // What cannot go now (an entry still registered after an error) is swept by the next command.
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for files in &idle {
-            let _ = self.discard(files);
-        }
-        let _ = fs::remove_file(self.dir.join("lock"));
-        let _ = fs::remove_dir(&self.dir);
+        idle.iter().for_each(|files| self.lose(files));
+        // Never through a link. The lock is held until the folder is gone, and with it the lock's name.
+        let _ = worktree::delete_tree(&self.dir);
     }
 }
 

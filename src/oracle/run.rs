@@ -100,8 +100,11 @@ fn attempts(command: &OracleCommand, manner: &Manner, stand: &Stand<'_>) -> Resu
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
         let report = manner.junit.as_ref().filter(|_| stage == Stage::Test).map(|path| junit::expect(stand.dir, path));
-        let end = process::run_until(&job, stand.cancel)
-            .map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?;
+        let end = match process::run_until(&job, stand.cancel) {
+            // The command before has removed the checkout: that is this tree's affair alone.
+            Err(e) if !dir.is_dir() => End::not_started(crate::error::describe(&e)),
+            other => other.map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?,
+        };
         if end.cancelled && interrupt::signal().is_some() {
             return Err(Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`"));
         }
