@@ -271,7 +271,7 @@ fn nothing_untracked_or_ignored_is_written_over() {
     }
 }
 
-/// git refuses, or fails when it has written `README` already.
+/// git refuses, or fails when it has put a file for a folder already, and a folder for a file.
 #[test]
 fn a_file_that_git_does_not_write_changes_nothing() {
     let cases = [
@@ -287,7 +287,10 @@ fn a_file_that_git_does_not_write_changes_nothing() {
     ];
     for (script, words) in cases {
         let world = World::new();
-        judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt")]);
+        world.write("a/b/c", "a file in a folder\n");
+        world.write("d", "a file\n");
+        world.commit("more");
+        judged(&world, &[&format!("{TWO}; rm -r a d; mkdir d; echo file > a; echo in > d/in; echo new > new.txt")]);
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
         world.frites(["apply"]).refuses(128, &format!("your checkout is as it was: {words}"));
@@ -715,5 +718,27 @@ fn no_change_of_a_worktree_escapes_the_look_before_landing() {
     let commit = world.git(["rev-parse", "frites/run/1/c1"]);
     world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
     world.git(["merge-base", "--is-ancestor", &commit, "refs/frites/1/c1"]);
+    world.assert_clean();
+}
+
+/// What lies outside of a sparse checkout is landed, and taken back, without a file of it appearing.
+#[test]
+fn a_sparse_checkout_stays_sparse() {
+    let world = World::new();
+    world.write("in/file", "1\n");
+    world.write("out/file", "1\n");
+    world.commit("more");
+    judged(&world, &[&format!("{TWO}; echo 2 >> in/file; echo 2 >> out/file; echo new > out/new")]);
+    world.git(["sparse-checkout", "set", "in"]);
+    let before = state(&world);
+    hook(&world, "pre-commit", "exit 1");
+    world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
+    fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
+    assert_eq!(state(&world), before);
+    world.frites(["apply"]).expect(0);
+    assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
+    world.frites(["apply", "--undo"]).expect(0);
+    assert_eq!(state(&world), before);
+    assert!(!world.repo.join("out").exists());
     world.assert_clean();
 }

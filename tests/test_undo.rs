@@ -125,8 +125,12 @@ fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
         (&["apply", "--no-switch", "-m", "x"], false),
     ] {
         let world = World::new();
+        world.write("a/b/c", "a file in a folder\n");
+        world.write("f", "a file\n");
+        world.commit("more");
         world.write("notes.txt", "mine\n");
-        judged(&world, "echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new");
+        let swap = "rm -r a f; echo file > a; mkdir f; ln -s in f/link";
+        judged(&world, &format!("echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new; {swap}"));
         let before = (world.belongings(), world.files());
         world.frites(options).expect(0);
         if leave {

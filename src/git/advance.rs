@@ -3,7 +3,6 @@
 //! In the order that a kill cannot spoil: the files, under git's own lock of the index; the refs, in one
 //! transaction; the index, by one rename. As long as the branch has not moved, the files can be put back;
 //! once it has, they are complete.
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -170,20 +169,29 @@ fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u
     Ok(edited)
 }
 
-fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    let changes = diff::changes(repo, from, from, to)?;
-    let paths: BTreeSet<&[u8]> = changes.iter().map(|c| c.path.as_slice()).collect();
-    if paths.is_empty() {
+/// Writes the files that differ between two trees as `from` has them, whatever of `to` is there, and touches
+/// neither the index nor any other file.
+///
+/// Not `git restore`: it does not find `a/b` where `a` is to come back as a file.
+pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+    let entries = |source: &Oid, other: &Oid| -> Result<Vec<u8>> {
+        let changes = diff::changes(repo, from, other, source)?;
+        let there = changes.iter().filter(|c| c.status != b'D');
+        Ok(there.flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat()).collect())
+    };
+    let (before, landed) = (entries(from, to)?, entries(to, from)?);
+    if before.is_empty() && landed.is_empty() {
         return Ok(());
     }
-    let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
+    // Indexes and a tree of these paths alone: git looks at nothing else then.
     let folder = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
-    let git = git.clone().index(&folder.path().join("index"));
-    // Files that were created already go only if the index knows them.
-    git.call("read-tree").arg(to.as_str()).run()?;
-    let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
-    let restore = restore.arg(format!("--source={from}")).args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
-    restore.stdin(list).run()
+    let indexed = |name: &str, entries: Vec<u8>| -> Result<Git> {
+        let git = git.clone().index(&folder.path().join(name));
+        git.call("update-index").args(["-z", "--add", "--index-info"]).stdin(entries).run()?;
+        Ok(git)
+    };
+    let tree = indexed("before", before)?.call("write-tree").oid()?;
+    indexed("landed", landed)?.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()
 }
 
 /// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the

@@ -167,27 +167,25 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
     let git = repo.checkout();
     let mut found = Withdrawal::default();
     let changes = diff::changes(repo, &to.commit, &to.commit, landed)?;
-    let staged = diff::changes(repo, &to.commit, &to.commit, &git.call("write-tree").oid()?)?;
-    let paths: BTreeSet<&[u8]> = changes.iter().chain(&staged).map(|c| c.path.as_slice()).collect();
+    let staged = git.call("write-tree").oid()?;
+    let staged_changes = diff::changes(repo, &to.commit, &to.commit, &staged)?;
+    let paths: BTreeSet<&[u8]> = changes.iter().chain(&staged_changes).map(|c| c.path.as_slice()).collect();
     if !paths.is_empty() {
         let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
-        // Files that were created already go only if the index knows them.
-        let created = changes.iter().filter(|c| c.status == b'A');
-        let lines: Vec<u8> =
-            created.flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat()).collect();
-        git.call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
         if !halfway(repo, &git, &to.commit, landed)?.edited.is_empty() {
             found.kept = Some(keep_versions(repo, to, &list, keep)?);
         }
-        let restore = git.call("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
-        let restore = restore.arg(format!("--source={}", to.commit));
-        restore.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).stdin(list).run()?;
+        advance::restore(repo, &git, &to.commit, &staged)?;
+        advance::restore(repo, &git, &to.commit, landed)?;
+        git.call("read-tree").args(["--reset", to.commit.as_str()]).run()?;
     }
     restore_head(repo, to)?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
     git.call("update-index").args(["-q", "--refresh"]).output()?;
+    // In a sparse checkout, takes away again what does not belong there.
+    git.call("read-tree").args(["-m", "-u", to.commit.as_str()]).run()?;
     let modified = git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=untracked"]).bytes()?;
     found.modified = nul_separated(&modified).map(<[u8]>::to_vec).collect();
     Ok(found)

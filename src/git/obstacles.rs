@@ -81,7 +81,11 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
     for change in &landing {
         let path = root.join(OsStr::from_bytes(&change.path));
         let as_before = match change.status {
-            b'A' => fs::symlink_metadata(&path).is_err(),
+            // A folder there is one of before that it was to replace.
+            b'A' => {
+                !path.parent().is_some_and(|folder| worktree::is_real_folder(root, folder))
+                    || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
+            }
             _ => !before.contains(&change.path),
         };
         if as_before {

@@ -55,7 +55,11 @@ impl Store {
     /// Puts right what killed processes left; gives a line for each thing done. Costs one look at the
     /// folder of runs when there is nothing to do.
     pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
-        let mut said: Vec<String> = self.heal_landing(repo)?.into_iter().collect();
+        let mut said: Vec<String> = match self.heal_landing(repo) {
+            Ok(line) => line.into_iter().collect(),
+            // Every other command goes on: some of them help to put it right.
+            Err(error) => vec![format!("a landing was interrupted, and is not put right: {}", error.message)],
+        };
         said.extend(self.heal_moves(repo)?);
         repo.heal_deletion()?;
         repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;

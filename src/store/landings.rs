@@ -264,7 +264,10 @@ impl Store {
         let mut said = Vec::new();
         for file in files {
             let Some(mut intent) = read_toml::<MoveIntent>(&file) else { continue };
-            said.push(self.heal_move(repo, &mut intent)?);
+            said.push(self.heal_move(repo, &mut intent).unwrap_or_else(|error| {
+                let branch = refs::short(&intent.target);
+                format!("a landing on '{branch}' was interrupted, and is not put right: {}", error.message)
+            }));
         }
         Ok(said)
     }
