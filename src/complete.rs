@@ -2,7 +2,7 @@
 //!
 //! A TAB must be quick and must never print: everything here is read in process, and what cannot be read
 //! is not offered. What an argument takes is told by its value name in cli.rs.
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::builder::StyledStr;
@@ -15,8 +15,7 @@ use crate::cli::Cli;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
-use crate::model::candidate::Candidate;
-use crate::model::name::Name;
+use crate::model::name::{Name, meant};
 use crate::model::run::Run;
 use crate::store::Store;
 use crate::ui::table;
@@ -74,79 +73,104 @@ fn with_completer(arg: Arg) -> Arg {
 
 type Offers = Vec<CompletionCandidate>;
 
-fn offer(value: String, about: impl Into<String>) -> CompletionCandidate {
-    CompletionCandidate::new(value).help(Some(StyledStr::from(about.into())))
+fn offer(value: impl Into<OsString>, about: Option<String>) -> CompletionCandidate {
+    CompletionCandidate::new(value).help(about.map(StyledStr::from))
 }
 
-/// The repository of the current folder and its runs, newest first.
-fn read() -> Option<(Repo, Store, Vec<Run>)> {
-    let repo = Repo::discover(&std::env::current_dir().ok()?).ok()?;
-    let store = Store::of(&repo);
-    let mut runs = store.runs(&repo).ok()?;
-    runs.reverse();
-    Some((repo, store, runs))
+/// How many offers are described at most. A record takes long to read, against a name: nobody waits for the
+/// description of old runs.
+const DESCRIBED: usize = 16;
+
+/// The runs of the repository of the current folder.
+struct Runs {
+    repo: Repo,
+    store: Store,
+    /// The newest first, as far as numbers tell; then those with names.
+    names: Vec<Name>,
+}
+
+impl Runs {
+    fn here() -> Option<Runs> {
+        let repo = Repo::discover(&std::env::current_dir().ok()?).ok()?;
+        let store = Store::of(&repo);
+        let mut names = store.run_names(&repo).ok()?;
+        names.sort_by_key(|name| std::cmp::Reverse(name.number()));
+        Some(Runs { repo, store, names })
+    }
+
+    fn read(&self, name: &Name) -> Option<Run> {
+        self.store.run(&self.repo, name).ok()?
+    }
+
+    /// The run of that name, or the only one that it begins.
+    fn called(&self, word: &Name) -> Option<Run> {
+        match meant(&self.names, word).as_slice() {
+            [one] => self.read(one),
+            _ => None,
+        }
+    }
+
+    /// The newest: the highest number, or one with a name.
+    fn newest(&self) -> Option<Run> {
+        let (numbers, named): (Vec<&Name>, Vec<&Name>) = self.names.iter().partition(|name| name.number().is_some());
+        let one_of = numbers.into_iter().take(1).chain(named);
+        one_of.filter_map(|name| self.read(name)).max_by_key(|run| run.created)
+    }
+
+    fn offer(&self, current: &str) -> Offers {
+        let begun = self.names.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
+        let about = |name: &Name| {
+            let run = self.read(name)?;
+            let s = if run.candidates.len() == 1 { "" } else { "s" };
+            Some(format!("run of {} candidate{s}, {} ago", run.candidates.len(), table::age(run.created)))
+        };
+        begun.map(|(at, name)| offer(name.as_str(), (at < DESCRIBED).then(|| about(name)).flatten())).collect()
+    }
+
+    /// Candidates of `run`, each with `before` in front of its name.
+    fn offer_candidates(&self, run: &Run, before: &str, current: &str) -> Offers {
+        let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
+        let about = |name: &Name| {
+            let candidate = self.store.candidate(&self.repo, run, name).ok()?;
+            Some(format!("candidate of run {}, {}", run.run, candidate.state))
+        };
+        let offer = |(at, name)| offer(format!("{before}{name}"), (at < DESCRIBED).then(|| about(name)).flatten());
+        begun.map(offer).collect()
+    }
 }
 
 fn runs(current: &OsStr) -> Offers {
-    let (Some(current), Some((_, _, runs))) = (current.to_str(), read()) else { return Offers::new() };
-    offer_runs(current, &runs)
-}
-
-fn offer_runs(current: &str, runs: &[Run]) -> Offers {
-    let begun = runs.iter().filter(|run| run.run.as_str().starts_with(current));
-    let about = |run: &Run| {
-        let s = if run.candidates.len() == 1 { "" } else { "s" };
-        format!("run of {} candidate{s}, {} ago", run.candidates.len(), table::age(run.created))
-    };
-    begun.map(|run| offer(run.run.to_string(), about(run))).collect()
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
+    runs.offer(current)
 }
 
 /// `RUN`, `RUN/CAND` or `RUN/CAND@N`, as far as it is typed; candidates of the newest run also bare.
 fn addresses(current: &OsStr) -> Offers {
-    let (Some(current), Some((repo, store, runs))) = (current.to_str(), read()) else { return Offers::new() };
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
     let Some((typed, rest)) = current.split_once('/') else {
-        let mut offers = offer_runs(current, &runs);
-        if let Some(newest) = runs.first() {
-            let begun = newest.candidates.iter().filter(|name| name.as_str().starts_with(current));
-            offers.extend(begun.map(|name| offer(name.to_string(), about(&repo, &store, newest, name))));
-        }
+        let mut offers = runs.offer(current);
+        offers.extend(runs.newest().into_iter().flat_map(|newest| runs.offer_candidates(&newest, "", current)));
         return offers;
     };
-    let Some(run) = run_called(&runs, typed) else { return Offers::new() };
+    let Some(run) = typed.parse().ok().and_then(|word| runs.called(&word)) else { return Offers::new() };
     if let Some((name, _)) = rest.split_once('@') {
-        let newest = name.parse().ok().and_then(|name| store.latest(&repo, &run.run, &name).ok()?);
+        let newest = name.parse().ok().and_then(|name| runs.store.latest(&runs.repo, &run.run, &name).ok()?);
         let all = (1..=newest.map_or(0, |capture| capture.iteration)).map(|n| format!("{}/{name}@{n}", run.run));
         return all.filter(|text| text.starts_with(current)).map(CompletionCandidate::new).collect();
     }
-    let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(rest));
-    begun.map(|name| offer(format!("{}/{name}", run.run), about(&repo, &store, run, name))).collect()
+    runs.offer_candidates(&run, &format!("{}/", run.run), rest)
 }
 
 /// A candidate of the run that is named before it on the line, or of the newest.
 fn candidates(current: &OsStr) -> Offers {
-    let (Some(current), Some((repo, store, runs))) = (current.to_str(), read()) else { return Offers::new() };
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
     let typed = std::env::args().skip_while(|arg| arg != "--").skip(2);
     let named = typed.filter_map(|word| match word.parse().ok()? {
-        Address::Pair { run, .. } => run_called(&runs, run.as_str()),
-        Address::Word { word, .. } => runs.iter().find(|run| run.run == word),
+        Address::Pair { run, .. } => runs.called(&run),
+        Address::Word { word, .. } => runs.names.contains(&word).then(|| runs.read(&word))?,
     });
-    let Some(run) = named.last().or(runs.first()) else { return Offers::new() };
-    let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(current));
-    begun.map(|name| offer(name.to_string(), about(&repo, &store, run, name))).collect()
-}
-
-/// The run of that name, or the only one that it begins.
-fn run_called<'a>(runs: &'a [Run], typed: &str) -> Option<&'a Run> {
-    let exact = runs.iter().find(|run| run.run.as_str() == typed);
-    exact.or_else(|| {
-        let mut begun = runs.iter().filter(|r| r.run.number().is_none() && r.run.as_str().starts_with(typed));
-        begun.next().filter(|_| begun.next().is_none())
-    })
-}
-
-fn about(repo: &Repo, store: &Store, run: &Run, name: &Name) -> String {
-    let candidate: Option<Candidate> = store.candidate(repo, run, name).ok();
-    candidate.map_or_else(String::new, |candidate| format!("candidate of run {}, {}", run.run, candidate.state))
+    let Some(run) = named.last().or_else(|| runs.newest()) else { return Offers::new() };
+    runs.offer_candidates(&run, "", current)
 }
 
 /// Branches, tags and remote branches that are not ours.
@@ -154,7 +178,7 @@ fn revisions(current: &OsStr) -> Offers {
     let mut offers =
         refs(current, &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")]);
     if current.to_str().is_some_and(|current| "HEAD".starts_with(current)) {
-        offers.push(offer("HEAD".to_owned(), "where you are"));
+        offers.push(offer("HEAD", Some("where you are".to_owned())));
     }
     offers
 }
@@ -172,10 +196,10 @@ fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
     let (Some(current), Some(repo)) = (current.to_str(), repo) else { return Offers::new() };
     let mut offers = Offers::new();
     for (prefix, kind) in prefixes {
-        for (name, _) in repo.refs_under(prefix).unwrap_or_default() {
-            let short = name[prefix.len()..].to_owned();
+        for name in repo.ref_names(prefix).unwrap_or_default() {
+            let short = &name[prefix.len()..];
             if short.starts_with(current) && !short.starts_with("frites/") {
-                offers.push(offer(short, *kind));
+                offers.push(offer(short, Some((*kind).to_owned())));
             }
         }
     }
@@ -198,5 +222,5 @@ fn agents(current: &OsStr) -> Offers {
 fn keys(current: &OsStr) -> Offers {
     let all = config::keys::ALL.iter().filter(|spec| !spec.name.contains('*'));
     let begun = all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));
-    begun.map(|spec| offer(spec.name.to_owned(), spec.about)).collect()
+    begun.map(|spec| offer(spec.name, Some(spec.about.to_owned()))).collect()
 }

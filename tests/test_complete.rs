@@ -42,9 +42,9 @@ fn each_argument_is_offered_what_it_takes() {
     let world = runs();
     world.write(".frites.toml", "[agents.colleague]\ncommand = ['true']\n");
     let cases: &[(&[&str], &[&str])] = &[
-        (&["judge", ""], &["2", "fixer", "1"]),
+        (&["judge", ""], &["2", "1", "fixer"]),
         (&["judge", "f"], &["fixer"]),
-        (&["apply", ""], &["2", "fixer", "1", "c1"]),
+        (&["apply", ""], &["2", "1", "fixer", "c1"]),
         (&["apply", "1/"], &["1/c1", "1/c2"]),
         (&["apply", "fix/"], &["fixer/alpha", "fixer/beta"]),
         (&["apply", "fixer/b"], &["fixer/beta"]),
@@ -83,10 +83,26 @@ fn options_are_offered_where_a_dash_is_typed_or_nothing_else_is() {
 fn what_is_offered_is_told_about() {
     let world = runs();
     let offers = offered(&world, &world.repo, &["apply", ""]);
-    assert!(offers[1].starts_with("fixer\trun of 2 candidates, ") && offers[1].ends_with(" ago"), "{offers:?}");
+    assert!(offers[2].starts_with("fixer\trun of 2 candidates, ") && offers[2].ends_with(" ago"), "{offers:?}");
     assert_eq!(offers[3], "c1\tcandidate of run 2, open");
     let offers = offered(&world, &world.repo, &["stat"]);
     assert_eq!(offers, ["status\tList runs and candidates"]);
+}
+
+/// A record takes long to read: a TAB reads those that it needs.
+#[test]
+fn names_are_offered_without_their_records() {
+    let world = runs();
+    world.spawn(["-n", "18"]);
+    let damage = "blob=$(echo damaged | git hash-object -w --stdin) &&
+        tree=$(printf '100644 blob %s\\trun.toml\\n' $blob | git mktree) &&
+        git update-ref refs/frites/fixer/@record $(git commit-tree -m damaged $tree)";
+    world.sh(&world.repo, damage).expect(0);
+    assert_eq!(values(&world, &["judge", ""]), ["3", "2", "1", "fixer"]);
+    assert_eq!(values(&world, &["apply", "1/"]), ["1/c1", "1/c2"]);
+    assert!(values(&world, &["apply", "fixer/"]).iter().all(|value| value.starts_with('-')), "it cannot be read");
+    let offers = offered(&world, &world.repo, &["apply", "3/"]);
+    assert_eq!((offers[15].as_str(), offers[16].as_str()), ("3/c16\tcandidate of run 3, open", "3/c17"));
 }
 
 #[test]

@@ -109,8 +109,8 @@ fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<S
     for name in above {
         blocker = blocker.or(session.repo.read_ref(name)?.map(|_| name.to_owned()));
     }
-    let below = session.repo.refs_under(&format!("{branch}/"))?;
-    if let Some(blocker) = blocker.or(below.into_iter().next().map(|(name, _)| name)) {
+    let below = session.repo.ref_names(&format!("{branch}/"))?;
+    if let Some(blocker) = blocker.or(below.into_iter().next()) {
         return Err(Error::fatal(format!(
             "a branch named '{}' is in the way of '{}'",
             refs::short(&blocker),

@@ -46,6 +46,17 @@ impl Name {
     }
 }
 
+/// Which of `names` a word may mean: the one that is called so, or else those that it begins. Numbers match
+/// exactly: `1` does not mean `10`.
+pub fn meant<'a>(names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>, word: &Name) -> Vec<&'a Name> {
+    let names = names.into_iter();
+    let begun = |name: &&Name| word.number().or(name.number()).is_none() && name.0.starts_with(&word.0);
+    match names.clone().find(|name| *name == word) {
+        Some(exact) => vec![exact],
+        None => names.filter(begun).collect(),
+    }
+}
+
 impl FromStr for Name {
     type Err = InvalidName;
 
@@ -96,6 +107,24 @@ mod tests {
         for bad in ["", "-a", ".a", "a..b", "a.", "a.lock", "a.LOCK", "a/b", "a b", "é", "a\n", "run", "Apply", &long]
         {
             assert!(bad.parse::<Name>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_word_means_a_name_or_its_beginning_and_numbers_exactly() {
+        let name = |text: &str| text.parse::<Name>().expect("valid");
+        let names = ["1", "10", "2nd", "fix", "fixer", "fixes"].map(name);
+        let cases = [
+            ("1", vec!["1"]),
+            ("fix", vec!["fix"]),
+            ("fixe", vec!["fixer", "fixes"]),
+            ("fixer", vec!["fixer"]),
+            ("2", vec![]),
+            ("2n", vec!["2nd"]),
+        ];
+        for (word, expected) in cases {
+            let found: Vec<&str> = meant(&names, &name(word)).into_iter().map(Name::as_str).collect();
+            assert_eq!(found, expected, "{word}");
         }
     }
 

@@ -36,14 +36,17 @@ impl Store {
     /// All runs, oldest first.
     pub fn runs(&self, repo: &Repo) -> Result<Vec<Run>> {
         let mut runs: Vec<Run> = Vec::new();
-        for (name, _) in repo.refs_under("refs/frites/")? {
-            let run = name.strip_prefix("refs/frites/").and_then(|n| n.strip_suffix("/@record"));
-            if let Some(run) = run.and_then(|n| n.parse().ok()) {
-                runs.extend(self.run(repo, &run)?);
-            }
+        for name in self.run_names(repo)? {
+            runs.extend(self.run(repo, &name)?);
         }
         runs.sort_by(|a, b| (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run)));
         Ok(runs)
+    }
+
+    /// The names of all runs, sorted as texts. No record is read: with many runs that takes long.
+    pub fn run_names(&self, repo: &Repo) -> Result<Vec<Name>> {
+        let names = repo.ref_names("refs/frites/")?.into_iter();
+        Ok(names.filter_map(|n| n.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok()).collect())
     }
 
     /// A run's record, from its ref; none if there is no such run.
