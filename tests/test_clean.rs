@@ -150,7 +150,12 @@ fn cleaning_twice_is_fine_and_frees_nothing() {
     world.attempts(&["echo a > a", "true"]);
     world.frites(["clean", "1/c1"]).expect(0);
     assert_eq!(branches(&world), ["1/c2"]);
-    assert_eq!(world.frites(["clean", "1/c1"]).expect(0).out(), "removed 1/c1 (0 B)\nfreed 0 B\n");
+    for words in [["clean", "1/c1"], ["clean", "-n"]] {
+        let answer = world.frites(words).expect(0);
+        assert!(!answer.out().contains("1/c1"), "{}", answer.out());
+    }
+    let answer = world.frites(["clean", "1/c1"]).expect(0);
+    assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("freed 0 B\n", "nothing is left to remove\n"));
     world.frites(["clean", "1", "1/c2", "c2", "-q"]).expect(0);
     assert_eq!(branches(&world).len(), 0);
     world.assert_clean();

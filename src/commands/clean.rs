@@ -17,7 +17,8 @@ use crate::ui::{json, table};
 /// What became of one candidate.
 struct Removal {
     address: String,
-    bytes: u64,
+    /// What was freed; none if there was nothing to remove.
+    bytes: Option<u64>,
     error: Option<Error>,
 }
 
@@ -40,11 +41,11 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
             }
             Err(error) if alone => return Err(error),
             // A run that is at work, for instance: the others are cleaned all the same.
-            Err(error) => removals.push(Removal { address: run.run.to_string(), bytes: 0, error: Some(error) }),
+            Err(error) => removals.push(Removal { address: run.run.to_string(), bytes: None, error: Some(error) }),
         }
     }
-    if args.expired && removals.is_empty() {
-        session.ui.note("nothing has expired");
+    if forgotten.is_empty() && removals.iter().all(|r| r.bytes.is_none() && r.error.is_none()) {
+        session.ui.note(if args.expired { "nothing has expired" } else { "nothing is left to remove" });
     }
     report(session, args, &removals, &forgotten)?;
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
@@ -147,7 +148,7 @@ fn only_expired(session: &Session, targets: Vec<(Run, Vec<Name>)>) -> Result<Vec
 /// One candidate; its failure is part of the answer and never stops the rest.
 fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Removal {
     let address = format!("{}/{name}", run.run);
-    let attempt = || -> Result<u64> {
+    let attempt = || {
         if args.dry_run {
             return removing::rehearse(session, run, name, args.discard);
         }
@@ -158,12 +159,12 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
     };
     match attempt() {
         Ok(bytes) => Removal { address, bytes, error: None },
-        Err(error) => Removal { address, bytes: 0, error: Some(error) },
+        Err(error) => Removal { address, bytes: None, error: Some(error) },
     }
 }
 
 fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten: &[Name]) -> Result<()> {
-    let total: u64 = removals.iter().map(|r| r.bytes).sum();
+    let total: u64 = removals.iter().filter_map(|r| r.bytes).sum();
     for removal in removals {
         if let Some(error) = &removal.error {
             session.ui.error(error);
@@ -172,7 +173,7 @@ fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten:
     if args.json {
         let all: Vec<Value> = removals
             .iter()
-            .map(|r| json!({ "address": r.address, "removed": r.error.is_none() && !args.dry_run, "bytes": r.bytes, "error": r.error.as_ref().map(|e| &e.message) }))
+            .map(|r| json!({ "address": r.address, "removed": r.error.is_none() && !args.dry_run, "bytes": r.bytes.unwrap_or(0), "error": r.error.as_ref().map(|e| &e.message) }))
             .collect();
         let document = json!({ "dry_run": args.dry_run, "bytes": total, "candidates": all, "forgotten": forgotten });
         return session.ui.answer(json::document(document));
@@ -182,8 +183,8 @@ fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten:
     }
     let mut text = String::new();
     let verb = if args.dry_run { "would remove" } else { "removed" };
-    for removal in removals.iter().filter(|r| r.error.is_none()) {
-        text.push_str(&format!("{verb} {} ({})\n", removal.address, table::size(removal.bytes)));
+    for (removal, bytes) in removals.iter().filter_map(|r| Some((r, r.bytes?))) {
+        text.push_str(&format!("{verb} {} ({})\n", removal.address, table::size(bytes)));
     }
     for run in forgotten {
         text.push_str(&format!("{} run {run}\n", if args.dry_run { "would forget" } else { "forgot" }));

@@ -26,17 +26,17 @@ pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
     Ok(())
 }
 
-/// Removes a candidate's worktree, entry and branch; gives the bytes freed. Doing it twice is fine.
+/// Removes a candidate's worktree, entry and branch; gives the bytes freed, or none if nothing was left of it.
 ///
 /// The worktree is renamed away first, so that a kill in the middle leaves nothing half there. Unless
 /// `discard`, the branch must hold nothing that the capture does not reach.
-pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<u64> {
+pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
     let Session { repo, store, .. } = session;
     let _candidate = store.lock_candidate(&run.run, name)?;
     let root = store.worktrees(run.worktree_root.as_deref());
     let path = store.worktree(run, name);
     let branch = refs::branch(&run.run, name);
-    let mut freed = 0;
+    let (there, freed);
     {
         let _repository = store.lock_repository()?;
         let admin = worktree::admin_of(repo, &path)?;
@@ -49,7 +49,8 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
                     .hint("clean again"));
             }
         }
-        freed += worktree::discard(&root, &path, admin.as_deref())?;
+        there = admin.is_some() || tip.is_some();
+        freed = worktree::discard(&root, &path, admin.as_deref())?;
         if let Some(tip) = tip {
             repo.update_ref(&branch, None, Some(&tip), "clean")?;
         }
@@ -66,21 +67,23 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
     if first_time {
         store.record_event("cleaned", &run.run, json!({ "candidate": name, "bytes": freed }))?;
     }
-    Ok(freed)
+    Ok(there.then_some(freed))
 }
 
-/// What a removal would free; fails as it would. Nothing is written.
-pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<u64> {
+/// What a removal would give; fails as it would. Nothing is written.
+pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
     let Session { repo, store, .. } = session;
     let root = store.worktrees(run.worktree_root.as_deref());
     let path = store.worktree(run, name);
     let admin = worktree::admin_of(repo, &path)?;
-    refuse_held(session, &refs::branch(&run.run, name), admin.as_deref())?;
+    let branch = refs::branch(&run.run, name);
+    refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.as_deref())?;
     if !discard {
         refuse_losses(run, name, &session.losses(run, name)?)?;
     }
-    Ok(worktree::disk_usage(&path))
+    let there = admin.is_some() || repo.read_ref(&branch)?.is_some();
+    Ok(there.then(|| worktree::disk_usage(&path)))
 }
 
 /// Refuses to remove what holds work that no capture can hold.
