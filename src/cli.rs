@@ -11,10 +11,24 @@ use crate::ui::ColorChoice;
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
 /// lint and test commands decide which of them work; land the smallest one that does on a fresh branch.
 #[derive(Debug, Parser)]
-#[command(name = "git-frites", bin_name = "git frites", version, max_term_width = 100)]
+#[command(
+    name = "git-frites",
+    bin_name = "git frites",
+    version,
+    max_term_width = 100,
+    after_help = "`git frites man tutorial` is a first hour, the first part of it five minutes; `git frites man judge` \
+shows a command's page."
+)]
 pub struct Cli {
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// When to use colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        display_order = 900
+    )]
     pub color: ColorChoice,
     /// What to do
     #[command(subcommand)]
@@ -44,7 +58,7 @@ impl Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make candidates: a worktree and a branch each, and run a command in them if one is given
+    /// Make candidates, a worktree and a branch each, and run a command in them if given
     Spawn(Spawn),
     /// Spawn, judge and recommend in one go
     Run(Run),
@@ -74,7 +88,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Making {
     /// How many candidates to make, named c1, c2, …  [default: 2]
-    #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = count)]
     pub count: Option<u32>,
     /// Name the candidates instead
     #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1..)]
@@ -101,7 +115,7 @@ pub struct Making {
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
     /// How many commands run at once  [default: spawn.jobs, or the number of processors]
-    #[arg(short, long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "JOBS", value_parser = count)]
     pub jobs: Option<u32>,
     /// End a command that takes longer, with all it started  [default: spawn.timeout, or 1h]
     #[arg(long, value_name = "DUR", value_parser = duration)]
@@ -170,7 +184,7 @@ pub struct Run {
     #[arg(long, value_name = "CMD")]
     pub test: Option<String>,
     /// How many candidates are judged at once  [default: 1]
-    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "JOBS", value_parser = count)]
     pub oracle_jobs: Option<u32>,
     /// End a build, lint or test command that takes longer  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = duration)]
@@ -257,13 +271,13 @@ pub struct Judge {
     #[arg(long, value_name = "CMD")]
     pub test: Option<String>,
     /// How many candidates are judged at once
-    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = count)]
     pub jobs: u32,
     /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// Try a command that failed again, up to K times  [default: oracle.retries, or 0]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=100))]
+    #[arg(long, value_name = "K", value_parser = retries)]
     pub retries: Option<u32>,
     /// Put these paths back to the base's version before judging and landing, with those of oracle.protect
     #[arg(long, value_name = "PATHSPEC", conflicts_with = "in_place")]
@@ -434,7 +448,7 @@ pub struct Log {
 
 /// `git frites path`
 #[derive(Debug, Args)]
-#[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$1\")\"; }")]
+#[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$@\")\"; }")]
 pub struct Path {
     /// The candidate; a run with one candidate is enough
     #[arg(value_name = "RUN/CAND")]
@@ -488,6 +502,14 @@ pub enum Shell {
     Fish,
     Elvish,
     Powershell,
+}
+
+fn count(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|n| *n > 0).ok_or("it takes a whole number from 1")
+}
+
+fn retries(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|n| *n <= 100).ok_or("it takes a whole number from 0 to 100")
 }
 
 fn duration(text: &str) -> Result<Duration, &'static str> {

@@ -21,11 +21,13 @@ mod ui;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Error, Result, exit};
 use funnel::session::Session;
+use model::nearest::nearest;
 use process::{interrupt, supervisor};
 use ui::{ColorChoice, Ui};
 
@@ -85,31 +87,48 @@ fn refuse(e: &clap::Error) -> u8 {
         );
     }
     let text = e.render().to_string();
-    if e.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let help = Cli::command().render_help().to_string();
         ui.note(help.trim_end());
         return exit::USAGE;
     }
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
-    let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    let mut message = first.to_owned();
-    let mut hints = Vec::new();
-    let mut usage = String::new();
+    let mut message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let mut usage = "";
     for line in lines {
-        if let Some(tip) = line.strip_prefix("tip: ") {
-            hints.push(tip.to_owned());
-        } else if let Some(form) = line.strip_prefix("Usage: ") {
-            usage = form.to_owned();
-        } else if !line.starts_with("For more information") && usage.is_empty() {
+        if let Some(form) = line.strip_prefix("Usage: ") {
+            usage = form;
+        } else if usage.is_empty() && !line.starts_with("tip: ") && !line.starts_with("For more information") {
             message = format!("{message} {line}");
         }
     }
+    let cli = Cli::command();
     // A wrong value comes without a usage line: then the verb is the one that was typed.
     let typed = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
     let mut words = usage.split_whitespace().nth(2).map(str::to_owned).into_iter().chain(typed);
-    let verb = words.find(|word| Cli::command().find_subcommand(word).is_some()).unwrap_or_default();
-    hints.push(format!("see `git frites {verb} -h`").replace("  ", " "));
-    let error = hints.into_iter().fold(Error::usage(message), Error::hint);
+    let verb = words.find(|word| cli.find_subcommand(word).is_some()).unwrap_or_default();
+    let told = |kind| match e.get(kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        ContextValue::Strings(words) => words.first().cloned(),
+        _ => None,
+    };
+    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let no_verb = || {
+        Some(
+            nearest(cli.get_subcommands().map(clap::Command::get_name), &told(ContextKind::InvalidSubcommand)?)?
+                .to_owned(),
+        )
+    };
+    let mut error = Error::usage(message);
+    if let Some(near) = similar.into_iter().find_map(told).or_else(no_verb) {
+        error = error.hint(format!("did you mean '{near}'?"));
+    }
+    let stray =
+        told(ContextKind::InvalidArg).filter(|arg| e.kind() == ErrorKind::UnknownArgument && !arg.starts_with('-'));
+    if let (Some(program), "spawn" | "run") = (stray, verb.as_str()) {
+        error = error.hint(format!("a command comes after `--`: `git frites {verb} -- {program} …`"));
+    }
+    let error = error.hint(format!("see `git frites {verb} -h`").replace("  ", " "));
     ui.error(&error);
     error.kind.code()
 }

@@ -211,6 +211,9 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
         }
         refused(&world, &[verb, "a/b/c"], 2, "is not a valid name", "RUN/CANDIDATE@ITERATION");
     }
+    // A word alone may have been meant for a candidate of the newest run.
+    refused(&world, &["diff", "alpah"], 128, "there is no run 'alpah', and no such candidate of run fixer", "'alpha'?");
+    refused(&world, &["path", "c9"], 128, "no such candidate of run fixer", "that has alpha, beta");
     refused(&world, &["log", "7"], 128, "there is no run '7'", "git frites log");
     let unknown = "fixer/alpha has no iteration 9: it was captured 1 times";
     refused(&world, &["diff", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
@@ -221,16 +224,25 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
     refused(&world, &["judge", "fixer/alpha"], 2, "'fixer/alpha' is a candidate", "git frites judge fixer");
     // What is removed must be named in full; what is only looked at need not.
     refused(&world, &["clean", "fix"], 128, "there is no run 'fix'", "did you mean 'fixer'?");
-    world.frites(["diff", "fix"]).expect(0);
+    for verb in ["diff", "log"] {
+        assert!(world.frites([verb, "fix"]).expect(0).out().contains("fixer"));
+    }
+    refused(&world, &["log", "fixre"], 128, "there is no run 'fixre'", "did you mean 'fixer'?");
 }
 
 #[test]
 fn unknown_words_on_the_command_line_are_usage_errors() {
     let world = World::new();
-    refused(&world, &["spwan"], 2, "unrecognized subcommand 'spwan'", "'spawn'");
+    refused(&world, &["spwan"], 2, "unrecognized subcommand 'spwan'", "did you mean 'spawn'?");
+    refused(&world, &["help", "jugde"], 2, "unrecognized subcommand 'jugde'", "did you mean 'judge'?");
     refused(&world, &["nonsense"], 2, "unrecognized subcommand 'nonsense'", "git frites -h");
     refused(&world, &["spawn", "--nosuch"], 2, "unexpected argument '--nosuch'", "git frites spawn -h");
-    refused(&world, &["judge", "--tset", "x"], 2, "unexpected argument '--tset'", "'--test'");
+    refused(&world, &["judge", "--tset", "x"], 2, "unexpected argument '--tset'", "did you mean '--test'?");
+    refused(&world, &["judge", "--rank", "agrement"], 2, "invalid value 'agrement'", "did you mean 'agreement'?");
+    refused(&world, &["run", "-n", "3", "make", "-j2"], 2, "unexpected argument 'make'", "`git frites run -- make …`");
+    refused(&world, &["spawn", "-n", "0"], 2, "for '-n <N>': it takes a whole number from 1", "git frites spawn -h");
+    refused(&world, &["judge", "-j", "two"], 2, "it takes a whole number from 1", "git frites judge -h");
+    refused(&world, &["judge", "--retries", "101"], 2, "a whole number from 0 to 100", "git frites judge -h");
     refused(&world, &["spawn", "-n", "2", "-c", "a"], 2, "cannot be used with", "git frites spawn -h");
     refused(&world, &["spawn", "-n"], 2, "a value is required for '-n <N>'", "git frites spawn -h");
     refused(&world, &["diff", "--stat", "--patch"], 2, "cannot be used with", "git frites diff -h");

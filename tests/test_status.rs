@@ -45,7 +45,9 @@ fn without_a_run_status_and_log_are_empty_and_say_how_to_start() {
     assert_eq!(status.stderr, "there is no run yet\nhint: start one with `git frites spawn`\n");
     assert_eq!(world.frites(["status", "--json"]).expect(0).json(), json!({ "version": 1, "runs": [] }));
     let log = world.frites(["log"]).expect(0);
-    assert_eq!((log.out(), log.stderr), (String::new(), String::new()));
+    let words = "nothing has happened yet\nhint: start a run with `git frites spawn`\n";
+    assert_eq!((log.out().as_str(), log.stderr.as_str()), ("", words));
+    assert_eq!(world.frites(["log", "--json"]).expect(0).out(), "");
     assert!(events(&world).is_empty());
     assert!(!world.repo.join(".frites").exists(), "looking leaves no trace");
     world.frites(["status", "1"]).refuses(128, "there is no run yet");

@@ -1,4 +1,6 @@
 //! `git frites log`: what happened, oldest first.
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::parse_address;
@@ -6,8 +8,10 @@ use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::funnel::session::Session;
 use crate::model::address::Address;
+use crate::model::name::{Name, meant};
 use crate::model::oid::Oid;
 use crate::store::events;
+use crate::store::select::{several_runs, unknown_run};
 use crate::ui::table;
 
 /// Runs the command.
@@ -19,14 +23,22 @@ pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
     };
     let all = events::read(&session.store.events())?;
     // A run that was forgotten still has its events: they are asked, not the refs.
-    let of_run = |event: &&Map<String, Value>| {
-        wanted.as_ref().is_none_or(|run| event.get("run").and_then(Value::as_str) == Some(run.as_str()))
+    let run_of = |event: &Map<String, Value>| event.get("run")?.as_str()?.parse::<Name>().ok();
+    let wanted = match wanted {
+        None => None,
+        Some(word) => {
+            let names: BTreeSet<Name> = all.iter().filter_map(run_of).collect();
+            Some(match meant(&names, &word).as_slice() {
+                [one] => (*one).clone(),
+                [] => return Err(unknown_run(&names, &word, "`git frites log` shows the events of all runs")),
+                several => return Err(several_runs(&word, several)),
+            })
+        }
     };
-    let events: Vec<&Map<String, Value>> = all.iter().filter(of_run).collect();
-    if let (true, Some(run)) = (events.is_empty(), &wanted) {
-        return Err(
-            Error::fatal(format!("there is no run '{run}'")).hint("`git frites log` shows the events of all runs")
-        );
+    let events = all.iter().filter(|event| wanted.is_none() || run_of(event) == wanted);
+    if all.is_empty() {
+        session.ui.note("nothing has happened yet");
+        session.ui.hint("start a run with `git frites spawn`");
     }
     let mut text = String::new();
     for event in events {

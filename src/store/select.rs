@@ -3,7 +3,7 @@ use super::{Store, events};
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
-use crate::model::name::Name;
+use crate::model::name::{Name, meant};
 use crate::model::nearest::nearest;
 use crate::model::run::Run;
 
@@ -36,7 +36,7 @@ impl Store {
         let (run, candidate, iteration) = match address {
             None => (newest.clone(), None, None),
             Some(Address::Pair { run, candidate, iteration }) => {
-                let found = find_run(&runs, run, matching)?.ok_or_else(|| unknown_run(&runs, run.as_str()))?;
+                let found = find_run(&runs, run, matching)?.ok_or_else(|| unknown(&runs, run))?;
                 (found, Some(candidate.clone()), *iteration)
             }
             Some(Address::Word { word, iteration }) => {
@@ -45,7 +45,7 @@ impl Store {
                 } else if newest.candidates.contains(word) {
                     (newest.clone(), Some(word.clone()), *iteration)
                 } else {
-                    let found = find_run(&runs, word, matching)?.ok_or_else(|| unknown_run(&runs, word.as_str()))?;
+                    let found = find_run(&runs, word, matching)?.ok_or_else(|| unknown_word(&runs, newest, word))?;
                     (found, None, *iteration)
                 }
             }
@@ -68,7 +68,7 @@ impl Store {
             highest = highest.max(number.unwrap_or(0));
         };
         for prefix in ["refs/frites/", "refs/heads/frites/run/", "refs/heads/frites/apply/"] {
-            for (name, _) in repo.refs_under(prefix)? {
+            for name in repo.ref_names(prefix)? {
                 see(name[prefix.len()..].split('/').next().unwrap_or_default());
             }
         }
@@ -85,10 +85,10 @@ impl Store {
 
     /// Refuses a name that an existing run has, or has but for case.
     pub fn refuse_taken(&self, repo: &Repo, run: &Name) -> Result<()> {
-        let mut names: Vec<Name> = self.runs(repo)?.into_iter().map(|r| r.run).collect();
+        let mut names = self.run_names(repo)?;
         names.extend(self.run_folders()?);
-        let branches = repo.refs_under("refs/heads/frites/run/")?;
-        names.extend(branches.iter().filter_map(|(n, _)| n.split('/').nth(4)?.parse().ok()));
+        let branches = repo.ref_names("refs/heads/frites/run/")?;
+        names.extend(branches.iter().filter_map(|n| n.split('/').nth(4)?.parse().ok()));
         match names.iter().find(|n| n.collides(run)) {
             Some(taken) => Err(Error::fatal(format!("a run named '{taken}' exists"))
                 .hint(format!("take another name, or remove that run with `git frites clean --forget {taken}`"))),
@@ -102,40 +102,61 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     if run.candidates.contains(name) {
         return Ok(());
     }
-    let names: Vec<&str> = run.candidates.iter().map(Name::as_str).collect();
     let error = Error::fatal(format!("run {} has no candidate '{name}'", run.run));
-    Err(match nearest(names.iter().copied(), name.as_str()) {
+    Err(match nearest(run.candidates.iter().map(Name::as_str), name.as_str()) {
         Some(near) => error.hint(format!("did you mean '{}/{near}'?", run.run)),
-        None => error.hint(format!("it has {}", names.join(", "))),
+        None => error.hint(format!("it has {}", listed(run))),
     })
 }
 
 fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>> {
-    if let Some(run) = runs.iter().find(|r| r.run == *word) {
-        return Ok(Some(run.clone()));
-    }
-    // Numbers match exactly: `1` must not find `10`.
-    if matching == Matching::Exact || word.number().is_some() {
-        return Ok(None);
-    }
-    let begins: Vec<&Run> =
-        runs.iter().filter(|r| r.run.number().is_none() && r.run.as_str().starts_with(word.as_str())).collect();
-    match begins.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some((*one).clone())),
-        several => {
-            let names: Vec<&str> = several.iter().map(|r| r.run.as_str()).collect();
-            Err(Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", ")))
-                .hint("type more of it"))
-        }
+    let names = meant(names_of(runs), word);
+    let found = match names.as_slice() {
+        [exact] if *exact == word => exact,
+        _ if matching == Matching::Exact => return Ok(None),
+        [] => return Ok(None),
+        [one] => one,
+        several => return Err(several_runs(word, several)),
+    };
+    Ok(runs.iter().find(|run| run.run == **found).cloned())
+}
+
+/// A word begins the names of more than one run.
+pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
+    let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+    Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", "))).hint("type more of it")
+}
+
+/// There is no such run: `names` are those that there are, `list` says what shows them.
+pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name, list: &str) -> Error {
+    let error = Error::fatal(format!("there is no run '{word}'"));
+    match nearest(names.into_iter().map(Name::as_str), word.as_str()) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint(list),
     }
 }
 
-fn unknown_run(runs: &[Run], word: &str) -> Error {
-    let names: Vec<&str> = runs.iter().map(|r| r.run.as_str()).collect();
-    let error = Error::fatal(format!("there is no run '{word}'"));
-    match nearest(names, word) {
-        Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint("`git frites status` lists the runs"),
+/// A word without a slash, which may have been meant for a candidate of the newest run.
+fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
+    if word.number().is_some() {
+        return unknown(runs, word);
     }
+    let names = names_of(runs).chain(&newest.candidates).map(Name::as_str);
+    let error = Error::fatal(format!("there is no run '{word}', and no such candidate of run {}", newest.run));
+    match nearest(names, word.as_str()) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint(format!("that has {}; `git frites status` lists the others", listed(newest))),
+    }
+}
+
+fn unknown(runs: &[Run], word: &Name) -> Error {
+    unknown_run(names_of(runs), word, "`git frites status` lists the runs")
+}
+
+fn names_of(runs: &[Run]) -> impl Iterator<Item = &Name> + Clone {
+    runs.iter().map(|run| &run.run)
+}
+
+fn listed(run: &Run) -> String {
+    run.candidates.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
 }
