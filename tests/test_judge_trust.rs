@@ -96,6 +96,26 @@ fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
     world.assert_clean();
 }
 
+/// An outcome that says that it is from the future.
+#[test]
+fn judging_a_run_puts_an_end_to_outcomes_that_were_stored_before() {
+    let world = World::new();
+    world.attempts(&["echo 2 > value"]);
+    let test = ["--no-cache", "--test", "test -e \"$HOME/pass\""];
+    let judge = |more: &[&str]| world.frites(["judge"].iter().chain(&test).chain(more));
+    crate::common::write(&world.home().join("pass"), "");
+    judge(&["--candidate", "c1"]).expect(0);
+    let forge = "f=refs/frites/1/@results/c1; blob=$(git show $f:outcome.toml | sed 's/^judged = .*/judged = \"2099-01-01T00:00:00Z\"/' | git hash-object -w --stdin)
+        tree=$(printf '100644 blob %s\\toutcome.toml\\n' $blob | git mktree); git update-ref $f $(git commit-tree -m forged $tree)";
+    world.sh(&world.repo, forge).expect(0);
+    assert!(world.git(["show", "refs/frites/1/@results/c1:outcome.toml"]).contains("2099-"));
+    fs::remove_file(world.home().join("pass")).unwrap();
+    judge(&[]).expect(1);
+    world.frites(["judge", "--replay"]).expect(1);
+    world.frites(["apply"]).refuses(1, "nothing verified to land");
+    world.assert_clean();
+}
+
 #[test]
 fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
     let cheat = "echo true > tests/check.sh; echo new > tests/new; chmod +x Makefile";

@@ -79,6 +79,16 @@ impl Store {
         repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
     }
 
+    /// Forgets these outcomes: the whole run was judged since, whenever they say that they are from.
+    pub fn forget_parts(&self, repo: &Repo, run: &Run) -> Result<()> {
+        for name in run.candidates.iter().map(|name| refs::result(&run.run, name)) {
+            if let Some(old) = repo.read_ref(&name)? {
+                repo.update_ref(&name, None, Some(&old), "judged")?;
+            }
+        }
+        Ok(())
+    }
+
     fn recorded<T: DeserializeOwned>(&self, repo: &Repo, run: &Name, file: &str) -> Result<Option<T>> {
         stored(repo, run, &refs::record(run), file)
     }

@@ -114,6 +114,7 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
     verdict.decision = decide(&entries, verdict.baseline.as_ref(), rules(&verdict.terms));
     verdict.candidates = entries;
     save(session, run, &verdict)?;
+    session.store.forget_parts(&session.repo, run)?;
     Ok(verdict)
 }
 
