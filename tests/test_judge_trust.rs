@@ -96,6 +96,41 @@ fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
     world.assert_clean();
 }
 
+#[test]
+fn what_the_bases_recipes_run_or_include_is_flagged_and_what_they_build_is_not() {
+    let world = World::unborn();
+    world.write("Makefile", "include rules.inc\ntest: app\n\t@./scripts/run-tests $(APP)\napp: app.c src/checkout.c\n");
+    for path in ["rules.inc", "scripts/run-tests", "app.c", "src/checkout.c"] {
+        world.write(path, "\n");
+    }
+    world.commit("base");
+    world.attempts(&[
+        "echo x >> rules.inc",
+        "echo x >> scripts/run-tests",
+        "echo x >> app.c; echo x >> src/checkout.c",
+    ]);
+    let json = world.frites(["judge", "--test", "true", "--json"]).expect(0).json();
+    assert_eq!(flags(&json, 0), ["oracle-changed rules.inc"]);
+    assert_eq!(flags(&json, 1), ["oracle-changed scripts/run-tests"]);
+    assert_eq!(flags(&json, 2), [""; 0]);
+    world.assert_clean();
+}
+
+#[test]
+fn a_link_to_what_is_not_in_the_tree_is_flagged() {
+    let world = project();
+    world.attempts(&[
+        "echo 2 > \"$HOME/right\"; ln -sf \"$HOME/right\" value",
+        "echo 2 > two; ln -sf two value; mkdir d; ln -s ../two d/two",
+    ]);
+    let answer = world.frites(["judge"]).expect(0);
+    assert!(answer.out().contains("links outside"), "{}", answer.out());
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(flags(&json, 0), ["links-outside value"]);
+    assert_eq!(flags(&json, 1), [""; 0]);
+    world.assert_clean();
+}
+
 /// An outcome that says that it is from the future.
 #[test]
 fn judging_a_run_puts_an_end_to_outcomes_that_were_stored_before() {

@@ -29,6 +29,11 @@ pub enum Flag {
         /// What says so, as it is written there.
         marker: String,
     },
+    /// It has a link that leads out of the checkout: what it passed with is not in the tree.
+    LinksOutside {
+        /// The link.
+        path: String,
+    },
 }
 
 impl Flag {
@@ -39,6 +44,7 @@ impl Flag {
             Flag::TestsDeleted { .. } => "tests deleted",
             Flag::TestsEdited { .. } => "tests edited",
             Flag::TestsSkipped { .. } => "tests skipped",
+            Flag::LinksOutside { .. } => "links outside",
         }
     }
 }
@@ -50,6 +56,7 @@ impl fmt::Display for Flag {
             Flag::TestsDeleted { path } => write!(f, "deletes tests in {path}"),
             Flag::TestsEdited { path } => write!(f, "edits tests in {path}"),
             Flag::TestsSkipped { path, marker } => write!(f, "skips tests in {path} ({marker})"),
+            Flag::LinksOutside { path } => write!(f, "links {path} to what is not in the tree"),
         }
     }
 }

@@ -37,7 +37,7 @@ pub fn flags(touched: Touched<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
     let fewer = language.is_some_and(|l| count(after, l.tests) < count(before, l.tests));
     if (is_test(path) && before.is_some() && after.is_none()) || fewer {
         found.push(Flag::TestsDeleted { path: owned.clone() });
-    } else if is_test(path) && before.is_some() && loses {
+    } else if (is_test(path) && before.is_some() && loses) || edits_inner_tests(path, before, after) {
         found.push(Flag::TestsEdited { path: owned.clone() });
     }
     let more = language.map_or(&[][..], |l| l.skips).iter().find(|m| count(after, &[m]) > count(before, &[m]));
@@ -45,6 +45,44 @@ pub fn flags(touched: Touched<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
         found.push(Flag::TestsSkipped { path: owned, marker: (*marker).to_owned() });
     }
     found
+}
+
+/// Whether a Rust file loses lines of the tests that it holds itself.
+fn edits_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    if !path.ends_with(".rs") {
+        return false;
+    }
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let kept: BTreeSet<&str> = inner_tests(&after).collect();
+    inner_tests(&before).any(|line| !kept.contains(line))
+}
+
+/// The lines of a Rust file from its module of tests on.
+fn inner_tests(text: &str) -> impl Iterator<Item = &str> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let module = lines().zip(lines().skip(1)).position(|(mark, next)| {
+        mark == "#[cfg(test)]" && next.ends_with('{') && next.split_whitespace().any(|word| word == "mod")
+    });
+    lines().skip(module.unwrap_or(usize::MAX))
+}
+
+/// Whether a link's target lies elsewhere than in the checkout: then what is there is no part of the tree.
+pub fn leads_outside(path: &str, target: &str) -> bool {
+    let mut depth = path.matches('/').count();
+    target.starts_with('/')
+        || target.split('/').any(|part| match part {
+            "" | "." => false,
+            ".." if depth == 0 => true,
+            ".." => {
+                depth -= 1;
+                false
+            }
+            _ => {
+                depth += 1;
+                false
+            }
+        })
 }
 
 /// How tests look in a language.
@@ -62,7 +100,7 @@ const LANGUAGES: [Language; 9] = [
         extensions: &["rs"],
         comment: "//",
         tests: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
-        skips: &["#[ignore", "#[cfg(any())]"],
+        skips: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)"],
     },
     Language {
         extensions: &["py"],
@@ -80,6 +118,7 @@ const LANGUAGES: [Language; 9] = [
             "collect_ignore",
             "pytest_collection_modifyitems",
             "expectedFailure",
+            "os._exit(",
         ],
     },
     Language {
@@ -110,7 +149,8 @@ const LANGUAGES: [Language; 9] = [
         extensions: &["go"],
         comment: "//",
         tests: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
-        skips: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore"],
+        // A main of the tests' own may run none of them.
+        skips: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     },
     Language {
         extensions: &["java", "kt", "kts", "groovy", "scala"],
@@ -173,7 +213,7 @@ fn language(path: &str) -> Option<&'static Language> {
 
 /// Whether a path is a test's, or data of one, as far as names tell.
 pub fn is_test(path: &str) -> bool {
-    let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let file = path.rsplit('/').next().unwrap_or(path);
     let folder = |name: &str| {
         matches!(
             name,
@@ -181,7 +221,8 @@ pub fn is_test(path: &str) -> bool {
         ) || name.ends_with(".Tests")
             || name.ends_with(".Test")
     };
-    if folders.split('/').any(folder) {
+    // A submodule or a link may be called so, too.
+    if path.split('/').any(folder) {
         return true;
     }
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
@@ -204,7 +245,7 @@ pub fn is_test(path: &str) -> bool {
 }
 
 /// Files that decide what is run whatever changes in them, by their names.
-const DECISIVE: [&str; 62] = [
+const DECISIVE: [&str; 70] = [
     "Makefile",
     "GNUmakefile",
     "makefile",
@@ -267,10 +308,18 @@ const DECISIVE: [&str; 62] = [
     ".pre-commit-config.yaml",
     ".frites.toml",
     "phpunit.xml",
+    ".gitattributes",
+    "build.rs",
+    "pyrightconfig.json",
+    "uv.toml",
+    "turbo.json",
+    "nx.json",
+    "lerna.json",
+    ".eslintignore",
 ];
 
 /// The same, by how their names begin.
-const DECISIVE_BEGINNINGS: [&str; 12] = [
+const DECISIVE_BEGINNINGS: [&str; 21] = [
     "jest.config.",
     "vitest.config.",
     "vitest.workspace.",
@@ -283,17 +332,32 @@ const DECISIVE_BEGINNINGS: [&str; 12] = [
     ".mocharc.",
     ".golangci.",
     "gradle-wrapper.",
+    "jest.setup.",
+    "vitest.setup.",
+    "setupTests.",
+    "vite.config.",
+    "babel.config.",
+    ".babelrc",
+    "tsconfig.",
+    ".prettierrc",
+    ".stylelintrc",
 ];
 
 /// The same, by the folders they lie in.
 const DECISIVE_FOLDERS: [&str; 7] =
     [".github/workflows/", ".github/actions/", ".circleci/", ".buildkite/", ".husky/", ".cargo/", ".mvn/"];
 
+/// What `python -m` would find in the root instead of the program that is meant.
+const SHADOWED: [&str; 4] = ["pytest", "_pytest", "unittest", "ruff"];
+
 /// Whether a change to a path is one of what is run, or how. Of a manifest only that part counts: who adds
 /// a dependency does not change the tests.
 fn defines_oracle(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    if DECISIVE.contains(&name)
+    let top = path.split('/').next().unwrap_or(path);
+    let shadows = path.ends_with(".py") && SHADOWED.contains(&top.strip_suffix(".py").unwrap_or(top));
+    if shadows
+        || DECISIVE.contains(&name)
         || DECISIVE_BEGINNINGS.iter().any(|b| name.starts_with(b))
         || DECISIVE_FOLDERS.iter().any(|f| path.starts_with(f) || path.contains(&format!("/{f}")))
         || name.ends_with(".mk")
@@ -430,8 +494,37 @@ mod tests {
         for (path, before, after, expected) in cases {
             assert_eq!(told(path, Some(before), Some(after)), expected, "{path}: {after}");
         }
-        assert_eq!(told("conftest.py", None, Some("")), changed);
+        for new in [
+            "conftest.py",
+            "pytest.py",
+            "unittest/__init__.py",
+            ".gitattributes",
+            "crates/a/build.rs",
+            "web/tsconfig.json",
+            "vite.config.ts",
+        ] {
+            assert_eq!(told(new, None, Some("")), changed, "{new}");
+        }
+        assert_eq!(told("src/unittest/a.py", None, Some("")), [""; 0]);
         assert_eq!(told("crates/new/Cargo.toml", None, Some("[package]")), [""; 0]);
+    }
+
+    const INNER: &str = "fn a() {}\n#[cfg(test)]\nmod tests {\n    is(2);\n}\n";
+
+    #[test]
+    fn a_link_that_leads_out_of_the_checkout_is_told_from_one_within() {
+        let cases = [
+            ("a", "/etc/passwd", true),
+            ("a", "b", false),
+            ("a", "../b", true),
+            ("d/a", "../b", false),
+            ("d/a", "./../../b", true),
+            ("d/a", "x/../../../b", true),
+            ("d/a", "x/../../b", false),
+        ];
+        for (path, target, outside) in cases {
+            assert_eq!(leads_outside(path, target), outside, "{path} -> {target}");
+        }
     }
 
     #[test]
@@ -439,7 +532,7 @@ mod tests {
         let rust = "fn a() {}\n#[test]\nfn t() {}\n";
         /// The path, before, after, and what is said.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
-        let cases: [Case<'_>; 17] = [
+        let cases: [Case<'_>; 23] = [
             ("tests/a.rs", Some("a\n"), None, &["tests deleted"]),
             ("tests/a.rs", None, Some("a\n"), &[]),
             ("tests/a.rs", Some("a\n"), Some("a\nb\n"), &[]),
@@ -472,6 +565,12 @@ mod tests {
             ),
             ("src/test/java/ATest.java", Some("@Test"), Some("@Disabled\n@Test"), &["tests skipped"]),
             ("src/contest.rs", Some("a\n"), Some("b\n"), &[]),
+            ("src/a.rs", Some(INNER), Some("fn b() {}\n#[cfg(test)]\nmod tests {\n    is(1);\n}\n"), &["tests edited"]),
+            ("src/a.rs", Some(INNER), Some("fn b() {}\n#[cfg(test)]\nmod tests {\nis(2);\nis(3);\n}\n"), &[]),
+            ("src/a.rs", Some(INNER), Some("fn a() {}\n"), &["tests edited"]),
+            ("src/a.rs", Some("#![x]"), Some("#![cfg(any())]"), &["tests skipped"]),
+            ("main_test.go", None, Some("func TestMain(m *testing.M) { os.Exit(0) }"), &["tests skipped"]),
+            ("vendor/tests", Some("a"), Some("b"), &["tests edited"]),
         ];
         for (path, before, after, expected) in cases {
             assert_eq!(told(path, before, after), expected, "{path}: {after:?}");

@@ -34,7 +34,8 @@ pub fn from_captured(
     terms: &Terms,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let scripts = scripts(oracle);
+    let mut scripts = scripts(oracle);
+    scripts.extend(named_by_recipes(&session.repo, &run.base)?);
     let looked = process::in_parallel(process::processors(), candidates, |captured| {
         look(session, run, captured, terms, &scripts)
     })?;
@@ -42,6 +43,9 @@ pub fn from_captured(
     compare(&mut entries, &changes);
     Ok(entries)
 }
+
+/// The mode of a link in a tree.
+const LINK: &str = "120000";
 
 /// How one path changes, with its content.
 struct Touch {
@@ -155,6 +159,10 @@ fn flags(changes: &[Change], touches: &[Touch], scripts: &BTreeSet<String>) -> V
         let moved = change.status == b'D' && arrived(change);
         let flags = suspicion::flags(touched, scripts);
         found.extend(flags.into_iter().filter(|f| !(moved && matches!(f, Flag::TestsDeleted { .. }))));
+        let target = touch.after.text().filter(|_| change.mode == LINK);
+        if target.is_some_and(|target| suspicion::leads_outside(&name, &String::from_utf8_lossy(target))) {
+            found.push(Flag::LinksOutside { path: name });
+        }
     }
     found.sort();
     found
@@ -164,7 +172,6 @@ fn flags(changes: &[Change], touches: &[Touch], scripts: &BTreeSet<String>) -> V
 /// the product itself (`sh -n slug.sh`), so it takes a name that says what it is for.
 fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
     const INTERPRETERS: [&str; 9] = ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl"];
-    const PURPOSES: [&str; 6] = ["test", "check", "lint", "build", "verify", "ci"];
     let mut found = BTreeSet::new();
     for command in oracle {
         let text = match &command.command {
@@ -173,10 +180,9 @@ fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
         };
         let (mut begins, mut interpreted) = (true, false);
         for word in text.split_whitespace() {
-            let bare = word.trim_matches(['"', '\'', '(', ')', ';', '&', '|']);
+            let bare = bare(word);
             let path = bare.strip_prefix("./").unwrap_or(bare);
-            let told = PURPOSES.iter().any(|purpose| path.contains(purpose));
-            if (begins && bare.contains('/')) || (interpreted && told) {
+            if (begins && bare.contains('/')) || (interpreted && says_its_purpose(path)) {
                 found.insert(path.to_owned());
             }
             interpreted = INTERPRETERS.contains(&bare) || (interpreted && bare.starts_with('-'));
@@ -184,6 +190,41 @@ fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// The files that the base's recipes include, or name by what they are for: `make test` says nothing of
+/// `ci/run-tests`. A recipe names the product's files, too; tests are looked at as such.
+fn named_by_recipes(repo: &Repo, base: &Oid) -> Result<BTreeSet<String>> {
+    const RECIPES: [&str; 8] =
+        ["Makefile", "GNUmakefile", "makefile", "justfile", "Justfile", ".justfile", "package.json", "tox.ini"];
+    let tree = repo.commit(base)?.tree;
+    let mut found = BTreeSet::new();
+    for file in RECIPES {
+        let Some(bytes) = repo.file(&tree, file)? else { continue };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            let mut words =
+                line.split(|c: char| c.is_whitespace() || "\"'`;&|()@".contains(c)).filter(|w| !w.is_empty());
+            let included = matches!(words.clone().next(), Some("include" | "-include" | "sinclude" | "import"));
+            let paths = words.by_ref().map(|word| word.strip_prefix("./").unwrap_or(word));
+            let decisive = |path: &&str| included || (says_its_purpose(path) && !suspicion::is_test(path));
+            found.extend(paths.filter(decisive).map(str::to_owned));
+        }
+    }
+    Ok(found)
+}
+
+/// A word of a command line without what a shell takes away.
+fn bare(word: &str) -> &str {
+    word.trim_matches(['"', '\'', '(', ')', ';', '&', '|'])
+}
+
+/// Whether a path has a word in it that tells of testing or building: `ci/run`, `greet-test.sh`.
+fn says_its_purpose(path: &str) -> bool {
+    const PURPOSES: [&str; 13] = [
+        "test", "tests", "testing", "runtests", "unittest", "check", "checks", "lint", "build", "verify", "spec",
+        "specs", "ci",
+    ];
+    path.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| PURPOSES.contains(&word))
 }
 
 /// Gives each usable candidate its agreement with the others; copies count once.
