@@ -154,6 +154,7 @@ fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
     assert_eq!(states, ["succeeded", "cancelled", "cancelled"]);
     assert_eq!(gated.world.git(["show", "refs/frites/1/c2:README"]), "hello\nbegun", "what it had done is kept");
 
+    gated.world.frites(["clean", "--keep", "1/c2"]).expect(0);
     fs::write(&gated.gate, "").unwrap();
     let resumed = gated.world.frites(["run", "--resume", "1"]).expect(0);
     assert!(!resumed.stderr.contains("1/c1: succeeded"), "what had ended is not started again:\n{}", resumed.stderr);
@@ -163,6 +164,8 @@ fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
         (1, 2),
         "the half of the attempt is the first iteration"
     );
+    let json = gated.world.frites(["status", "--json", "1/c2"]).expect(0).json();
+    assert_eq!(json["runs"][0]["candidates"][0]["kept"], true, "it is still kept for review");
     gated.world.assert_clean();
 }
 
