@@ -138,7 +138,8 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         grid.row(vec![
             (if recommended { "*" } else { "" }.into(), Tone::Good),
             (candidate.address(), Tone::Plain),
-            (candidate.state_in_words(), tone),
+            // `--json` has the whole reason.
+            (table::brief(&candidate.state_in_words()), tone),
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),

@@ -82,6 +82,11 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
+/// A text for a cell that must leave room for others: cut to 40 columns.
+pub fn brief(text: &str) -> String {
+    truncate_str(text, 40, "…").into_owned()
+}
+
 /// A time span for people: `0.4s`, `12s`, `3m05s`, `2h10m`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
