@@ -1,5 +1,7 @@
 //! What every command stands on: the repository, its state, the configuration, the screen.
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use super::escape;
 use crate::config::value::EnvMode;
@@ -42,6 +44,8 @@ pub struct Session {
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
+    /// What trees change against bases, as far as several were looked at together.
+    counted: Mutex<BTreeMap<(Oid, Oid), Vec<Change>>>,
 }
 
 /// A candidate as it is now.
@@ -91,7 +95,7 @@ impl Session {
         let config = Config::load(&repo, home.as_deref())?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
-        let session = Session { repo, store, config, ui, home, excludes, policy };
+        let session = Session { repo, store, config, ui, home, excludes, policy, counted: Mutex::default() };
         escape::recover(&session)?;
         Ok(session)
     }
@@ -125,6 +129,7 @@ impl Session {
 
     /// Captures every candidate of a run, several at once; in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
+        self.remember_changes(run)?;
         process::in_parallel(process::processors(), &run.candidates, |name| self.capture_or_tell(run, name))
     }
 
@@ -251,6 +256,32 @@ impl Session {
         self.store.save_candidate(candidate)
     }
 
+    /// What a captured tree changes against its run's base.
+    fn changes(&self, run: &Run, tree: &Oid) -> Result<Vec<Change>> {
+        let key = (run.base.clone(), tree.clone());
+        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        known.map_or_else(|| diff::changes(&self.repo, &run.base, &run.base, tree), Ok)
+    }
+
+    /// Finds out at once what all captures of a run change: one git process, not one for each candidate.
+    fn remember_changes(&self, run: &Run) -> Result<()> {
+        let mut trees = Vec::new();
+        for name in &run.candidates {
+            // What cannot be read is told of where it is captured.
+            trees.extend(self.store.latest(&self.repo, &run.run, name).ok().flatten().map(|c| c.tree));
+        }
+        trees.sort();
+        trees.dedup();
+        if trees.len() < 2 {
+            return Ok(());
+        }
+        let base = self.repo.commit(&run.base)?.tree;
+        let Ok(all) = diff::changes_of(&self.repo, &run.base, &base, &trees) else { return Ok(()) };
+        let mut known = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(trees.into_iter().zip(all).map(|(tree, changes)| ((run.base.clone(), tree), changes)));
+        Ok(())
+    }
+
     /// A candidate as last captured, without looking at its worktree.
     pub fn stored(&self, run: &Run, name: &Name) -> Result<Captured> {
         let candidate = self.store.candidate(&self.repo, run, name)?;
@@ -260,7 +291,7 @@ impl Session {
 
     fn captured(&self, run: &Run, candidate: Candidate, capture: Option<Capture>, notes: Notes) -> Result<Captured> {
         let changes = match &capture {
-            Some(capture) => diff::changes(&self.repo, &run.base, &run.base, &capture.tree)?,
+            Some(capture) => self.changes(run, &capture.tree)?,
             None => Vec::new(),
         };
         let blast = diff::blast(&self.repo, &changes);

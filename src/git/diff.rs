@@ -81,6 +81,22 @@ pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Ve
     Ok(patch.changes)
 }
 
+/// What each of several trees changes against `base`, in their order: one git process for them all. All are trees,
+/// not commits.
+pub fn changes_of(repo: &Repo, attributes: &Oid, base: &Oid, trees: &[Oid]) -> Result<Vec<Vec<Change>>> {
+    let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
+    let call = attributed(&repo.git(), attributes).args(COMPARE).args(["--stdin", "--raw", "--numstat", "-z"]);
+    let answer = call.arg("--no-color").stdin(pairs).bytes()?;
+    // Each pair is repeated before what it differs in.
+    let mut rest = answer.as_slice();
+    let read = |tree: &Oid| {
+        rest = rest.strip_prefix(format!("{base} {tree}\n").as_bytes())?;
+        parse_changes(&mut rest, format!("{base} ").as_bytes())
+    };
+    let all = trees.iter().map(read).collect::<Option<Vec<_>>>();
+    all.ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
+}
+
 /// git's own rendering of a comparison, as bytes for the screen.
 pub fn render(
     repo: &Repo,
@@ -123,28 +139,33 @@ fn attributed(git: &Git, attributes: &Oid) -> super::cli::Call {
 /// Reads `--raw --numstat -p -z`: raw records, then counts, then an empty record, then the patch.
 fn parse(answer: &[u8]) -> Option<Patch> {
     let mut rest = answer;
+    let changes = parse_changes(&mut rest, b"\0")?;
+    Some(Patch { changes, bytes: rest.strip_prefix(b"\0").unwrap_or(rest).to_vec() })
+}
+
+/// The paths and their counts, up to what begins with `end`.
+fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
-        let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
+        let head = std::str::from_utf8(take_record(rest)?).ok()?;
         let mut fields = head[1..].split(' ');
         let (_, mode) = (fields.next()?, fields.next()?.to_owned());
         let (old, new) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
         let status = *fields.next()?.as_bytes().first()?;
-        let path = take_record(&mut rest)?.to_vec();
+        let path = take_record(rest)?.to_vec();
         changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
     }
     // The counts come in the same order, though not for every path.
     let mut at = 0;
-    while !rest.is_empty() && rest[0] != 0 {
-        let record = take_record(&mut rest)?;
+    while !rest.is_empty() && !rest.starts_with(end) {
+        let record = take_record(rest)?;
         let mut fields = record.splitn(3, |b| *b == b'\t');
         let (added, deleted, path) = (fields.next()?, fields.next()?, fields.next()?);
         let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u64>().ok();
         at += changes.get(at..)?.iter().position(|c| c.path == path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }
-    let bytes = rest.strip_prefix(b"\0").unwrap_or(rest).to_vec();
-    Some(Patch { changes, bytes })
+    Some(changes)
 }
 
 fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
