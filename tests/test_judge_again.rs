@@ -157,5 +157,9 @@ fn a_report_that_the_attempt_brings_along_is_not_the_tests() {
     assert_eq!(said(&answer.stderr, "1/c1"), "1/c1: test exit 1 (); the tests wrote no 'report.xml'");
     let json = world.frites(["judge", "--replay", "--json"]).expect(1).json();
     assert_eq!(json["candidates"][0]["results"][0]["tests"]["total"], 0);
+    assert!(!answer.out().contains("no test report"), "{}", answer.out());
+    // Code under test that ends the tests with an exit of 0 passes; that no test was told of is seen.
+    let out = world.frites(["judge", "--test", "exit 0"]).expect(0).out();
+    assert_eq!(out.matches("no test report").count(), 2, "{out}");
     world.assert_clean();
 }
