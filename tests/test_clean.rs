@@ -56,6 +56,23 @@ fn what_was_judged_can_be_landed_after_cleaning() {
 }
 
 #[test]
+fn a_worktree_is_not_removed_from_within() {
+    let world = World::new();
+    world.attempts(&["mkdir d; echo new > d/new.txt", "echo x > x"]);
+    let inside = world.worktree("1/c1").join("d");
+    for dry_run in [true, false] {
+        let words = ["clean", "1", "--dry-run"];
+        let answer = world.frites_in(&inside, &words[..if dry_run { 3 } else { 2 }]);
+        let answer = answer.refuses(1, "you are in the worktree of 1/c1");
+        assert!(answer.out().contains("remove"), "the other one goes: {}", answer.out());
+        assert_eq!(fs::read_to_string(inside.join("new.txt")).unwrap(), "new\n");
+    }
+    assert_eq!(world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]), "refs/heads/frites/run/1/c1");
+    world.frites(["clean", "1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
 fn commits_of_the_branch_stay_reachable() {
     let world = World::new();
     // Committed and gone again from the files; amended; and on a worktree that is deleted by hand.

@@ -348,6 +348,7 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
     assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').nth(1), Some(head.as_str()));
     assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 2);
     assert_eq!(world.git(["log", "-1", "--format=%s|%(trailers:key=Frites-Run,valueonly)"]).trim(), "Land 1/c1|1/c1@1");
+    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Tree)"]), "", "nobody knew what it would be");
     world.git(["worktree", "remove", "--force", other.to_str().unwrap()]);
     world.assert_clean();
 }

@@ -202,8 +202,11 @@ fn materialise(
     let keep = refs::withdrawn(&plan.run.run);
     store.begin_landing(repo, &intent)?;
     let landing = intent.as_landing(&keep);
+    let mut message = plan.message(asked);
+    // What a person makes of the markers is another tree.
+    message.trailers.retain(|line| !line.starts_with("Frites-Tree: "));
     let left = land::switch_to(repo, &landing).and_then(|()| {
-        let left = land::leave_conflicts(repo, &conflicts, &plan.message(asked));
+        let left = land::leave_conflicts(repo, &conflicts, &message);
         if left.is_err() {
             land::withdraw(repo, &landing)?;
         }

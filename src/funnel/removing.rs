@@ -36,6 +36,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
     let root = store.worktrees(run.worktree_root.as_deref());
     let path = store.worktree(run, name);
     let branch = refs::branch(&run.run, name);
+    refuse_current_folder(run, name, &path)?;
     let (there, freed);
     {
         let _repository = store.lock_repository()?;
@@ -76,6 +77,7 @@ pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Res
     let root = store.worktrees(run.worktree_root.as_deref());
     let path = store.worktree(run, name);
     let admin = worktree::admin_of(repo, &path)?;
+    refuse_current_folder(run, name, &path)?;
     let branch = refs::branch(&run.run, name);
     refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.as_deref())?;
@@ -94,6 +96,16 @@ pub fn refuse_losses(run: &Run, name: &Name, notes: &Notes) -> Result<()> {
     let lines = notes.lines().join("; ");
     Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
         .hint("move it away; `git frites clean` with `--discard` removes it for good"))
+}
+
+/// Neither git nor a shell goes on in a folder that is gone: it is not removed from within.
+fn refuse_current_folder(run: &Run, name: &Name, worktree: &Path) -> Result<()> {
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
+    if here.is_ok_and(|dir| dir.starts_with(worktree)) {
+        return Err(Error::no(format!("you are in the worktree of {}/{name}", run.run))
+            .hint("go to your own checkout and clean there"));
+    }
+    Ok(())
 }
 
 /// A branch that is checked out elsewhere, by the user, is not removed.
