@@ -187,6 +187,12 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         ("true", &["--merge", "1/c2"], 1, "1/c2 failed test (exit 1)"),
         ("true", &["--merge", "--into", "nowhere"], 128, "--into: 'nowhere' is neither a candidate nor a branch"),
         ("true", &["--merge", "--into", "frites/run/1/c1"], 128, "the branch 'frites/run/1/c1' is checked out in"),
+        (
+            "git worktree add -q -b topic ../linked; cd ../linked; git commit -q --allow-empty -m x; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1; ! git symbolic-ref -q HEAD",
+            &["--merge", "--into", "topic"],
+            128,
+            "the branch 'topic' is checked out in",
+        ),
         ("true", &["--undo"], 1, "run 1 has not landed"),
         ("true", &["--undo", "1/c1@1"], 2, "a landing is undone whole"),
         ("true", &["--into", "main"], 2, "--merge"),

@@ -151,12 +151,14 @@ pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// Where a branch is checked out, if anywhere but in the entry `except`.
+/// Where a branch is checked out, or being rebased, if anywhere but in the entry `except`.
 pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Option<PathBuf>> {
-    let on = |git_dir: &Path| {
-        fs::read(git_dir.join("HEAD"))
-            .is_ok_and(|head| head.strip_prefix(b"ref: ").is_some_and(|r| r.trim_ascii() == branch.as_bytes()))
+    let names = |file: PathBuf| {
+        fs::read(file).is_ok_and(|text| text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes())
     };
+    // While it is rebased HEAD is detached, and the branch moves at the end: if it is still where it was.
+    let files = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
+    let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
     for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
         if on(&admin) {
             return Ok(Some(points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin)));
