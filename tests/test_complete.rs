@@ -344,6 +344,7 @@ fn fish_completes_both_spellings() {
         refs.sort();
         assert_eq!(refs, ["HEAD\twhere you are", "main\tbranch", "side\tbranch", "v1\ttag"], "{command}");
     }
+    skipped("`git -C DIR frites` in fish: its completion of git (upstream) hands on no option of git's own");
     assert!(ask("git-frites judge READ").is_empty(), "no files where none are taken");
     assert!(ask("git-frites spawn -- cat READ").iter().any(|offer| offer.starts_with("README")));
 }
