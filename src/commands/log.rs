@@ -66,13 +66,15 @@ fn line(event: &Map<String, Value>) -> String {
         .filter(|(key, value)| {
             !matches!(key.as_str(), "version" | "time" | "event" | "run" | "candidate") && !value.is_null()
         })
-        .map(|(key, value)| match value {
+        .map(|(key, value)| match (key.as_str(), value) {
             // An id that is told to people is as short as git makes it.
-            Value::String(s) => match Oid::parse(s) {
+            (_, Value::String(s)) => match Oid::parse(s) {
                 Some(oid) => format!("{key}={}", oid.short()),
+                None if s.contains(' ') => format!("{key}='{}'", table::printable(s)),
                 None => format!("{key}={}", table::printable(s)),
             },
-            other => format!("{key}={other}"),
+            ("seconds", value) => format!("{key}={:.1}", value.as_f64().unwrap_or_default()),
+            (_, other) => format!("{key}={other}"),
         })
         .collect();
     format!("{}  {:<9}  {place:<8}  {}\n", time.unwrap_or_default(), text("event"), details.join(" "))
