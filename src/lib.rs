@@ -69,7 +69,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Log(args) => commands::log::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
-        Command::Man(args) => commands::man::run(ui, &args),
+        Command::Man(args) => commands::man::run(&args),
         Command::Completions(args) => commands::completions::run(ui, &args),
     }
 }

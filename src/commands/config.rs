@@ -75,8 +75,7 @@ fn show_all(session: &Session, args: &cli::Config, rows: &[Row]) -> Result<()> {
         let set = row.place.is_some();
         let value = match (&row.value, row.spec.otherwise) {
             (Some(value), _) => (value.to_string(), if set { Tone::Plain } else { Tone::Dim }),
-            (None, Otherwise::Unset(words, _)) => (format!("- ({words})"), Tone::Dim),
-            (None, Otherwise::Is(text)) => (text.to_owned(), Tone::Dim),
+            (None, Otherwise::Unset(words, _) | Otherwise::Is(words)) => (format!("- ({words})"), Tone::Dim),
         };
         let from = (row.place.clone().unwrap_or_else(|| "default".into()), Tone::Dim);
         grid.row(vec![(row.key.clone(), Tone::Plain), value, from]);

@@ -7,10 +7,12 @@ use crate::error::{Error, IoContext, Result, exit};
 use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
-use crate::ui::Ui;
+
+const ELSEWHERE: &str =
+    "write the pages to a folder with `git frites man --write DIR` and read them with what you have";
 
 /// Runs the command; it needs no repository.
-pub fn run(ui: &Ui, args: &cli::Man) -> Result<u8> {
+pub fn run(args: &cli::Man) -> Result<u8> {
     let pages = manual::pages();
     if let Some(folder) = &args.write {
         let failed = || format!("could not write to '{}'", folder.display());
@@ -22,8 +24,7 @@ pub fn run(ui: &Ui, args: &cli::Man) -> Result<u8> {
     }
     let page = find(&pages, args.page.as_deref().unwrap_or("git-frites"))?;
     if !process::on_path(OsStr::new("man")) {
-        return Err(Error::fatal("'man' is not on PATH")
-            .hint("write the pages to a folder with `git frites man --write DIR` and read them with what you have"));
+        return Err(Error::fatal("'man' is not on PATH").hint(ELSEWHERE));
     }
     let failed = || "could not show the page".to_owned();
     let folder = tempfile::tempdir().context(failed)?;
@@ -32,8 +33,7 @@ pub fn run(ui: &Ui, args: &cli::Man) -> Result<u8> {
     if process::show_manual(&file).context(failed)? {
         return Ok(exit::OK);
     }
-    ui.note("man could not show it");
-    Ok(exit::FATAL)
+    Err(Error::fatal("'man' could not show the page").hint(ELSEWHERE))
 }
 
 fn find<'a>(pages: &'a [Page], wanted: &str) -> Result<&'a Page> {

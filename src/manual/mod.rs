@@ -204,10 +204,8 @@ fn exits(roff: &mut Roff) {
 
 /// The keys that begin with one of the prefixes, or all.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
-    let mut prefixes = prefixes.split_whitespace().peekable();
-    let all = prefixes.peek().is_none();
-    let prefixes: Vec<&str> = prefixes.collect();
-    let wanted = |spec: &&Spec| all || prefixes.iter().any(|prefix| spec.name.starts_with(prefix));
+    let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
+    let wanted = |spec: &&Spec| prefixes.is_empty() || prefixes.iter().any(|prefix| spec.name.starts_with(prefix));
     for spec in keys::ALL.iter().filter(wanted) {
         let (Otherwise::Is(otherwise) | Otherwise::Unset(otherwise, _)) = spec.otherwise;
         let name = spec.name.replace('*', "NAME");

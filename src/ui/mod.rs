@@ -128,6 +128,11 @@ impl Ui {
     }
 }
 
+/// Whether a terminal of this kind can move its cursor.
+fn moves_cursor() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
+
 /// How many rows and columns standard output has: `COLUMNS`, as git has it, or what the terminal says.
 fn window() -> (Option<usize>, Option<usize>) {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::table;
+use super::{moves_cursor, table};
 
 /// One line: what a candidate is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Live {
 impl Live {
     /// Lines on standard error, if that is a terminal that can move its cursor.
     pub fn on_terminal() -> Option<Live> {
-        let able = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
+        let able = std::io::stderr().is_terminal() && moves_cursor();
         able.then(|| Live {
             all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)),
             bars: Mutex::default(),

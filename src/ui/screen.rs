@@ -1,7 +1,7 @@
 //! A text that is drawn over and over at one place of a terminal.
 use console::truncate_str;
 
-use super::{Ui, window};
+use super::{Ui, moves_cursor, window};
 use crate::error::Result;
 
 /// The place: how many lines of it were drawn last.
@@ -13,7 +13,7 @@ pub struct Screen {
 impl Screen {
     /// Whether standard output is a terminal that can move its cursor.
     pub fn possible(ui: &Ui) -> bool {
-        ui.on_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+        ui.on_terminal() && moves_cursor()
     }
 
     /// Draws `text` over what was drawn before, in one write, so that nothing flickers. What the terminal has

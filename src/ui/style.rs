@@ -51,9 +51,7 @@ impl Styles {
             width: None,
         }
     }
-}
 
-impl Styles {
     /// The style for what a cell means.
     pub fn of(&self, tone: Tone) -> Paint {
         match tone {
@@ -74,9 +72,7 @@ pub fn wanted(choice: ColorChoice, is_terminal: bool) -> bool {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto if set("NO_COLOR") => false,
-        ColorChoice::Auto if set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| v != "0") => {
-            true
-        }
+        ColorChoice::Auto if set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into()) => true,
         ColorChoice::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
     }
 }
