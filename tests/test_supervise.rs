@@ -297,3 +297,18 @@ fn commands_of(mark: &str) -> std::collections::BTreeSet<String> {
     };
     living(mark).into_iter().filter(|(_, line)| line.starts_with("sh -c")).filter_map(|(pid, _)| name(pid)).collect()
 }
+
+#[test]
+fn a_command_that_kills_its_supervisor_has_not_passed_and_leaves_nothing() {
+    let (world, mark) = marked();
+    world.attempts(&["echo x > README"]);
+    let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;
+    let forged =
+        format!("setsid sleep 500 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1");
+    let answer = world.frites(["judge", "--test", &forged]).expect(1);
+    assert!(answer.out().contains("could not start") || answer.out().contains("no start"), "{}", answer.out());
+    assert_eq!(living(&mark), []);
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo y > README; setsid sleep 502 & kill -9 $PPID"]).expect(4);
+    assert_eq!(living(&mark), []);
+    world.assert_clean();
+}

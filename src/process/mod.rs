@@ -81,6 +81,8 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
 /// The same; `cancel` ends the command, too.
 pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     interrupt::listen();
+    // What a killed supervisor leaves comes to us.
+    supervisor::adopt_orphans()?;
     let start = Instant::now();
     if interrupt::signal().is_some() || cancel.is_cancelled() {
         let outcome = Outcome::Skipped;
@@ -112,8 +114,12 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     cancel.include(&listener);
     let output = handle.into_output()?;
     drop(listener);
-    let report: Report = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| Report { reason: Some("its supervising process was killed".into()), ..Report::default() });
+    // A command can write to where its supervisor answers, and then kill it: only a whole supervisor is believed.
+    let told = output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten();
+    let report: Report = told.unwrap_or_else(|| {
+        supervisor::end_strays();
+        Report { reason: Some("its supervising process was killed".into()), ..Report::default() }
+    });
     let outcome = match report {
         Report { reason: Some(reason), .. } => Outcome::CouldNotStart { reason },
         Report { timed_out: true, .. } => Outcome::TimedOut,

@@ -324,40 +324,82 @@ fn pump(mut output: io::PipeReader, mut log: Capped, heard: &Mutex<Instant>, sen
     let _ = sender.send(Message::OutputClosed);
 }
 
+/// Makes this process the parent of every descendant that loses its own. Linux alone has that.
 #[cfg(target_os = "linux")]
-fn adopt_orphans() -> io::Result<()> {
+pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
+/// Elsewhere orphans are nobody's that we know.
 #[cfg(not(target_os = "linux"))]
-fn adopt_orphans() -> io::Result<()> {
+pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Every living descendant of this process, by `/proc`; none where there is no such thing.
-fn descendants() -> Vec<Pid> {
-    let mut parents: Vec<(i32, i32)> = Vec::new();
+/// A living process: its id, its parent's, its group's.
+struct Process {
+    id: i32,
+    parent: i32,
+    group: i32,
+}
+
+/// Every living process, by `/proc`; none where there is no such thing.
+fn processes() -> Vec<Process> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
+        let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         // The name in parentheses may hold anything, also `)`: the fields begin after the last one.
         let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
         let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
         let mut fields = fields.split_whitespace();
-        let (state, parent) = (fields.next(), fields.next().and_then(|p| p.parse().ok()));
-        if let (Some(state), Some(parent)) = (state, parent)
+        let state = fields.next();
+        let mut number = || fields.next().and_then(|n| n.parse().ok());
+        if let (Some(state), Some(parent), Some(group)) = (state, number(), number())
             && !matches!(state, "Z" | "X")
         {
-            parents.push((pid, parent));
-        }
-    }
-    let mut found = Vec::new();
-    let mut wanted = vec![rustix::process::getpid().as_raw_nonzero().get()];
-    while let Some(parent) = wanted.pop() {
-        for (pid, _) in parents.iter().filter(|(_, p)| *p == parent) {
-            wanted.push(*pid);
-            found.extend(Pid::from_raw(*pid));
+            found.push(Process { id, parent, group });
         }
     }
     found
+}
+
+/// The living descendants of a process.
+fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut wanted = vec![ancestor];
+    while let Some(parent) = wanted.pop() {
+        for process in processes.iter().filter(|p| p.parent == parent) {
+            wanted.push(process.id);
+            found.extend(Pid::from_raw(process.id));
+        }
+    }
+    found
+}
+
+/// Every living descendant of this process, by `/proc`; none where there is no such thing.
+fn descendants() -> Vec<Pid> {
+    below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
+}
+
+/// Kills what a supervisor that was killed has left: children of ours that are in a group of their own, and neither
+/// supervisors nor about to become one. They are ours since [`adopt_orphans`].
+pub fn end_strays() {
+    let own = std::fs::read_link("/proc/self/exe").ok();
+    let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());
+    let raw = |pid: Pid| pid.as_raw_nonzero().get();
+    // A tree may fork while it is being killed.
+    for _ in 0..100 {
+        let all = processes();
+        let strays = all.iter().filter(|p| p.parent == raw(us) && p.group != raw(group));
+        let strays: Vec<i32> =
+            strays.map(|p| p.id).filter(|id| std::fs::read_link(format!("/proc/{id}/exe")).ok() != own).collect();
+        if strays.is_empty() {
+            return;
+        }
+        for pid in strays.iter().flat_map(|id| below(&all, *id).into_iter().chain(Pid::from_raw(*id))) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }
