@@ -160,6 +160,41 @@ pub struct Spawn {
     pub quiet: bool,
 }
 
+/// How candidates are judged: the options that `judge` and `run` share.
+#[derive(Debug, Args)]
+pub struct Judging {
+    /// The build command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub build: Option<String>,
+    /// The lint command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub lint: Option<String>,
+    /// The test command, run by sh -c
+    #[arg(long, value_name = "CMD")]
+    pub test: Option<String>,
+    /// Try a command that failed again, up to K times  [default: oracle.retries, or 0]
+    #[arg(long, value_name = "K", value_parser = retries)]
+    pub retries: Option<u32>,
+    /// Put these paths back to the base's version before judging and landing, with those of oracle.protect
+    #[arg(long, value_name = "PATHSPEC")]
+    pub protect: Vec<String>,
+    /// Judge the base, too, to tell what failed there before
+    #[arg(long)]
+    pub baseline: bool,
+    /// Stop as soon as the recommended candidate cannot change any more
+    #[arg(long)]
+    pub until_pass: bool,
+    /// What ranks those that passed  [default: oracle.rank, or blast-radius]
+    #[arg(long, value_name = "BY")]
+    pub rank: Option<Rank>,
+    /// Keep ignored build folders from one candidate to the next
+    #[arg(long)]
+    pub warm: bool,
+    /// Run everything, whatever is known from before
+    #[arg(long)]
+    pub no_cache: bool,
+}
+
 /// `git frites run`
 #[derive(Debug, Args)]
 #[command(
@@ -174,15 +209,9 @@ pub struct Run {
     /// What to make
     #[command(flatten)]
     pub making: Making,
-    /// The build command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub build: Option<String>,
-    /// The lint command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub lint: Option<String>,
-    /// The test command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub test: Option<String>,
+    /// How to judge
+    #[command(flatten)]
+    pub judging: Judging,
     /// How many candidates are judged at once  [default: 1]
     #[arg(long, value_name = "JOBS", value_parser = count)]
     pub oracle_jobs: Option<u32>,
@@ -261,45 +290,18 @@ pub struct Judge {
     /// Judge this candidate alone and store its outcomes; --replay decides once all are judged
     #[arg(long = "candidate", value_name = "CAND")]
     pub candidates: Vec<String>,
-    /// The build command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub build: Option<String>,
-    /// The lint command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub lint: Option<String>,
-    /// The test command, run by sh -c
-    #[arg(long, value_name = "CMD")]
-    pub test: Option<String>,
+    /// How to judge
+    #[command(flatten)]
+    pub judging: Judging,
     /// How many candidates are judged at once
     #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = count)]
     pub jobs: u32,
     /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Try a command that failed again, up to K times  [default: oracle.retries, or 0]
-    #[arg(long, value_name = "K", value_parser = retries)]
-    pub retries: Option<u32>,
-    /// Put these paths back to the base's version before judging and landing, with those of oracle.protect
-    #[arg(long, value_name = "PATHSPEC", conflicts_with = "in_place")]
-    pub protect: Vec<String>,
-    /// Judge the base, too, to tell what failed there before
-    #[arg(long)]
-    pub baseline: bool,
-    /// Stop as soon as the recommended candidate cannot change any more
-    #[arg(long)]
-    pub until_pass: bool,
-    /// What ranks those that passed  [default: oracle.rank, or blast-radius]
-    #[arg(long, value_name = "BY")]
-    pub rank: Option<Rank>,
     /// Judge in the worktrees themselves: quicker, and never verified
-    #[arg(long, conflicts_with_all = ["warm", "baseline"])]
+    #[arg(long, conflicts_with_all = ["warm", "baseline", "protect"])]
     pub in_place: bool,
-    /// Keep ignored build folders from one candidate to the next
-    #[arg(long)]
-    pub warm: bool,
-    /// Run everything, whatever is known from before
-    #[arg(long)]
-    pub no_cache: bool,
     /// Say which commands are run and why those, and how the ranking comes about
     #[arg(long)]
     pub explain: bool,

@@ -70,6 +70,34 @@ fn the_exit_code_and_the_short_answers_are_those_of_judge() {
     assert!(slow.out().contains("timed out"), "{}", slow.out());
 }
 
+#[test]
+fn run_judges_by_every_option_of_judge() {
+    let world = World::new();
+    world.write("tests/check", "grep -q good README\n");
+    world.commit("a test");
+    let script = "case $FRITES_CANDIDATE in c1) echo true > tests/check;; *) echo good >> README;; esac";
+    let mut words = vec!["run", "--json", "-n", "3", "--test", "sh tests/check"];
+    words.extend([
+        "--protect",
+        "tests",
+        "--retries",
+        "1",
+        "--until-pass",
+        "--baseline",
+        "--rank",
+        "agreement",
+        "--no-cache",
+    ]);
+    let json = world.frites([&words[..], &["--", "sh", "-c", script]].concat()).expect(0).json();
+    assert_eq!(json["recommended"], "c2");
+    assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check"]));
+    assert_eq!(json["terms"]["rank"], "agreement");
+    assert_eq!(json["terms"]["retries"], 1);
+    assert_eq!(json["baseline"]["results"][0]["outcome"], "failed");
+    // The winner would stay so whatever the third did; the first is judged, for it comes before.
+    assert_eq!(json["candidates"][2]["same_as"], "c2");
+}
+
 /// A run whose commands wait at a gate the first time; a world in which the gate is closed.
 struct Gated {
     world: World,

@@ -11,7 +11,6 @@ use crate::model::oracle::OracleCommand;
 use crate::model::ranking;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Part, Verdict};
-use crate::oracle;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
 
@@ -40,7 +39,7 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
-        judging::replay(session, &run, args.rank)?
+        judging::replay(session, &run, args.judging.rank)?
     } else {
         judging::judge(session, &run, &asked(args), told)?
     };
@@ -52,19 +51,8 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
 }
 
 fn asked(args: &cli::Judge) -> Asked {
-    Asked {
-        flags: oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() },
-        jobs: args.jobs as usize,
-        timeout: args.timeout,
-        retries: args.retries,
-        protect: args.protect.clone(),
-        rank: args.rank,
-        baseline: args.baseline,
-        until_pass: args.until_pass,
-        in_place: args.in_place,
-        warm: args.warm,
-        no_cache: args.no_cache,
-    }
+    let asked = super::judging(&args.judging);
+    Asked { jobs: args.jobs as usize, timeout: args.timeout, in_place: args.in_place, ..asked }
 }
 
 fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {

@@ -17,7 +17,6 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
-use crate::oracle;
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
 use crate::ui::{comparison, json};
@@ -164,8 +163,8 @@ fn merge(session: &Session, run: &Run) -> Result<Merged> {
 }
 
 fn asked(args: &cli::Run) -> Asked {
-    let flags = oracle::Flags { build: args.build.clone(), lint: args.lint.clone(), test: args.test.clone() };
-    Asked { flags, jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout, ..Asked::default() }
+    let asked = super::judging(&args.judging);
+    Asked { jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout, ..asked }
 }
 
 /// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a
