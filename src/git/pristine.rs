@@ -3,27 +3,31 @@
 //! What a command did to a checkout is found without trusting anything on the disk. The index as git
 //! wrote it is kept in memory, with the times and sizes of every tracked file; a change time cannot be
 //! set by a program. What may have been written in the same moment as the index is compared by content.
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use gix::bstr::{BString, ByteSlice};
+use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
+use rustix::fs::{AtFlags, FileType, OFlags};
 
-use super::capture::base_index;
 use super::cli::nul_separated;
-use super::repo::{Repo, digest};
-use super::worktree::{self, path_bytes};
+use super::repo::digest;
+use super::worktree;
 use crate::error::{Error, IoContext, Result};
 use crate::model::oid::Oid;
+use crate::process;
 
 /// How much younger than a file the clock of a file system may make it look.
 const TICK: Duration = Duration::from_millis(20);
+
+/// By how much an index must be younger than a file for every git to believe its times: many builds of git compare
+/// whole seconds, and read each file that is not older again.
+const BELIEVED: Duration = Duration::from_secs(2);
 
 /// What git keeps in an administrative entry that is the checkout's for good.
 const LASTING: [&str; 2] = ["commondir", "gitdir"];
@@ -44,21 +48,44 @@ pub struct Pristine {
 
 /// The tracked files as they were when the checkout was handed out.
 struct Snapshot {
-    index: Vec<u8>,
+    commit: Oid,
+    index: Index,
+    /// Of each entry of the index; none of submodules, and of files that are gone by now.
+    stamps: Vec<Option<Stamp>>,
+}
+
+/// An index as git wrote it.
+struct Index {
+    bytes: Vec<u8>,
     written: SystemTime,
-    files: BTreeMap<BString, Stamp>,
+    parsed: gix::index::File,
+}
+
+/// What stays of a folder when it is swept.
+#[derive(Default)]
+struct Swept {
+    /// The folders in it, with a slash.
+    below: Vec<Vec<u8>>,
+    /// The files in it, by their place in the index.
+    kept: Vec<(usize, Stamp)>,
 }
 
 /// What a command cannot leave as it was when it changes a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 struct Stamp {
-    inode: u64,
-    mode: u32,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    meta: Meta,
     /// For files as young as the index: what they hold.
     content: Option<String>,
+}
+
+/// What a file system tells of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Meta {
+    inode: u64,
+    mode: rustix::fs::RawMode,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
 }
 
 impl Pristine {
@@ -84,59 +111,80 @@ impl Pristine {
     ///
     /// Files that differ are written and get the current time, which build tools go by. Fails where what a
     /// command did is past mending; then nothing that is not ours was touched.
-    pub fn become_commit(&mut self, repo: &Repo, commit: &Oid, warm: bool) -> Result<()> {
-        if let Some(snapshot) = self.now.take() {
+    pub fn become_commit(&mut self, commit: &Oid, warm: bool) -> Result<()> {
+        let mut before = self.now.take();
+        if let Some(before) = &mut before {
             let failed = || format!("could not use '{}' again", self.path.display());
             if !self.is_own() {
                 return Err(Error::internal(format!("{}: something else is in its place", failed())));
             }
-            self.restore_admin(commit, &snapshot).context(failed)?;
-            if !warm {
-                let index = base_index(repo, commit)?;
-                self.sweep(&self.path, &mut Vec::new(), &index).context(failed)?;
-            } else {
+            if warm {
+                self.restore_admin(commit, &before.index, before.index.written).context(failed)?;
                 // A build tool must see that what is written now is younger than what it built before.
                 std::thread::sleep(TICK);
+            } else {
+                before.stamps = self.sweep(before)?;
+                // What was changed is gone, so that the times of what is left can be believed.
+                self.restore_admin(commit, &before.index, before.index.written + BELIEVED).context(failed)?;
             }
         }
-        worktree::git(&self.admin, &self.path).call("read-tree").args(["--reset", "-u", commit.as_str()]).run()?;
+        let known = before.as_ref().filter(|before| !warm && before.is_whole());
+        let mut index = self.check_out(known.map(|known| &known.commit), commit)?;
+        if before.as_ref().is_some_and(|before| attributes_differ(&before.index.parsed, &index.parsed)) {
+            // By other attributes the same blob is another file; git writes only what has another blob.
+            let file = self.admin.join("index");
+            fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))?;
+            before = None;
+            index = self.check_out(None, commit)?;
+        }
         if warm {
             self.sweep_warm()?;
         }
-        self.now = Some(self.look()?);
+        self.now = Some(self.look(commit, index, before.as_ref().filter(|_| !warm))?);
         Ok(())
+    }
+
+    /// Has git write the tracked files of a commit, and reads what it made of the index. It looks at every file that it
+    /// does not write, but not where all of another commit's are known to be there.
+    fn check_out(&self, from: Option<&Oid>, to: &Oid) -> Result<Index> {
+        match from {
+            Some(from) => {
+                let git = worktree::git(&self.admin, &self.path);
+                git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).run()?;
+            }
+            None => worktree::populate_with(&self.admin, &self.path, to.as_str())?,
+        }
+        let file = self.admin.join("index");
+        let failed = || format!("could not read '{}'", file.display());
+        let bytes = fs::read(&file).context(failed)?;
+        let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
+        let parsed = gix::index::File::at(&file, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default());
+        let parsed = parsed.map_err(|e| Error::fatal(format!("{}: {e}", failed())))?;
+        Ok(Index { bytes, written, parsed })
     }
 
     /// The tracked files that are not as they were handed out, sorted.
     pub fn changed(&self) -> Result<Vec<Vec<u8>>> {
-        let Some(snapshot) = &self.now else { return Ok(Vec::new()) };
+        let Some(told) = &self.now else { return Ok(Vec::new()) };
         if !self.is_own() {
-            return Ok(snapshot.files.keys().map(|path| path.to_vec()).collect());
+            return Ok(told.files().map(|(path, _)| path.to_vec()).collect());
         }
-        let differs = |path: &BString, stamp: &Stamp| {
-            let now = Stamp::of(&self.full(path), stamp.content.is_some());
-            now.as_ref().ok() != Some(stamp)
-        };
-        if !snapshot.files.iter().any(|(path, stamp)| differs(path, stamp)) {
+        let failed = || "could not make a temporary index".to_owned();
+        if told.holds(&self.path)? {
             return Ok(Vec::new());
         }
         // Touched is not changed: git compares the content.
-        let failed = || "could not make a temporary index".to_owned();
         let dir = tempfile::tempdir().context(failed)?;
-        let index = dir.path().join("index");
-        write_index(&index, snapshot).context(failed)?;
-        let git = worktree::git(&self.admin, &self.path).index(&index);
+        let file = dir.path().join("index");
+        told.index.write(&file, told.index.written).context(failed)?;
+        let git = worktree::git(&self.admin, &self.path).index(&file);
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         let list = git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=all"]).bytes()?;
         Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
     }
 
-    fn full(&self, path: &[u8]) -> PathBuf {
-        self.path.join(OsStr::from_bytes(path))
-    }
-
-    /// Puts the administrative entry back to what it was, at another commit.
-    fn restore_admin(&self, commit: &Oid, snapshot: &Snapshot) -> io::Result<()> {
+    /// Puts the administrative entry back to what it was, at another commit, with an index of that time.
+    fn restore_admin(&self, commit: &Oid, index: &Index, time: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(&self.admin)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
@@ -149,7 +197,7 @@ impl Pristine {
             fs::write(self.admin.join(name), bytes)?;
         }
         fs::write(self.admin.join("HEAD"), format!("{commit}\n"))?;
-        write_index(&self.admin.join("index"), snapshot)?;
+        index.write(&self.admin.join("index"), time)?;
         let dot_git = self.path.join(".git");
         match fs::symlink_metadata(&dot_git) {
             Ok(meta) if meta.is_dir() => worktree::delete_tree(&dot_git)?,
@@ -159,32 +207,54 @@ impl Pristine {
         fs::write(dot_git, &self.dot_git)
     }
 
-    /// Removes all that `index` does not track, never through a link. Tracked files that were changed are
-    /// left for git to write.
-    fn sweep(&self, dir: &Path, prefix: &mut Vec<u8>, index: &gix::index::File) -> io::Result<()> {
-        let meta = fs::symlink_metadata(dir)?;
-        if meta.mode() != self.mode {
-            fs::set_permissions(dir, fs::Permissions::from_mode(self.mode & 0o7777))?;
+    /// Removes all that was not handed out, or not as it is now. Gives the stamps of what stays.
+    fn sweep(&self, told: &Snapshot) -> Result<Vec<Option<Stamp>>> {
+        let mut kept = vec![None; told.stamps.len()];
+        // Level by level, so that what is looked into is known to be a folder and no link.
+        let mut level = vec![Vec::new()];
+        while !level.is_empty() {
+            let swept = process::in_parallel(process::processors(), &level, |folder| {
+                self.sweep_folder(folder, told).context(|| format!("could not clean '{}'", self.path.display()))
+            })?;
+            level.clear();
+            for folder in swept {
+                level.extend(folder.below);
+                folder.kept.into_iter().for_each(|(at, stamp)| kept[at] = Some(stamp));
+            }
         }
-        for entry in fs::read_dir(dir)? {
+        Ok(kept)
+    }
+
+    /// The same in one folder, given by its path with a slash.
+    fn sweep_folder(&self, folder: &[u8], told: &Snapshot) -> io::Result<Swept> {
+        let mut swept = Swept::default();
+        let dir = self.path.join(OsStr::from_bytes(folder));
+        if fs::symlink_metadata(&dir)?.mode() != self.mode {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(self.mode & 0o7777))?;
+        }
+        let (root, now) = (fs::File::open(&dir)?, SystemTime::now());
+        for entry in fs::read_dir(&dir)? {
             let entry = entry?;
-            let length = prefix.len();
-            prefix.extend(entry.file_name().as_bytes());
+            let name = entry.file_name();
+            let path = [folder, name.as_bytes()].concat();
+            let index = &told.index.parsed;
             let is_dir = entry.file_type()?.is_dir();
-            let tracked = index.entry_by_path(prefix.as_bstr()).map(|e| e.mode);
-            if length == 0 && *prefix == b".git" {
-                // Ours, and just put back.
-            } else if is_dir && tracked.is_none() && index.path_is_directory(prefix.as_bstr()) {
-                prefix.push(b'/');
-                self.sweep(&entry.path(), prefix, index)?;
+            let tracked = index.entry_index_by_path(path.as_bstr()).ok();
+            if path == b".git" {
+                // Ours, and put back apart.
+            } else if is_dir && tracked.is_none() && index.path_is_directory(path.as_bstr()) {
+                swept.below.push([path.as_slice(), b"/"].concat());
             } else if is_dir {
                 worktree::delete_tree(&entry.path())?;
-            } else if tracked.is_none_or(|mode| mode == Mode::COMMIT) {
-                fs::remove_file(entry.path())?;
+            } else {
+                let holds = |stamp: &&Stamp| stamp.holds(&root, name.as_bytes().as_bstr());
+                match tracked.and_then(|at| Some((at, told.stamps[at].as_ref().filter(holds)?))) {
+                    Some((at, stamp)) => swept.kept.push((at, stamp.at(now))),
+                    None => fs::remove_file(entry.path())?,
+                }
             }
-            prefix.truncate(length);
         }
-        Ok(())
+        Ok(swept)
     }
 
     /// Removes what is neither tracked nor ignored; and compiled Python, for an equal-sized source of the
@@ -195,41 +265,125 @@ impl Pristine {
         git.call("clean").args(["-ffdxq", "--", ":(glob)**/__pycache__/**", ":(glob)**/*.pyc"]).run()
     }
 
-    fn look(&self) -> Result<Snapshot> {
-        let file = self.admin.join("index");
-        let failed = || format!("could not read '{}'", file.display());
-        let index = fs::read(&file).context(failed)?;
-        let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
-        let parsed = gix::index::File::at(&file, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default());
-        let parsed = parsed.map_err(|e| Error::fatal(format!("{}: {e}", failed())))?;
-        let mut files = BTreeMap::new();
-        for entry in parsed.entries().iter().filter(|e| e.mode != Mode::COMMIT) {
-            let path = entry.path(&parsed).to_owned();
-            let full = self.full(&path);
-            let young = u64::from(entry.stat.mtime.secs) * 1000 + u64::from(entry.stat.mtime.nsecs / 1_000_000);
-            let young = SystemTime::UNIX_EPOCH + Duration::from_millis(young) + TICK >= written;
-            let stamp = Stamp::of(&full, young).context(|| format!("could not read '{}'", full.display()))?;
-            files.insert(path, stamp);
+    /// Stamps the files of an index. Those that git did not write, since they were there `before`, keep theirs: what
+    /// happens to a file in the meantime is found out with the next command.
+    fn look(&self, commit: &Oid, index: Index, before: Option<&Snapshot>) -> Result<Snapshot> {
+        let root = fs::File::open(&self.path).context(|| format!("could not open '{}'", self.path.display()))?;
+        let known = |entry: &gix::index::Entry, path: &BStr| {
+            let Snapshot { index, stamps, .. } = before?;
+            let at = index.parsed.entry_index_by_path(path).ok()?;
+            let old = &index.parsed.entries()[at];
+            stamps[at].clone().filter(|_| (old.id, old.mode) == (entry.id, entry.mode))
+        };
+        let mut stamps = Vec::with_capacity(index.parsed.entries().len());
+        for entry in index.parsed.entries() {
+            let path = entry.path(&index.parsed);
+            stamps.push(match known(entry, path) {
+                _ if entry.mode == Mode::COMMIT => None,
+                Some(stamp) => Some(stamp),
+                None => Some(Stamp::of(&root, path, index.written).context(|| format!("could not read '{path}'"))?),
+            });
         }
-        Ok(Snapshot { index, written, files })
+        Ok(Snapshot { commit: commit.clone(), index, stamps })
+    }
+}
+
+/// Whether git would write files otherwise by the one than by the other.
+fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
+    let attributes = |index: &gix::index::File| -> Vec<(Vec<u8>, gix::ObjectId)> {
+        let named = index.entries().iter().map(|e| (e.path(index), e.id));
+        let read = |path: &[u8]| path.rsplit(|b| *b == b'/').next() == Some(b".gitattributes");
+        named.filter(|(path, _)| read(path)).map(|(path, id)| (path.to_vec(), id)).collect()
+    };
+    attributes(one) != attributes(other)
+}
+
+impl Snapshot {
+    /// What can be told of the files that are there.
+    fn files(&self) -> impl Iterator<Item = (&BStr, &Stamp)> {
+        let entries = self.index.parsed.entries().iter().zip(&self.stamps);
+        entries.filter_map(|(entry, stamp)| Some((entry.path(&self.index.parsed), stamp.as_ref()?)))
+    }
+
+    /// Whether every tracked file is there. Where there are submodules that cannot be told.
+    fn is_whole(&self) -> bool {
+        self.stamps.iter().all(Option::is_some)
+    }
+
+    /// Whether all files are as they were stamped, in a checkout at `path`.
+    fn holds(&self, path: &Path) -> Result<bool> {
+        let root = fs::File::open(path).context(|| format!("could not open '{}'", path.display()))?;
+        let files: Vec<(&BStr, &Stamp)> = self.files().collect();
+        let some: Vec<_> = files.chunks(files.len().div_ceil(process::processors()).max(1)).collect();
+        let hold = process::in_parallel(process::processors(), &some, |files| {
+            Ok(files.iter().all(|(path, stamp)| stamp.holds(&root, path)))
+        })?;
+        Ok(hold.into_iter().all(|holds| holds))
+    }
+}
+
+impl Index {
+    /// Writes it with a time: by that git knows which files to compare by content.
+    fn write(&self, path: &Path, time: SystemTime) -> io::Result<()> {
+        fs::write(path, &self.bytes)?;
+        fs::File::options().write(true).open(path)?.set_modified(time)
     }
 }
 
 impl Stamp {
-    fn of(path: &Path, content: bool) -> io::Result<Stamp> {
-        let meta = fs::symlink_metadata(path)?;
-        let read = |path: &Path| {
-            if meta.is_symlink() { fs::read_link(path).map(|t| path_bytes(&t).to_vec()) } else { fs::read(path) }
-        };
-        let content = (content && (meta.is_file() || meta.is_symlink())).then(|| read(path)).transpose()?;
-        Ok(Stamp {
-            inode: meta.ino(),
-            mode: meta.mode(),
-            size: meta.size(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-            content: content.map(|bytes| digest(&bytes)),
+    /// Of what lies at `path` in `root`, and was written before `now`.
+    fn of(root: &fs::File, path: &BStr, now: SystemTime) -> io::Result<Stamp> {
+        let meta = Meta::of(root, path)?;
+        let content = if meta.young(now) { meta.content(root, path)? } else { None };
+        Ok(Stamp { meta, content })
+    }
+
+    /// The same as it is known `now`, a moment at which it still held.
+    fn at(&self, now: SystemTime) -> Stamp {
+        Stamp { meta: self.meta, content: self.content.clone().filter(|_| self.meta.young(now)) }
+    }
+
+    /// Whether that is still the same.
+    fn holds(&self, root: &fs::File, path: &BStr) -> bool {
+        let same = |content: &String| self.meta.content(root, path).is_ok_and(|now| now.as_ref() == Some(content));
+        Meta::of(root, path).is_ok_and(|now| now == self.meta) && self.content.as_ref().is_none_or(same)
+    }
+}
+
+impl Meta {
+    fn of(root: &fs::File, path: &BStr) -> io::Result<Meta> {
+        let stat = rustix::fs::statat(root, OsStr::from_bytes(path), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Meta {
+            inode: stat.st_ino,
+            mode: stat.st_mode,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
         })
+    }
+
+    /// Whether it may be written again and look the same.
+    fn young(&self, now: SystemTime) -> bool {
+        let (seconds, nanoseconds) = self.modified;
+        let modified = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
+        SystemTime::UNIX_EPOCH + modified + TICK >= now
+    }
+
+    /// A name for what it holds, if it is a file or a link; a FIFO would never end.
+    fn content(&self, root: &fs::File, path: &BStr) -> io::Result<Option<String>> {
+        let path = OsStr::from_bytes(path);
+        let bytes = match FileType::from_raw_mode(self.mode) {
+            FileType::Symlink => rustix::fs::readlinkat(root, path, Vec::new())?.into_bytes(),
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let mut file = fs::File::from(rustix::fs::openat(root, path, flags, rustix::fs::Mode::empty())?);
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes)?;
+                bytes
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(digest(&bytes)))
     }
 }
 
@@ -237,10 +391,4 @@ impl Stamp {
 fn identity(folder: &Path) -> io::Result<(u64, u64)> {
     let meta = fs::symlink_metadata(folder)?;
     if meta.is_dir() { Ok((meta.dev(), meta.ino())) } else { Err(io::ErrorKind::NotADirectory.into()) }
-}
-
-/// Writes an index as it was, with its time: by that git knows which files to compare by content.
-fn write_index(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
-    fs::write(path, &snapshot.index)?;
-    fs::File::options().write(true).open(path)?.set_modified(snapshot.written)
 }

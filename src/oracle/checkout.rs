@@ -109,7 +109,7 @@ impl<'a> Room<'a> {
     }
 
     fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<Checkout> {
-        let filled = files.become_commit(repo, commit, self.warm).and_then(|()| {
+        let filled = files.become_commit(commit, self.warm).and_then(|()| {
             let problem = export_submodules(repo, commit, &files.path).err().map(|e| e.message);
             self.seeds.put(&files.path).map(|_| problem)
         });

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::environment::Policy;
@@ -172,7 +172,9 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
 
 /// How many things this machine does at once.
 pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    // Asked once: the answer costs some reading of cgroups.
+    static PROCESSORS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    *PROCESSORS
 }
 
 /// Does `work` on every item, at most `jobs` at once; gives the results in the items' order.

@@ -209,7 +209,7 @@ impl Watch {
                 }
                 Ok(Message::NoChildren) => {
                     // Elsewhere than on Linux orphans are not our children: the group tells.
-                    if !self.any_left() {
+                    if cfg!(target_os = "linux") || !self.any_left() {
                         self.remember_output(output_open);
                         return orphaned;
                     }
