@@ -23,7 +23,7 @@ pub fn resume(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Te
     escape::require_trust(session, Some(run))?;
     spawning::require_depth(session)?;
     let _lock = store.lock_run(&run.run)?;
-    let (mut pending, mut kept) = (Vec::new(), Vec::new());
+    let mut pending = Vec::new();
     for (name, order) in orders {
         let candidate = store.candidate(repo, run, name)?;
         if candidate.state == State::Cancelled && candidate.again {
@@ -34,7 +34,6 @@ pub fn resume(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Te
         } else if candidate.state == State::Cancelled {
             spawning::require_program(order)?;
             pending.push((name.clone(), order.clone()));
-            kept.extend(candidate.kept.then(|| name.clone()));
         }
     }
     if pending.is_empty() {
@@ -54,9 +53,6 @@ pub fn resume(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Te
     let details = serde_json::json!({ "candidates": names });
     session.store.record_event("resumed", &run.run, details)?;
     add_worktrees(session, run, &names, &preparation)?;
-    for name in &kept {
-        update(session, run, name, |c| c.kept = true)?;
-    }
     attempting::work(session, run, &pending, terms)
 }
 

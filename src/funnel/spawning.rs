@@ -312,6 +312,8 @@ pub fn fill(
     let state = if run.has_commands() { State::Running } else { State::Open };
     let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or_default(), state);
     candidate.port = port;
+    // What is made again stays marked for review.
+    candidate.kept = session.store.candidate(&session.repo, run, name)?.kept;
     if let Some(failure) = &prepared.failure {
         candidate.state = State::Failed;
         candidate.reason = Some(failure.clone());
