@@ -294,11 +294,13 @@ fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
 #[test]
 fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let world = World::new();
-    let words = |test: &str, script: &str| -> Vec<String> {
-        ["run", "-q", "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script].map(str::to_owned).to_vec()
+    let words = |form: &str, test: &str, script: &str| -> Vec<String> {
+        ["run", form, "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script].map(str::to_owned).to_vec()
     };
     let base = world.git(["rev-parse", "main"]);
-    assert_eq!(world.frites(words("true", "echo x$FRITES_INDEX >> README")).expect(0).out(), "1/c1\n");
+    let answer = world.frites(words("--json", "true", "echo x$FRITES_INDEX >> README")).expect(0);
+    assert_eq!(answer.json()["commit"], world.git(["rev-parse", "main"]));
+    assert!(!answer.stderr.contains("hint:"), "a program needs no hint: {}", answer.stderr);
     assert_eq!(world.git(["rev-parse", "main^1"]), base);
     assert_eq!(world.tree("main"), world.tree("refs/frites/1/c1"));
     assert_eq!(world.git(["status", "--porcelain"]), "");
@@ -306,24 +308,27 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
         world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][0]["landing"].clone()
     };
     assert_eq!(landing("1"), "merged");
+    let answer = world.frites(words("--color=never", "true", "echo y >> README")).expect(0);
+    assert!(answer.stderr.contains("merged 2/c1 into main\nhint: review it with `git show "), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("land it with"), "it has landed: {}", answer.stderr);
 
     // Nothing passed: nothing is merged, and that is judge's answer.
     let tip = world.git(["rev-parse", "main"]);
-    world.frites(words("false", "echo y >> README")).expect(1);
+    world.frites(words("-q", "false", "echo y >> README")).expect(1);
     assert_eq!(world.git(["rev-parse", "main"]), tip);
 
     // Somebody else was quicker, and elsewhere on the same lines.
     let script = "[ $FRITES_INDEX = 2 ] || { cd \"$HOME/repo\" && echo w > README && git commit -qam other && cd -; }; echo z >> README";
-    let answer = world.frites(words("true", script)).refuses(1, "3/c1 conflicts with");
-    assert_eq!(answer.out(), "3/c1\n", "the winner is told all the same");
-    assert_eq!(landing("3"), "pending");
+    let answer = world.frites(words("-q", "true", script)).refuses(1, "4/c1 conflicts with");
+    assert_eq!(answer.out(), "4/c1\n", "the winner is told all the same");
+    assert_eq!(landing("4"), "pending");
     assert_eq!(world.git(["show", "main:README"]), "w");
     assert_eq!(world.git(["status", "--porcelain"]), "");
 
     // What is in the way is said before anything runs.
     world.write("README", "uncommitted\n");
-    world.frites(words("true", "echo y >> README")).refuses(128, "README");
-    assert!(!world.repo.join(".frites/runs/4").exists());
+    world.frites(words("-q", "true", "echo y >> README")).refuses(128, "README");
+    assert!(!world.repo.join(".frites/runs/5").exists());
     world.assert_clean();
 }
 

@@ -103,11 +103,7 @@ fn tell_merged(session: &Session, args: &cli::Apply, merged: &Merged) -> Result<
         session.ui.note(choice.in_words());
     }
     session.ui.answer(format!("{}\n", refs::short(branch)))?;
-    let address = plan.address();
-    session.ui.hint(format!(
-        "review it with `git show {}`; take it back with `git frites apply --undo {address}`",
-        commit.short()
-    ));
+    session.ui.hint(merged.hint());
     Ok(())
 }
 

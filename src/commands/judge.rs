@@ -1,7 +1,7 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
 use serde_json::json;
 
-use super::{parse_address, parse_name};
+use super::{parse_address, parse_name, tell_verdict};
 use crate::cli;
 use crate::error::{Error, Result, exit};
 use crate::funnel::escape;
@@ -46,7 +46,7 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     if args.explain {
         explain_ranking(&session.ui, &verdict);
     }
-    render(session, &run, &verdict, args)?;
+    tell_verdict(session, &verdict, args.json.then(|| judging::as_json(&verdict)), args.quiet, true)?;
     Ok(judging::exit_code(&verdict))
 }
 
@@ -90,23 +90,6 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
     for line in ranking::steps(&verdict.candidates, judging::rules(&verdict.terms)) {
         ui.note(line);
     }
-}
-
-fn render(session: &Session, run: &Run, verdict: &Verdict, args: &cli::Judge) -> Result<()> {
-    let ui = &session.ui;
-    if args.json {
-        return ui.answer(json::document(judging::as_json(verdict)));
-    }
-    if args.quiet {
-        return match verdict.winner() {
-            Some(winner) => ui.answer(format!("{}/{winner}\n", run.run)),
-            None => Ok(()),
-        };
-    }
-    ui.answer(comparison::text(ui.out, verdict))?;
-    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
-    comparison::hints(verdict, |name| session.store.candidate_dir(&run.run, name)).iter().for_each(|h| ui.hint(h));
-    Ok(())
 }
 
 /// Single candidates: the same table, and no decision.

@@ -13,13 +13,18 @@ pub mod run;
 pub mod spawn;
 pub mod status;
 
+use serde_json::Value;
+
 use crate::cli;
 use crate::error::{Error, Result};
 use crate::funnel::judging::Asked;
+use crate::funnel::session::Session;
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{Name, RULE};
 use crate::model::run::Run;
+use crate::model::verdict::Verdict;
 use crate::oracle::Flags;
+use crate::ui::{comparison, json};
 
 /// Reads a name that a user typed.
 fn parse_name(what: &str, text: &str) -> Result<Name> {
@@ -54,4 +59,22 @@ fn judging(args: &cli::Judging) -> Asked {
         no_cache: *no_cache,
         ..Asked::default()
     }
+}
+
+/// Tells a verdict: as this document if there is one, with `quiet` the winner's address alone, else the comparison, and
+/// with `hints` what to do next.
+fn tell_verdict(session: &Session, verdict: &Verdict, document: Option<Value>, quiet: bool, hints: bool) -> Result<()> {
+    let (ui, run) = (&session.ui, &verdict.run);
+    if let Some(document) = document {
+        return ui.answer(json::document(document));
+    }
+    if quiet {
+        return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{run}/{winner}\n")));
+    }
+    ui.answer(comparison::text(ui.out, verdict))?;
+    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
+    if hints {
+        comparison::hints(verdict, |name| session.store.candidate_dir(run, name)).iter().for_each(|h| ui.hint(h));
+    }
+    Ok(())
 }

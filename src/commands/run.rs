@@ -2,7 +2,7 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::{making, parse_address, to_go_on};
+use super::{making, parse_address, tell_verdict, to_go_on};
 use crate::cli::{self, Cli, Command};
 use crate::config::{keys, value::SynthesisMode};
 use crate::error::{Error, Result};
@@ -14,12 +14,10 @@ use crate::funnel::spawning::{self, Made};
 use crate::funnel::{escape, landing, resuming, synthesizing};
 use crate::git::refs;
 use crate::model::name::Name;
-use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
-use crate::ui::{comparison, json};
 
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Run) -> Result<u8> {
@@ -144,15 +142,18 @@ fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, term
     let run = integrated.as_ref().unwrap_or(run);
     // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
     let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
-    let commit = merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit);
-    render(session, args, run, &verdict, &escaped, commit)?;
-    if let Some(Merged { plan, branch, commit, .. }) = merged.transpose()? {
-        let (address, branch) = (plan.address(), refs::short(&branch));
-        session.ui.note(format!("merged {address} into {branch}"));
-        session.ui.hint(format!(
-            "review it with `git show {}`; take it back with `git frites apply --undo {address}`",
-            commit.short()
-        ));
+    let document = args.json.then(|| {
+        let mut document = judging::as_json(&verdict);
+        document["escaped"] = json!(escaped);
+        document["commit"] = json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
+        document
+    });
+    tell_verdict(session, &verdict, document, args.quiet, merged.is_none())?;
+    if let Some(merged) = merged.transpose()?
+        && !args.json
+    {
+        session.ui.note(format!("merged {} into {}", merged.plan.address(), refs::short(&merged.branch)));
+        session.ui.hint(merged.hint());
     }
     Ok(judging::exit_code(&verdict))
 }
@@ -176,31 +177,4 @@ fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignm
         Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
         None => run.prompt.as_ref().map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),
     }
-}
-
-fn render(
-    session: &Session,
-    args: &cli::Run,
-    run: &Run,
-    verdict: &Verdict,
-    escaped: &[String],
-    commit: Option<&Oid>,
-) -> Result<()> {
-    let ui = &session.ui;
-    if args.json {
-        let mut document = judging::as_json(verdict);
-        document["escaped"] = json!(escaped);
-        document["commit"] = json!(commit);
-        return ui.answer(json::document(document));
-    }
-    if args.quiet {
-        return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{}/{winner}\n", run.run)));
-    }
-    ui.answer(comparison::text(ui.out, verdict))?;
-    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
-    if args.merge && verdict.winner().is_some() {
-        return Ok(());
-    }
-    comparison::hints(verdict, |name| session.store.candidate_dir(&run.run, name)).iter().for_each(|h| ui.hint(h));
-    Ok(())
 }

@@ -191,6 +191,14 @@ pub struct Merged {
     pub previous: Oid,
 }
 
+impl Merged {
+    /// What to type after it.
+    pub fn hint(&self) -> String {
+        let (commit, address) = (self.commit.short(), self.plan.address());
+        format!("review it with `git show {commit}`; take it back with `git frites apply --undo {address}`")
+    }
+}
+
 /// Merges what `selection` names, one landing at a time. Conflicts, failures and refusals change nothing.
 pub fn merge(session: &Session, selection: Selection, asked: &Asked, target: &Target) -> Result<Merged> {
     let repo = &session.repo;
