@@ -20,7 +20,7 @@ use super::leftovers::{self, Notes, ONLY_ITS_ID};
 use super::repo::{Repo, from_oid};
 use super::seeded::Seeded;
 use super::{unchanged, worktree};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 
@@ -73,10 +73,12 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         call.stdin(list).run()?;
     }
     let tree = git.call("write-tree").oid()?;
-    leftovers::note_refused_names(repo, subject, &staged, &mut notes);
-
-    leftovers::note_worktree(repo, subject, &mut notes)?;
-    if tree != repo.commit(subject.base)?.tree && leftovers::touches_rules(repo, subject.base, &tree)? {
+    let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
+    if let Some(index) = &index {
+        leftovers::note_refused_names(subject, index, &staged, &mut notes);
+    }
+    leftovers::note_worktree(repo, subject, index.as_ref(), &mut notes)?;
+    if index.is_some_and(|index| leftovers::touches_rules(&base, &index)) {
         notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
     }
     let heads = new_heads(repo, subject, admin.as_deref(), head)?;
@@ -149,11 +151,10 @@ pub fn losses(repo: &Repo, subject: &Subject<'_>) -> Result<Notes> {
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
     let Looked { staged, mut notes, .. } = look(repo, subject, &git, admin.as_deref(), head.as_ref())?;
-    leftovers::note_worktree(repo, subject, &mut notes)?;
-    let rules = |path: &Vec<u8>| path.rsplit(|b| *b == b'/').next() == Some(b".gitignore");
-    let previous =
-        subject.previous.map(|capture| leftovers::touches_rules(repo, subject.base, &capture.tree)).transpose()?;
-    if staged.iter().any(rules) || previous == Some(true) {
+    let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
+    leftovers::note_worktree(repo, subject, index.as_ref(), &mut notes)?;
+    let changes_rules = staged.iter().any(|path| leftovers::is_rules(path));
+    if changes_rules || index.is_some_and(|index| leftovers::touches_rules(&base, &index)) {
         notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
     }
     Ok(notes)
@@ -184,7 +185,7 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
     }
     let mut tree = repo.commit(&tip)?.tree;
     if !subject.seeds.is_empty() {
-        let index = base_index(repo, &tip)?;
+        let index = repo.index_of(&tip)?;
         let entries = index.entries().iter().filter(|e| subject.seeds.is(e.path(&index), &e.id));
         let seeds: BTreeSet<Vec<u8>> = entries.map(|e| e.path(&index).to_vec()).collect();
         if !seeds.is_empty() {
@@ -258,9 +259,9 @@ struct OwnPaths {
 
 fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&Oid>) -> Result<OwnPaths> {
     let mut own = OwnPaths::default();
-    let known = base_paths(repo, base)?;
+    let known = repo.index_of(base)?;
     let mut add = |path: &[u8], is_gitlink: bool| {
-        if !known.contains(path) {
+        if known.entry_by_path(path.as_bstr()).is_none() {
             let set = if is_gitlink { &mut own.gitlinks } else { &mut own.files };
             set.insert(path.to_vec());
         }
@@ -282,22 +283,6 @@ fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&O
         }
     }
     Ok(own)
-}
-
-/// All paths of a commit's tree.
-pub(super) fn base_paths(repo: &Repo, commit: &Oid) -> Result<BTreeSet<Vec<u8>>> {
-    let state = base_index(repo, commit)?;
-    Ok(state.entries().iter().map(|e| e.path(&state).to_vec()).collect())
-}
-
-/// A commit's tree as an index.
-pub(super) fn base_index(repo: &Repo, commit: &Oid) -> Result<gix::index::File> {
-    let gix = repo.gix();
-    gix.find_commit(from_oid(commit)?)
-        .ok()
-        .and_then(|c| c.tree_id().ok())
-        .and_then(|tree| gix.index_from_tree(&tree).ok())
-        .ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))
 }
 
 /// Whether a link lies on the way to a path.

@@ -6,15 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use gix::bstr::ByteSlice;
+use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
-use super::capture::{Subject, base_index, base_paths, open_index};
+use super::capture::Subject;
 use super::cli::{Git, Output, nul_separated};
-use super::repo::Repo;
+use super::repo::{Repo, to_oid};
 use super::worktree;
 use crate::error::{IoContext, Result};
-use crate::model::oid::Oid;
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
@@ -56,9 +55,14 @@ impl Notes {
     }
 }
 
-/// Notes what lies in a worktree and in no index.
-pub(super) fn note_worktree(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
-    note_gitlinks(repo, subject, notes)?;
+/// Notes what lies in a worktree and in no index. `index` is the private one, if it can be read.
+pub(super) fn note_worktree(
+    repo: &Repo,
+    subject: &Subject<'_>,
+    index: Option<&gix::index::File>,
+    notes: &mut Notes,
+) -> Result<()> {
+    index.map_or(Ok(()), |index| note_gitlinks(repo, subject, index, notes))?;
     note_special_files(subject, notes);
     if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
         notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
@@ -86,20 +90,19 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
 
 /// Gitlinks whose folders hold what the capture does not: git records a commit id for them and nothing
 /// else, and the repository behind it goes with the worktree.
-fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Result<()> {
-    let Some(index) = open_index(repo, subject.index) else { return Ok(()) };
+fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, index: &gix::index::File, notes: &mut Notes) -> Result<()> {
     if !index.entries().iter().any(|e| e.mode == Mode::COMMIT) {
         return Ok(());
     }
-    let base = base_index(repo, subject.base)?;
+    let base = repo.index_of(subject.base)?;
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
-        let path: &[u8] = entry.path(&index);
+        let path: &[u8] = entry.path(index);
         let folder = subject.worktree.join(OsStr::from_bytes(path));
         let dot_git = folder.join(".git");
         if !dot_git.exists() || !worktree::is_real_folder(subject.worktree, &folder) {
             continue;
         }
-        let known = base.entry_by_path(entry.path(&index)).filter(|e| e.mode == Mode::COMMIT);
+        let known = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
         let why = match known {
             // Also when the private index knows it by now: it was nested when it was first captured.
             None => Some(ONLY_ITS_ID),
@@ -127,8 +130,12 @@ fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, notes: &mut Notes) -> Resul
 }
 
 /// Names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a link).
-pub(super) fn note_refused_names(repo: &Repo, subject: &Subject<'_>, staged: &BTreeSet<Vec<u8>>, notes: &mut Notes) {
-    let Some(index) = open_index(repo, subject.index).filter(|_| !staged.is_empty()) else { return };
+pub(super) fn note_refused_names(
+    subject: &Subject<'_>,
+    index: &gix::index::File,
+    staged: &BTreeSet<Vec<u8>>,
+    notes: &mut Notes,
+) {
     for path in staged {
         let there = fs::symlink_metadata(subject.worktree.join(OsStr::from_bytes(path))).is_ok_and(|m| !m.is_dir());
         if there && index.entry_by_path(path.as_slice().as_bstr()).is_none() {
@@ -156,10 +163,17 @@ fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
     }
 }
 
-/// Whether a `.gitignore` differs between two trees.
-pub(super) fn touches_rules(repo: &Repo, from: &Oid, to: &Oid) -> Result<bool> {
-    let call = repo.git().call("diff-tree").args(["-r", "-z", "--name-only", from.as_str(), to.as_str()]);
-    Ok(!call.args(["--", ":(glob)**/.gitignore"]).bytes()?.is_empty())
+/// Whether a path is that of a file with rules of what to ignore.
+pub(super) fn is_rules(path: &[u8]) -> bool {
+    path.rsplit(|b| *b == b'/').next() == Some(b".gitignore")
+}
+
+/// Whether a `.gitignore` differs between two trees, given as indexes.
+pub(super) fn touches_rules(one: &gix::index::File, other: &gix::index::File) -> bool {
+    fn rules(index: &gix::index::File) -> impl Iterator<Item = (&BStr, gix::ObjectId)> {
+        index.entries().iter().map(|e| (e.path(index), e.id)).filter(|(path, _)| is_rules(path))
+    }
+    !rules(one).eq(rules(other))
 }
 
 /// Ignored paths that the base's own rules would not ignore: for an attempt that changed a `.gitignore`.
@@ -173,14 +187,10 @@ pub(super) fn newly_ignored(repo: &Repo, git: &Git, subject: &Subject<'_>) -> Re
     }
     // The base's rules, alone in a folder of their own, asked about the same paths.
     let rules = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
-    for path in
-        base_paths(repo, subject.base)?.iter().filter(|p| p.rsplit(|b| *b == b'/').next() == Some(b".gitignore"))
-    {
-        let Some(text) =
-            path.to_str().ok().map(|p| repo.file(&repo.commit(subject.base)?.tree, p)).transpose()?.flatten()
-        else {
-            continue;
-        };
+    let base = repo.index_of(subject.base)?;
+    for entry in base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_rules(e.path(&base))) {
+        let path: &[u8] = entry.path(&base);
+        let text = repo.blob(&to_oid(entry.id))?;
         let file = rules.path().join(OsStr::from_bytes(path));
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).context(|| format!("could not make '{}'", folder.display()))?;

@@ -1,5 +1,6 @@
 //! The user's repository: found as git finds it, read in process by gix.
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::bstr::ByteSlice;
 
@@ -13,6 +14,8 @@ pub struct Repo {
     common_dir: PathBuf,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
+    /// The last answer of [`Repo::index_of`]: the candidates of a run have one base.
+    index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
 }
 
 /// A commit, as far as anyone here needs it.
@@ -49,6 +52,7 @@ impl Repo {
             common_dir: canonical(gix.common_dir())?,
             git_dir: canonical(gix.git_dir())?,
             work_tree: gix.workdir().map(canonical).transpose()?,
+            index: Mutex::default(),
             shared,
         })
     }
@@ -233,6 +237,19 @@ impl Repo {
     /// A short name for the checkout that the command runs in.
     pub fn checkout_key(&self) -> String {
         key_of(&self.git_dir)
+    }
+
+    /// A commit's tree as an index: its paths, sorted, with what they hold and no file's times.
+    pub(super) fn index_of(&self, commit: &Oid) -> Result<Arc<gix::index::File>> {
+        let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
+            return Ok(index.clone());
+        }
+        let gix = self.gix();
+        let tree = gix.find_commit(from_oid(commit)?).ok().and_then(|c| c.tree_id().ok());
+        let index = tree.and_then(|tree| gix.index_from_tree(&tree).ok());
+        let index = index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))?;
+        Ok(last.insert((commit.clone(), Arc::new(index))).1.clone())
     }
 
     /// gix's own handle, for the other rooms of `git/`.

@@ -14,7 +14,6 @@ use std::path::{Component, Path, PathBuf};
 use gix::bstr::ByteSlice;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::capture::base_index;
 use super::cli::{Git, nul_separated};
 use super::land::quoted;
 use super::repo::{Repo, digest};
@@ -57,7 +56,7 @@ impl Seeds {
         if !own.is_empty() || !shared.is_empty() {
             copies = Listing { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? }.read(repo)?;
         }
-        let base = base_index(repo, base)?;
+        let base = repo.index_of(base)?;
         for path in links {
             if tracked(&base, &path) {
                 seeds.notes.push(format!("seed.link: the base tracks '{}', so it is not linked", quoted(&path)));

@@ -8,6 +8,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Flags, Mode, Stat};
@@ -44,8 +46,13 @@ pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<b
         }
     }
     let list: Vec<&[u8]> = folders.iter().copied().collect();
-    let counts =
-        process::in_parallel(process::processors(), &list, |folder| Ok(as_told(worktree, folder, &index, &folders)))?;
+    // Once one folder is not as told, the others do not matter.
+    let changed = AtomicBool::new(false);
+    let counts = process::in_parallel(process::processors(), &list, |folder| {
+        let count = (!changed.load(Relaxed)).then(|| as_told(worktree, folder, &index, &folders)).flatten();
+        changed.fetch_or(count.is_none(), Relaxed);
+        Ok(count)
+    })?;
     let counts: Option<Vec<usize>> = counts.into_iter().collect();
     Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
 }

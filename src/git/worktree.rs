@@ -263,7 +263,7 @@ pub fn last_written(path: &Path) -> Option<SystemTime> {
 
 /// The bytes that a checkout of a commit will about occupy: blobs in whole blocks of 4 KiB.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
-    let index = super::capture::base_index(repo, commit)?;
+    let index = repo.index_of(commit)?;
     let gix = repo.gix();
     let blobs = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
     Ok(blobs.map(|e| gix.find_header(e.id).map_or(0, |h| h.size()).next_multiple_of(4096)).sum())
