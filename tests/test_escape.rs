@@ -310,6 +310,22 @@ fn a_filter_of_the_users_stays_what_it_was() {
     assert_nothing_ran(&world, "diff");
 }
 
+/// As Git LFS does: what a commit holds is a pointer to it.
+#[test]
+fn what_a_filter_keeps_in_the_git_directory_is_kept() {
+    let world = world();
+    let clean = world.home().join("clean");
+    fs::write(&clean, "#!/bin/sh\nd=$(git rev-parse --git-common-dir)/lfs\nmkdir -p $d && tee $d/$(basename \"$1\")\n")
+        .unwrap();
+    make_executable(&clean);
+    world.git(["config", "filter.lfs.clean", &format!("{} %f", clean.display())]);
+    for at in ["first", "next"] {
+        // The first time the filter's folder is not there yet.
+        spawn(&world, "1", &format!("echo '*.bin filter=lfs' >.gitattributes; echo {at} >{at}.bin")).expect(0);
+        assert_eq!(fs::read_to_string(world.repo.join(format!(".git/lfs/{at}.bin"))).unwrap(), format!("{at}\n"));
+    }
+}
+
 #[test]
 fn a_filter_from_the_users_own_file_is_not_covered_by_a_planted_one() {
     let world = world();

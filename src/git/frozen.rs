@@ -2,7 +2,8 @@
 //!
 //! While a run's commands run, what one attempt plants could run in the capture of another, whenever
 //! we last looked. So captures go through a folder that has copies of what decides what runs, and links
-//! to objects and refs: `git` sees no other configuration, the user's own files included.
+//! to all else: `git` sees no other configuration, the user's own files included.
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -21,10 +22,15 @@ static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
 /// How such folders are called; nothing else in a run's folder begins with a dot.
 const PREFIX: &str = ".frozen-";
 
-/// Shared as they are: data, not settings.
+/// Shared, whether or not they are there yet: data, not settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// Copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
+/// Left out, or copied in part. All else is shared, too: filters keep files there, and what they would put into our
+/// folder goes with it.
+const NOT_LINKED: [&str; 7] = ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
+/// Where Git LFS keeps the content of what it has filtered; it makes the folder when it first does.
+const LFS: &str = "lfs";
 
 /// Until this is dropped, calls of ours that go to the shared git directory see it as it was.
 #[derive(Debug)]
@@ -46,8 +52,16 @@ pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
             fs::write(dir.path().join(name), bytes).context(failed)?;
         }
     }
-    for name in LINKED {
-        symlink(common.join(name), dir.path().join(name)).context(failed)?;
+    if list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs.")) {
+        // If that fails the filter says so, where it is needed.
+        let _ = fs::create_dir(common.join(LFS));
+    }
+    let listing = fs::read_dir(common).context(|| format!("could not list '{}'", common.display()))?;
+    let mut linked: BTreeSet<OsString> = listing.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    linked.extend(LINKED.map(OsString::from));
+    linked.retain(|name| !NOT_LINKED.iter().any(|other| name == other) && !name.as_bytes().ends_with(b".lock"));
+    for name in linked {
+        symlink(common.join(&name), dir.path().join(&name)).context(failed)?;
     }
     *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir.path().to_owned()));
     Ok(Frozen { _dir: dir })
