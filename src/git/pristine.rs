@@ -232,7 +232,7 @@ impl Pristine {
         if fs::symlink_metadata(&dir)?.mode() != self.mode {
             fs::set_permissions(&dir, fs::Permissions::from_mode(self.mode & 0o7777))?;
         }
-        let (root, now) = (fs::File::open(&dir)?, SystemTime::now());
+        let root = fs::File::open(&dir)?;
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -249,7 +249,7 @@ impl Pristine {
             } else {
                 let holds = |stamp: &&Stamp| stamp.holds(&root, name.as_bytes().as_bstr());
                 match tracked.and_then(|at| Some((at, told.stamps[at].as_ref().filter(holds)?))) {
-                    Some((at, stamp)) => swept.kept.push((at, stamp.at(now))),
+                    Some((at, stamp)) => swept.kept.push((at, stamp.clone())),
                     None => fs::remove_file(entry.path())?,
                 }
             }
@@ -273,14 +273,14 @@ impl Pristine {
             let Snapshot { index, stamps, .. } = before?;
             let at = index.parsed.entry_index_by_path(path).ok()?;
             let old = &index.parsed.entries()[at];
-            stamps[at].clone().filter(|_| (old.id, old.mode) == (entry.id, entry.mode))
+            stamps[at].as_ref().filter(|_| (old.id, old.mode) == (entry.id, entry.mode))
         };
         let mut stamps = Vec::with_capacity(index.parsed.entries().len());
         for entry in index.parsed.entries() {
             let path = entry.path(&index.parsed);
             stamps.push(match known(entry, path) {
                 _ if entry.mode == Mode::COMMIT => None,
-                Some(stamp) => Some(stamp),
+                Some(stamp) => Some(stamp.at(index.written)),
                 None => Some(Stamp::of(&root, path, index.written).context(|| format!("could not read '{path}'"))?),
             });
         }
@@ -331,14 +331,15 @@ impl Index {
 }
 
 impl Stamp {
-    /// Of what lies at `path` in `root`, and was written before `now`.
+    /// Of what lies at `path` in `root`, and was written before `now`. That is a time of the same file system: some
+    /// know whole seconds only.
     fn of(root: &fs::File, path: &BStr, now: SystemTime) -> io::Result<Stamp> {
         let meta = Meta::of(root, path)?;
         let content = if meta.young(now) { meta.content(root, path)? } else { None };
         Ok(Stamp { meta, content })
     }
 
-    /// The same as it is known `now`, a moment at which it still held.
+    /// The same as it is known `now`, if it still holds.
     fn at(&self, now: SystemTime) -> Stamp {
         Stamp { meta: self.meta, content: self.content.clone().filter(|_| self.meta.young(now)) }
     }
