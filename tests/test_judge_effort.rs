@@ -250,6 +250,21 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
     world.assert_clean();
 }
 
+/// With `extensions.worktreeConfig` a new worktree gets a copy of the settings of the user's checkout.
+#[test]
+fn a_checkout_that_is_used_again_keeps_its_own_settings() {
+    let world = World::new();
+    world.write(".gitattributes", "*.txt filter=shout\n");
+    world.commit("attributes");
+    world.git(["config", "extensions.worktreeConfig", "true"]);
+    world.git(["config", "--worktree", "filter.shout.smudge", "tr a-z A-Z"]);
+    world.git(["config", "--worktree", "filter.shout.clean", "tr A-Z a-z"]);
+    world.attempts(&["echo one > new.txt", "echo two > new.txt; echo x > more"]);
+    world.frites(["judge", "-q", "-j", "1", "--test", "cat new.txt >> \"$HOME/seen\""]).expect(0);
+    assert_eq!(fs::read_to_string(world.home().join("seen")).unwrap(), "ONE\nTWO\n");
+    world.assert_clean();
+}
+
 /// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
 #[test]
 fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {

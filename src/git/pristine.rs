@@ -29,8 +29,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// whole seconds, and read each file that is not older again.
 const BELIEVED: Duration = Duration::from_secs(2);
 
-/// What git keeps in an administrative entry that is the checkout's for good.
-const LASTING: [&str; 2] = ["commondir", "gitdir"];
+/// What git keeps in an administrative entry that is the checkout's for good; settings only with
+/// `extensions.worktreeConfig`.
+const LASTING: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// A registered worktree that holds exactly the tracked files of a commit, again and again.
 pub struct Pristine {
@@ -92,7 +93,10 @@ impl Pristine {
     /// Takes over a worktree that was registered at `path` without files.
     pub fn new(admin: PathBuf, path: PathBuf) -> Result<Pristine> {
         let failed = || format!("could not read '{}'", admin.display());
-        let lasting = LASTING.iter().map(|name| Ok((*name, fs::read(admin.join(name))?)));
+        let lasting = LASTING.iter().filter_map(|name| match fs::read(admin.join(name)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map(|bytes| (*name, bytes))),
+        });
         let lasting = lasting.collect::<io::Result<_>>().context(failed)?;
         let dot_git = fs::read(path.join(".git")).context(failed)?;
         let mode = fs::symlink_metadata(&path).context(failed)?.mode();
@@ -290,10 +294,10 @@ impl Pristine {
 
 /// Whether git would write files otherwise by the one than by the other.
 fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
-    let attributes = |index: &gix::index::File| -> Vec<(Vec<u8>, gix::ObjectId)> {
-        let named = index.entries().iter().map(|e| (e.path(index), e.id));
+    let attributes = |index: &gix::index::File| -> Vec<(Vec<u8>, gix::ObjectId, Mode)> {
+        let named = index.entries().iter().map(|e| (e.path(index), e.id, e.mode));
         let read = |path: &[u8]| path.rsplit(|b| *b == b'/').next() == Some(b".gitattributes");
-        named.filter(|(path, _)| read(path)).map(|(path, id)| (path.to_vec(), id)).collect()
+        named.filter(|(path, ..)| read(path)).map(|(path, id, mode)| (path.to_vec(), id, mode)).collect()
     };
     attributes(one) != attributes(other)
 }
