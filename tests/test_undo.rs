@@ -41,6 +41,32 @@ fn a_merge_is_reverted_as_git_reverts_it_and_only_once() {
     world.assert_clean();
 }
 
+/// A record tells of the last landing alone.
+#[test]
+fn of_several_merges_of_one_candidate_the_last_that_stands_is_undone() {
+    let world = World::new();
+    world.git(["branch", "other"]);
+    judged(&world, "echo TWO > src/lib.txt");
+    let base = world.tree("main");
+    let undo = || world.frites(["apply", "--undo", "1"]);
+    world.frites(["apply", "--merge"]).expect(0);
+    world.frites(["apply", "--merge", "--into", "other"]).expect(0);
+    world.git(["switch", "-q", "--detach", "main^"]);
+    world.frites(["apply", "-m", "x", "--no-switch"]).expect(0);
+    world.git(["switch", "-q", "main"]);
+    // The merges went on to other branches, too.
+    world.git(["branch", "further", "other"]);
+    for branch in ["frites/apply/1", "other", "main"] {
+        assert_eq!(undo().expect(0).out().trim(), branch);
+    }
+    assert_eq!([world.tree("main"), world.tree("other")], [base.clone(), base]);
+    undo().refuses(1, "run 1 was undone already");
+    world.frites(["apply", "--merge"]).expect(0);
+    assert_eq!(undo().expect(0).out(), "main\n");
+    undo().refuses(1, "run 1 was undone already");
+    world.assert_clean();
+}
+
 #[test]
 fn undoing_after_later_landings_names_them_and_keeps_their_work() {
     let world = World::new();

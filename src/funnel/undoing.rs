@@ -1,4 +1,6 @@
 //! Taking a landing back: a merge by a revert of it, a fresh branch by deleting it.
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::landing;
@@ -54,6 +56,11 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     match all.iter().filter(is).collect::<Vec<_>>().as_slice() {
         [one] => Ok((*one).clone()),
         [] => {
+            for undone in all.iter().filter(|c| c.landing == Landing::Undone) {
+                if let Some(merged) = earlier_merge(session, undone)? {
+                    return Ok(merged);
+                }
+            }
             let what =
                 candidate.as_ref().map_or_else(|| format!("run {}", run.run), |name| format!("{}/{name}", run.run));
             let undone = all.iter().any(|c| c.landing == Landing::Undone);
@@ -66,6 +73,44 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
                 .hint(format!("name one: `git frites apply --undo {}`", names[0])))
         }
     }
+}
+
+/// A candidate as it was before what its record tells of, if it was merged before and that still stands: a record
+/// knows the last landing, and the branches know them all.
+fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
+    let repo = &session.repo;
+    // The merges and their reverts, newest first: the commit, the branch, and what it takes back.
+    let log = |of: &str| -> Result<Vec<(Oid, String, bool)>> {
+        let value = |key: &str| format!("%(trailers:key={key},valueonly,separator=%x20)");
+        let format = format!("--format=%H%x09{}%x09{}", value("Frites-Into"), value("Frites-Undone"));
+        let grep = ["Frites-Run", "Frites-Undone"].map(|key| format!("--grep={key}: {}@", undone.address()));
+        let call = repo.git().call("log").args(["-F", "--first-parent", "--no-show-signature", &format]).args(grep);
+        let answer = call.args([of, "--"]).bytes()?;
+        let read = |line: &str| {
+            let mut fields = line.split('\t');
+            let (commit, into, back) = (Oid::parse(fields.next()?)?, fields.next()?, fields.next()?);
+            (!into.is_empty()).then(|| (commit, format!("refs/heads/{into}"), !back.is_empty()))
+        };
+        Ok(String::from_utf8_lossy(&answer).lines().filter_map(read).collect())
+    };
+    let mut seen = BTreeSet::new();
+    for (_, branch, _) in log("--branches")? {
+        if !seen.insert(branch.clone()) || repo.read_ref(&branch)?.is_none() {
+            continue;
+        }
+        let mut taken_back = 0;
+        for (merge, _, back) in log(&branch)?.into_iter().filter(|(_, into, _)| *into == branch) {
+            match (back, taken_back) {
+                (true, _) => taken_back += 1,
+                (false, 0) => {
+                    let (landing, landing_commit, landing_branch) = (Landing::Merged, Some(merge), Some(branch));
+                    return Ok(Some(Candidate { landing, landing_commit, landing_branch, ..undone.clone() }));
+                }
+                (false, _) => taken_back -= 1,
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// `git revert -m 1` of the merge, made in memory: conflicts leave nothing half-done.
