@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::common::{Answer, World, make_executable};
+use crate::common::{Answer, World, make_executable, skipped};
 
 /// What an attempt did in its worktree, and the world it did it in.
 struct Attempt {
@@ -194,6 +194,47 @@ fn a_half_staged_file_lands_as_it_is_on_disk() {
     attempt("echo staged >>README; git add README; echo more >>README; echo x >dir/c; git add dir/c; rm dir/c; echo y >dir/d").lands(&[]);
 }
 
+/// Whole seconds, sizes and inodes are the same: git alone would not look at the file again.
+#[test]
+fn an_edit_that_puts_the_time_of_the_file_back_is_captured() {
+    let attempt = attempt("");
+    for word in ["first", "later", "third"] {
+        let edit = format!("echo {word} >README; touch -d '2001-01-01' README");
+        attempt.world.sh(&attempt.dir, &edit).expect(0);
+        attempt.world.frites(["diff", "1/c1"]).expect(0);
+        assert_eq!(attempt.world.git(["show", "refs/frites/1/c1:README"]), word);
+    }
+}
+
+/// A version that is staged and in no file is work, too.
+#[test]
+fn what_is_staged_and_nowhere_else_stays_reachable() {
+    let world = World::new();
+    world.write(".gitignore", ".env\n");
+    world.commit("ignore");
+    world.write(".env", "secret\n");
+    world.git(["config", "frites.seed.copy", ".env"]);
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let captures = || {
+        world.frites(["diff", "1/c1"]).expect(0);
+        let objects = world.git(["rev-list", "--objects", "--no-object-names", "refs/frites/1/c1"]);
+        let iterations = world.git(["rev-list", "--count", "--first-parent", "main..refs/frites/1/c1"]);
+        (objects, iterations)
+    };
+    let script = "echo 1 >README; git add -f README .env; echo 2 >README; git rev-parse :README :.env";
+    let staged = world.sh(&dir, script).expect(0).out();
+    let (work, seed) = staged.trim().split_once('\n').unwrap();
+    let (objects, iterations) = captures();
+    assert!(objects.contains(work) && !objects.contains(seed), "{objects}");
+    assert_eq!((captures().0, iterations.as_str()), (objects, "1"), "once is enough");
+    // Also where no file has changed since.
+    let only = world.sh(&dir, "echo 3 >new; git add new; rm new; git rev-parse :new").expect(0).out();
+    assert!(captures().0.contains(only.trim()));
+    world.frites(["clean"]).expect(0);
+    world.assert_clean();
+}
+
 #[test]
 fn bits_that_hide_an_edit_from_git_hide_nothing() {
     let attempt = attempt(
@@ -345,6 +386,28 @@ fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
 }
 
 #[test]
+fn a_folder_that_may_not_be_read_is_flagged_and_kept() {
+    let attempt = attempt("mkdir locked; echo work >locked/work; chmod 0 locked; echo 1 >>README");
+    // root reads everything, but without these capabilities.
+    let plain = match fs::read_dir(attempt.dir.join("locked")) {
+        Err(_) => "",
+        Ok(_) => "setpriv --bounding-set=-dac_override,-dac_read_search",
+    };
+    let frites = |words: &str| attempt.world.sh(&attempt.world.repo, &format!("{plain} git-frites {words} 1/c1"));
+    if !plain.is_empty() && attempt.world.sh(&attempt.dir, &format!("! {plain} ls locked")).code != 0 {
+        return skipped("root may read everything, and `setpriv` is not there");
+    }
+    let said = frites("diff").expect(0).left_out();
+    assert_eq!(said, "warning: 1/c1: not captured: 'locked' (it may not be read)\n");
+    for words in ["clean -n", "clean"] {
+        frites(words).refuses(1, "'locked' (it may not be read)");
+        assert!(attempt.dir.join("locked").exists());
+    }
+    frites("clean --discard").expect(0);
+    attempt.world.assert_clean();
+}
+
+#[test]
 fn an_embedded_repository_without_commits_is_flagged_and_kept() {
     let attempt = attempt("git init -q inner; echo x >inner/x; echo 1 >>README");
     assert_eq!(attempt.lands(&["inner"]), "warning: 1/c1: not captured: 'inner' (a nested repository)\n");
@@ -409,6 +472,43 @@ fn what_a_submodule_alone_holds_is_flagged_and_kept() {
     assert_eq!(said("git -C lib push -q origin HEAD:refs/heads/published"), "");
     assert_eq!(said("git -C lib commit -q --allow-empty -m more"), committed);
     Attempt { world, dir, commits: Vec::new() }.clean_refuses("lib");
+}
+
+/// Where its files are not there, the folder of a submodule is empty whatever commit it is at.
+#[test]
+fn a_submodule_that_is_not_checked_out_is_captured_as_the_attempt_tracks_it() {
+    let world = World::new();
+    let [one, two] = ["1".repeat(40), "2".repeat(40)];
+    let link = |id: &str, path: &str| format!("git update-index --add --cacheinfo 160000,{id},{path}");
+    world.sh(&world.repo, &format!("{}; mkdir lib; git commit -qm submodule", link(&one, "lib"))).expect(0);
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let captured = || {
+        world.frites(["diff", "1/c1"]).expect(0);
+        world.git(["ls-tree", "--format=%(objectname) %(path)", "refs/frites/1/c1", "lib", "new"])
+    };
+    world.sh(&dir, &format!("{}; git commit -qm bump", link(&two, "lib"))).expect(0);
+    assert_eq!(captured(), format!("{two} lib"));
+    world.sh(&dir, &format!("{}; mkdir new; {}", link(&one, "lib"), link(&two, "new"))).expect(0);
+    assert_eq!(captured(), format!("{one} lib\n{two} new"));
+    world.frites(["clean"]).expect(0);
+    world.assert_clean();
+}
+
+/// As after a copy from a Mac: git believes the setting, and takes two files for one.
+#[test]
+fn names_that_differ_in_case_alone_are_two_where_the_disk_has_both() {
+    let world = World::new();
+    if world.repo.join("readme").exists() {
+        return skipped("this disk takes both for one");
+    }
+    world.git(["config", "core.ignoreCase", "true"]);
+    world.attempts(&["mv README readme; echo x >SRC; echo x >src/LIB.txt"]);
+    let names = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
+    assert_eq!(names, "D\tREADME\nA\tSRC\nA\treadme\nA\tsrc/LIB.txt\n");
+    let test = "test -e SRC && test -e src/LIB.txt && test -e src/lib.txt && ! test -e README";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    world.assert_clean();
 }
 
 // Captures as commits.

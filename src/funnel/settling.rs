@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::landing::{Onto, Plan};
 use super::session::Session;
 use crate::error::{IoContext, Result};
+use crate::git::commit::STAGED;
 use crate::git::land::quoted;
 use crate::git::merge::{self, Conflicts, Group};
 use crate::git::{capture, times};
@@ -152,7 +153,10 @@ struct History {
 impl History {
     fn of(session: &Session, run: &Run, newest: &Capture) -> Result<History> {
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned()).collect();
+        // What was only staged says nothing of when.
+        let dated = |oid: &Oid| session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED);
+        let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
+        let heads = heads.filter(dated).collect();
         let written = chain.first().map(|(_, commit)| times::from_message(&commit.message)).unwrap_or_default();
         let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
         Ok(History { base: run.base.clone(), heads, captures, written })

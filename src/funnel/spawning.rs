@@ -307,7 +307,7 @@ pub fn fill(
     }
     let folder = session.store.candidate_dir(&run.run, name);
     std::fs::create_dir_all(&folder).context(|| format!("could not make '{}'", folder.display()))?;
-    capture::keep_index(admin, &session.store.index(&run.run, name))?;
+    capture::keep_index(&admin.join("index"), &session.store.index(&run.run, name))?;
     let prepared = preparation.worktree(session, run, name)?;
     let state = if run.has_commands() { State::Running } else { State::Open };
     let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or_default(), state);

@@ -5,12 +5,13 @@
 //! carry assume-unchanged bits or half-staged content, and its `.git` file may be gone, so every call
 //! gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE absolutely: `git add` in such a worktree would
 //! climb up and stage into the user's index.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 
@@ -19,7 +20,7 @@ use super::excludes::Excludes;
 use super::leftovers::{self, Notes, ONLY_ITS_ID};
 use super::repo::{Repo, from_oid};
 use super::seeded::Seeded;
-use super::{unchanged, worktree};
+use super::{commit, unchanged, worktree};
 use crate::error::{IoContext, Result};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
@@ -57,13 +58,15 @@ pub struct Snapshot {
 pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     // The caller holds the candidate's lock, so a lock file here was left by a killed capture.
     let _ = fs::remove_file(subject.index.with_extension("lock"));
-    if !trustworthy(repo, subject.index) {
-        repo.git().index(subject.index).call("read-tree").arg(subject.base.as_str()).run()?;
-    }
     let git = repo.git().work_tree(subject.worktree).index(subject.index);
+    match trustworthy(repo, subject.index) {
+        Some(index) => forget_lookalikes(&git, subject, &index)?,
+        None => repo.git().index(subject.index).call("read-tree").arg(subject.base.as_str()).run()?,
+    }
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
-    let Looked { staged, dropped, mut notes } = look(repo, subject, &git, admin.as_deref(), head.as_ref())?;
+    let own = admin.as_deref().and_then(|a| open_index(repo, &a.join("index")));
+    let Looked { staged, dropped, linked, mut notes } = look(repo, subject, &git, own.as_ref(), head.as_ref())?;
     if !dropped.is_empty() {
         drop_from_index(&git, subject, &dropped)?;
     }
@@ -72,16 +75,23 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         let call = sparse_aware(&git).args(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]);
         call.stdin(list).run()?;
     }
+    if !linked.is_empty() {
+        let line = |(path, id): (&Vec<u8>, &ObjectId)| [format!("160000 {id}\t").as_bytes(), path, b"\0"].concat();
+        let lines: Vec<u8> = linked.iter().flat_map(line).collect();
+        git.call("update-index").args(["-z", "--add", "--replace", "--index-info"]).stdin(lines).run()?;
+    }
     let tree = git.call("write-tree").oid()?;
     let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
     if let Some(index) = &index {
         leftovers::note_refused_names(subject, index, &staged, &mut notes);
     }
     leftovers::note_worktree(repo, subject, index.as_ref(), &mut notes)?;
-    if index.is_some_and(|index| leftovers::touches_rules(&base, &index)) {
+    if index.as_ref().is_some_and(|index| leftovers::touches_rules(&base, index)) {
         notes.newly_ignored = leftovers::newly_ignored(repo, &git, subject)?;
     }
-    let heads = new_heads(repo, subject, admin.as_deref(), head)?;
+    let staged = staged_apart(repo, subject, admin.as_deref(), own.zip(index), head.as_ref())?;
+    let mut heads = new_heads(repo, subject, admin.as_deref(), head)?;
+    heads.extend(staged);
     Ok(Snapshot { tree, heads, notes })
 }
 
@@ -91,12 +101,20 @@ struct Looked {
     staged: BTreeSet<Vec<u8>>,
     /// The paths to be taken out.
     dropped: BTreeSet<Vec<u8>>,
+    /// The submodules that are not checked out, and are at another commit than the index has.
+    linked: BTreeMap<Vec<u8>, ObjectId>,
     /// What cannot be held.
     notes: Notes,
 }
 
-fn look(repo: &Repo, subject: &Subject<'_>, git: &Git, admin: Option<&Path>, head: Option<&Oid>) -> Result<Looked> {
-    let own = attempts_paths(repo, subject.base, admin, head)?;
+fn look(
+    repo: &Repo,
+    subject: &Subject<'_>,
+    git: &Git,
+    own: Option<&gix::index::File>,
+    head: Option<&Oid>,
+) -> Result<Looked> {
+    let own = attempts_paths(repo, subject.base, own, head)?;
 
     let mut notes = Notes::default();
     let mut staged: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -121,7 +139,7 @@ fn look(repo: &Repo, subject: &Subject<'_>, git: &Git, admin: Option<&Path>, hea
         } else if is_seed(path) {
             // The user's, not the attempt's.
         } else if let Some(folder) = path.strip_suffix(b"/") {
-            if own.gitlinks.contains(folder) {
+            if own.gitlinks.contains_key(folder) {
                 staged.insert(folder.to_vec());
                 notes.unholdable.insert(folder.to_vec(), ONLY_ITS_ID);
             } else if subject.excludes.hides(path) {
@@ -142,7 +160,14 @@ fn look(repo: &Repo, subject: &Subject<'_>, git: &Git, admin: Option<&Path>, hea
         staged.remove(&path);
         dropped.insert(path);
     }
-    Ok(Looked { staged, dropped, notes })
+    // Where no repository is, an empty folder says nothing: the attempt's own index does.
+    let mut linked = own.gitlinks;
+    let known = if linked.is_empty() { None } else { open_index(repo, subject.index) };
+    linked.retain(|path, id| {
+        let known = known.as_ref().and_then(|index| index.entry_by_path(path.as_bstr()));
+        known.is_none_or(|known| known.id != *id) && is_empty_folder(subject.worktree, path)
+    });
+    Ok(Looked { staged, dropped, linked, notes })
 }
 
 /// What a capture would leave out, found without writing anything: for a removal that is only rehearsed.
@@ -150,7 +175,8 @@ pub fn losses(repo: &Repo, subject: &Subject<'_>) -> Result<Notes> {
     let git = repo.git().work_tree(subject.worktree).index(subject.index);
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
-    let Looked { staged, mut notes, .. } = look(repo, subject, &git, admin.as_deref(), head.as_ref())?;
+    let own = admin.as_deref().and_then(|a| open_index(repo, &a.join("index")));
+    let Looked { staged, mut notes, .. } = look(repo, subject, &git, own.as_ref(), head.as_ref())?;
     let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
     leftovers::note_worktree(repo, subject, index.as_ref(), &mut notes)?;
     let changes_rules = staged.iter().any(|path| leftovers::is_rules(path));
@@ -172,7 +198,10 @@ pub fn is_unchanged(repo: &Repo, subject: &Subject<'_>) -> Result<bool> {
     }
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
-    Ok(new_heads(repo, subject, admin.as_deref(), head)?.is_empty())
+    let own = admin.as_deref().and_then(|a| open_index(repo, &a.join("index")));
+    let indexes = own.zip(open_index(repo, subject.index));
+    Ok(staged_apart(repo, subject, admin.as_deref(), indexes, head.as_ref())?.is_none()
+        && new_heads(repo, subject, admin.as_deref(), head)?.is_empty())
 }
 
 /// What the candidate's branch holds beyond its captures, for a worktree that is gone; none if that
@@ -234,10 +263,23 @@ pub fn store(repo: &Repo, subject: &Subject<'_>, snapshot: &Snapshot, refname: &
     Ok(commit)
 }
 
-/// Whether an index can be used as it is: readable, and with no bit that hides an edit. A candidate
+/// An index that can be used as it is: readable, and with no bit that hides an edit. A candidate
 /// can write to every file of ours.
-fn trustworthy(repo: &Repo, index: &Path) -> bool {
-    open_index(repo, index).is_some_and(|file| !file.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID)))
+fn trustworthy(repo: &Repo, index: &Path) -> Option<gix::index::File> {
+    open_index(repo, index).filter(|file| !file.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID)))
+}
+
+/// Has git read the files again that it would take for unchanged by mistake.
+fn forget_lookalikes(git: &Git, subject: &Subject<'_>, index: &gix::index::File) -> Result<()> {
+    let found = unchanged::lookalikes(subject.worktree, index)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    // An entry that is set so has no times.
+    let line =
+        |e: &gix::index::Entry| [format!("{:o} {}\t", e.mode.bits(), e.id).as_bytes(), e.path(index), b"\0"].concat();
+    let lines: Vec<u8> = found.iter().flat_map(line).collect();
+    sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
 }
 
 pub(super) fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
@@ -250,25 +292,26 @@ fn sparse_aware(git: &Git) -> super::cli::Call {
     git.call("-c").arg("core.sparseCheckout=true")
 }
 
-/// The paths that the attempt itself tracks, by its index and its HEAD, and the base does not.
+/// What the attempt itself tracks, by its index and its HEAD.
 #[derive(Default)]
 struct OwnPaths {
+    /// Its files that the base does not track.
     files: BTreeSet<Vec<u8>>,
-    gitlinks: BTreeSet<Vec<u8>>,
+    /// Its submodules.
+    gitlinks: BTreeMap<Vec<u8>, ObjectId>,
 }
 
-fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&Oid>) -> Result<OwnPaths> {
+fn attempts_paths(repo: &Repo, base: &Oid, index: Option<&gix::index::File>, head: Option<&Oid>) -> Result<OwnPaths> {
     let mut own = OwnPaths::default();
     let known = repo.index_of(base)?;
-    let mut add = |path: &[u8], is_gitlink: bool| {
-        if known.entry_by_path(path.as_bstr()).is_none() {
-            let set = if is_gitlink { &mut own.gitlinks } else { &mut own.files };
-            set.insert(path.to_vec());
-        }
-    };
-    if let Some(index) = admin.and_then(|a| open_index(repo, &a.join("index"))) {
+    if let Some(index) = index {
         for entry in index.entries() {
-            add(entry.path(&index), entry.mode == Mode::COMMIT);
+            let path = entry.path(index).to_vec();
+            if entry.mode == Mode::COMMIT {
+                own.gitlinks.insert(path, entry.id);
+            } else if known.entry_by_path(path.as_bstr()).is_none() {
+                own.files.insert(path);
+            }
         }
     }
     if let Some(head) = head.filter(|h| *h != base) {
@@ -279,7 +322,11 @@ fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&O
             .bytes()?;
         let mut records = nul_separated(&added);
         while let (Some(meta), Some(path)) = (records.next(), records.next()) {
-            add(path, meta.split(|b| *b == b' ').nth(1) == Some(b"160000"));
+            let mut fields = meta.split(|b| *b == b' ').skip(1);
+            match (fields.next(), fields.nth(1).and_then(|id| ObjectId::from_hex(id).ok())) {
+                (Some(b"160000"), Some(id)) => drop(own.gitlinks.entry(path.to_vec()).or_insert(id)),
+                _ => drop(own.files.insert(path.to_vec())),
+            }
         }
     }
     Ok(own)
@@ -289,6 +336,12 @@ fn attempts_paths(repo: &Repo, base: &Oid, admin: Option<&Path>, head: Option<&O
 fn beyond_link(worktree: &Path, path: &[u8]) -> bool {
     let above = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
     above.filter(|p| !p.as_os_str().is_empty()).any(|p| worktree.join(p).is_symlink())
+}
+
+/// Whether an empty folder lies at a path, with no link on the way to it.
+fn is_empty_folder(worktree: &Path, path: &[u8]) -> bool {
+    let full = worktree.join(OsStr::from_bytes(path));
+    worktree::is_real_folder(worktree, &full) && fs::read_dir(full).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Whether a file or a link lies at a path, with no link on the way to it.
@@ -337,6 +390,45 @@ fn new_heads(repo: &Repo, subject: &Subject<'_>, admin: Option<&Path>, head: Opt
     Ok(commits.difference(&parents).cloned().collect())
 }
 
+/// A commit of what the attempt has staged, where a version of a file is in no worktree and no commit; none where the
+/// capture before reaches it. `indexes` are the attempt's own and the private one.
+fn staged_apart(
+    repo: &Repo,
+    subject: &Subject<'_>,
+    admin: Option<&Path>,
+    indexes: Option<(gix::index::File, gix::index::File)>,
+    head: Option<&Oid>,
+) -> Result<Option<Oid>> {
+    let (Some(admin), Some((own, captured))) = (admin, indexes) else { return Ok(None) };
+    // In the middle of a merge there is no tree.
+    if own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK)) {
+        return Ok(None);
+    }
+    let base = repo.index_of(subject.base)?;
+    let apart = own.entries().iter().any(|e| {
+        let path = e.path(&own);
+        let known = |index: &gix::index::File| index.entry_by_path(path).is_some_and(|known| known.id == e.id);
+        let work = e.mode != Mode::COMMIT && !e.flags.contains(Flags::INTENT_TO_ADD);
+        let committed = || head.is_some_and(|head| repo.id_at(head, path) == Some(e.id));
+        work && !known(&captured) && !known(&base) && !committed() && !subject.seeds.is(path, &e.id)
+    });
+    if !apart {
+        return Ok(None);
+    }
+    let folder = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+    let copy = folder.path().join("index");
+    keep_index(&admin.join("index"), &copy)?;
+    let git = repo.git().index(&copy);
+    let seeds = own.entries().iter().filter(|e| subject.seeds.is(e.path(&own), &e.id));
+    let seeds: BTreeSet<Vec<u8>> = seeds.map(|e| e.path(&own).to_vec()).collect();
+    // An index that is damaged holds nothing that could be kept.
+    let tree = drop_from_index(&git, subject, &seeds).and_then(|()| git.call("write-tree").oid());
+    let Ok(tree) = tree else { return Ok(None) };
+    let commit = commit::neutral(repo, &tree, subject.base, commit::STAGED)?;
+    let known = subject.previous.map(|previous| repo.is_ancestor(&commit, &previous.commit)).transpose()?;
+    Ok((known != Some(true)).then_some(commit))
+}
+
 /// Every id that a reflog file names; nothing if it cannot be read.
 fn reflog(file: &Path) -> BTreeSet<Oid> {
     let bytes = fs::read(file).unwrap_or_default();
@@ -348,10 +440,9 @@ fn reflog(file: &Path) -> BTreeSet<Oid> {
         .collect()
 }
 
-/// Copies the index of a freshly checked out worktree to be the private one.
-pub fn keep_index(admin: &Path, private: &Path) -> Result<()> {
-    let from: PathBuf = admin.join("index");
-    fs::copy(&from, private).map(drop).context(|| format!("could not copy '{}'", from.display()))
+/// Copies an index: that of a freshly checked out worktree, to be the private one.
+pub fn keep_index(index: &Path, copy: &Path) -> Result<()> {
+    fs::copy(index, copy).map(drop).context(|| format!("could not copy '{}'", index.display()))
 }
 
 /// The trees of a chain of captures, newest first, as far as `base`.

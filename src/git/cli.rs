@@ -273,7 +273,12 @@ impl Call {
             Voice::Checkout => [&QUIET[..], &[]],
             Voice::User => [&[][..], &[]],
         };
-        let settings = pinned.into_iter().flatten().flat_map(|s| [OsStr::new("-c"), OsStr::new(*s)]);
+        // As git itself finds out when it makes a repository. One that came from a Mac may still say otherwise, and then
+        // git takes two files for one.
+        let tells_cases = self.git.voice == Voice::Own && !self.git.git_dir.join("hEAD").exists();
+        let case = tells_cases.then_some("core.ignoreCase=false");
+        let pinned = pinned.into_iter().flatten().copied().chain(case);
+        let settings = pinned.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
         let hooks = self.git.hooks.as_ref().map(|folder| {
             let mut setting = OsString::from("core.hooksPath=");
             setting.push(folder);

@@ -198,8 +198,16 @@ pub fn run_hook(git: &Git, hook: &str, args: &[&str]) -> Result<i32> {
 /// A commit of `tree` on `parent` by git-frites that depends on nothing else: equal trees on equal
 /// bases give the same commit, so an outcome cannot depend on which candidate made the tree.
 pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
+    neutral(repo, tree, parent, "frites: judged tree")
+}
+
+/// What the commit of an attempt's index says, where that holds more than files and commits do.
+pub const STAGED: &str = "frites: staged";
+
+/// The same with that message.
+pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<Oid> {
     let who = format!("{} <{}> {} +0000", OURS.0, OURS.1, repo.commit(parent)?.time);
-    let text = format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nfrites: judged tree\n");
+    let text = format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n");
     // It is asked for at each judging, and mostly there already.
     if let Some(there) = repo.has_commit(text.as_bytes())? {
         return Ok(there);

@@ -144,7 +144,8 @@ pub(super) fn note_refused_names(
     }
 }
 
-/// FIFOs, sockets and devices: git lists them nowhere. Ignored and excluded folders are not looked into.
+/// FIFOs, sockets, devices, and folders that may not be read: git lists them nowhere. Ignored and excluded folders are
+/// not looked into.
 fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
     let (root, excludes) = (subject.worktree.to_owned(), subject.excludes.clone());
     let walk = ignore::WalkBuilder::new(subject.worktree)
@@ -156,10 +157,25 @@ fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
             entry.file_name() != ".git" && (path.is_empty() || !excludes.hides(path))
         })
         .build();
-    for entry in walk.flatten() {
-        let Some(why) = entry.file_type().and_then(special_kind) else { continue };
-        let Ok(path) = entry.path().strip_prefix(subject.worktree).map(worktree::path_bytes) else { continue };
+    for entry in walk {
+        let found = match &entry {
+            Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
+            Err(error) => unreadable(error).map(|path| (path, "it may not be read")),
+        };
+        let Some((path, why)) = found else { continue };
+        let Ok(path) = path.strip_prefix(subject.worktree).map(worktree::path_bytes) else { continue };
         notes.unholdable.insert(path.to_vec(), why);
+    }
+}
+
+/// The folder that a walk was not let into.
+fn unreadable(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithDepth { err, .. } => unreadable(err),
+        ignore::Error::WithPath { path, err } => {
+            err.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied).then_some(path)
+        }
+        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gix::bstr::ByteSlice;
+use gix::bstr::{BStr, ByteSlice};
 
 use super::cli::Git;
 use crate::error::{Error, IoContext, Kind, Result};
@@ -150,6 +150,14 @@ impl Repo {
             return Ok(None);
         }
         Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
+    }
+
+    /// What a commit holds at a path; none if nothing, or if it cannot be read.
+    pub(super) fn id_at(&self, commit: &Oid, path: &BStr) -> Option<gix::ObjectId> {
+        let gix = self.gix();
+        let tree = gix.find_commit(from_oid(commit).ok()?).ok()?.tree().ok()?;
+        let entry = tree.lookup_entry(path.split(|b| *b == b'/')).ok()??;
+        Some(entry.object_id())
     }
 
     /// The bytes of a blob.

@@ -57,6 +57,30 @@ pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<b
     Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
 }
 
+/// The entries of an index whose files git would take for unchanged although they were written since: many builds of
+/// git compare whole seconds, and what writes a file may put its time back.
+pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
+    let is = |entry: &&gix::index::Entry| {
+        let path = worktree.join(std::ffi::OsStr::from_bytes(entry.path(index)));
+        fs::symlink_metadata(path).is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
+    };
+    let entries = index.entries();
+    let some: Vec<&[gix::index::Entry]> =
+        entries.chunks(entries.len().div_ceil(process::processors()).max(1)).collect();
+    let found = process::in_parallel(process::processors(), &some, |entries| {
+        Ok(entries.iter().filter(is).cloned().collect::<Vec<_>>())
+    })?;
+    Ok(found.concat())
+}
+
+fn is_lookalike(told: &Stat, meta: &fs::Metadata) -> bool {
+    // Truncated as git does it.
+    let seconds = (told.mtime.secs, told.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32);
+    let nanoseconds = (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32);
+    let kept = told.mtime.nsecs != 0 || told.ctime.nsecs != 0;
+    seconds && told.size == meta.size() as u32 && kept && (told.mtime.nsecs, told.ctime.nsecs) != nanoseconds
+}
+
 /// How many files of the index a folder holds; none if one of them, or anything else in it, is not as told.
 fn as_told(worktree: &Path, folder: &[u8], index: &gix::index::File, folders: &BTreeSet<&[u8]>) -> Option<usize> {
     let mut path = folder.to_vec();
