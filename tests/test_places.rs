@@ -209,6 +209,49 @@ fn what_is_judged_has_the_files_of_initialised_submodules() {
     world.assert_clean();
 }
 
+/// Of the user's own checkout, wherever that is asked: with the submodules that are in others.
+#[test]
+fn what_is_judged_has_submodules_of_submodules() {
+    let world = with_submodule();
+    let middle = world.home().join("middle");
+    let script = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
+        git init -q middle; cd middle; git submodule --quiet add ../library inner; git commit -qm middle; cd ../repo
+        git submodule --quiet add ../middle mid; git submodule --quiet update --init --recursive; git commit -qam mid";
+    world.sh(&world.home(), script).expect(0);
+    assert!(middle.exists());
+    world.attempts(&["echo better > README", "echo good > README"]);
+    let test = "test \"$(cat mid/inner/README sub/README | uniq)\" = library && test -f mid/.gitmodules";
+    for dir in [world.repo.clone(), world.worktree("1/c1")] {
+        world.frites_in(&dir, ["judge", "--no-cache", "1", "--test", test]).expect(0);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn a_submodule_that_lands_at_another_commit_can_be_taken_back() {
+    let world = with_submodule();
+    let bump = "git -C ../library commit -q --allow-empty -m two; git -C sub fetch -q";
+    world.sh(&world.repo, bump).expect(0);
+    let two = world.git_in(&world.home().join("library"), ["rev-parse", "HEAD"]);
+    world.attempts(&[&format!("git update-index --cacheinfo 160000,{two},sub")]);
+    world.frites(["judge", "--test", "test -f sub/README"]).expect(0);
+    for message in [&["-m", "x"][..], &[]] {
+        world.frites([&["apply"][..], message].concat()).expect(0);
+        assert_eq!(world.git(["rev-parse", ":sub"]), two);
+        // As after `git switch`: what is checked out there is the user's to move.
+        world.frites(["apply", "--branch", "y"]).refuses(128, "has uncommitted changes: sub");
+        world.frites(["apply", "--undo"]).expect(0);
+        assert_eq!(world.git(["status", "--porcelain"]), "");
+    }
+    world.frites(["apply", "-m", "x"]).expect(0);
+    let hint = world.frites(["apply", "--branch", "y", "-m", "y"]).expect(128).stderr;
+    assert!(hint.contains("put them aside with `git submodule update`"), "{hint}");
+    world.git(["submodule", "--quiet", "update"]);
+    world.frites(["apply", "--undo"]).expect(0);
+    world.git(["submodule", "--quiet", "update"]);
+    world.assert_clean();
+}
+
 #[test]
 fn a_shallow_clone_is_enough() {
     let mut world = World::new();

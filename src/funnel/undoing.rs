@@ -284,8 +284,9 @@ fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<
     let Session { repo, store, .. } = session;
     let git = repo.checkout();
     git.call("update-index").args(["-q", "--refresh"]).output()?;
+    // What is checked out in a submodule stays as it is, as it did when this landed.
     let as_landed = git.call("write-tree").oid().is_ok_and(|tree| tree == intent.tree)
-        && git.call("diff-files").args(["--quiet", "--ignore-submodules=untracked"]).output()?.code == 0;
+        && git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]).output()?.code == 0;
     if !as_landed {
         return Err(Error::no(format!("'{}' holds more than {address} brought", refs::short(&intent.branch)))
             .hint("commit it or put it aside with `git stash`, and switch to another branch"));

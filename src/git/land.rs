@@ -1,6 +1,8 @@
 //! Landing on a fresh branch in the user's checkout, and taking that back.
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -49,7 +51,7 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
 
 /// Refuses a checkout with staged or modified tracked files, or in the middle of something.
 pub fn require_clean(repo: &Repo) -> Result<()> {
-    repo.need_work_tree()?;
+    let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
         return Err(
             Error::fatal(format!("{what} is in progress")).hint(format!("finish it, or stop it with `{abort}`"))
@@ -60,15 +62,16 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         .call("status")
         .args(["--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=untracked"])
         .bytes()?;
-    let files: Vec<String> = nul_separated(&dirty).map(|record| quoted(record.get(3..).unwrap_or_default())).collect();
-    match files.as_slice() {
-        [] => Ok(()),
-        [first, rest @ ..] => {
-            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            Err(Error::fatal(format!("your checkout has uncommitted changes: {first}{more}"))
-                .hint("commit them or put them aside with `git stash`, then apply again; `--no-switch` leaves your checkout alone"))
-        }
-    }
+    let records: Vec<(u8, &[u8])> = nul_separated(&dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect();
+    let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    // `git stash` leaves them alone.
+    let is_moved_submodule =
+        |(staged, path): &(u8, &[u8])| *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists();
+    let aside = if records.iter().all(is_moved_submodule) { "`git submodule update`" } else { "`git stash`" };
+    Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first))).hint(format!(
+        "commit them or put them aside with {aside}, then apply again; `--no-switch` leaves your checkout alone"
+    )))
 }
 
 /// A landing in the user's checkout.

@@ -59,6 +59,7 @@ const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
 /// The outcomes of one oracle under the same conditions.
 pub struct Cache {
     dir: PathBuf,
+    home: Option<PathBuf>,
     conditions: String,
     /// When attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
@@ -77,6 +78,7 @@ impl Cache {
     /// seed may change unseen.
     pub fn open(
         repo: &Repo,
+        home: Option<&Path>,
         oracle: &[OracleCommand],
         manner: &Manner,
         seeds: &Seeds,
@@ -88,11 +90,11 @@ impl Cache {
         forget_old(&dir);
         let conditions =
             format!("{FORMAT} {oracle:?} {manner:?} {seeds} {:?} {:?}", programs(oracle), surroundings(policy));
-        Ok(Some(Cache { dir, conditions, distrusted }))
+        Ok(Some(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted }))
     }
 
     fn key(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<String> {
-        let submodules = checkout::submodules(repo, commit)?;
+        let submodules = checkout::submodules(repo, self.home.as_deref(), commit)?;
         Ok(crate::git::repo::digest(format!("{tree} {submodules:?} {}", self.conditions).as_bytes()))
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, IoContext, Result};
-use crate::git::cli;
+use crate::git::cli::{self, Git};
 use crate::git::pristine::Pristine;
 use crate::git::repo::Repo;
 use crate::git::seed::Seeds;
@@ -31,6 +31,7 @@ const ROOM: &str = "room-";
 pub struct Room<'a> {
     store: &'a Store,
     dir: PathBuf,
+    home: Option<PathBuf>,
     seeds: Seeds,
     warm: bool,
     /// Checkouts that nobody uses at the moment.
@@ -60,7 +61,8 @@ impl<'a> Room<'a> {
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
         let (idle, made) = (Mutex::default(), AtomicUsize::default());
-        Ok(Room { store, dir: dir.keep(), seeds: Seeds::default(), warm: false, idle, made, _lock: lock })
+        let (home, seeds) = (None, Seeds::default());
+        Ok(Room { store, dir: dir.keep(), home, seeds, warm: false, idle, made, _lock: lock })
     }
 
     /// Its folder.
@@ -68,10 +70,10 @@ impl<'a> Room<'a> {
         &self.dir
     }
 
-    /// The same, where each checkout gets these seeds.
+    /// The same, where each checkout gets the submodules of the user's checkout at `home`, and these seeds.
     #[must_use]
-    pub fn seeded(mut self, seeds: Seeds) -> Self {
-        self.seeds = seeds;
+    pub fn furnished(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
+        (self.home, self.seeds) = (home.map(Path::to_owned), seeds);
         self
     }
 
@@ -110,7 +112,7 @@ impl<'a> Room<'a> {
 
     fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<Checkout> {
         let filled = files.become_commit(commit, self.warm).and_then(|()| {
-            let problem = export_submodules(repo, commit, &files.path).err().map(|e| e.message);
+            let problem = export_submodules(repo, self.home.as_deref(), commit, &files.path).err().map(|e| e.message);
             self.seeds.put(&files.path).map(|_| problem)
         });
         match filled {
@@ -207,31 +209,45 @@ pub fn home(repo: &Repo) -> Result<PathBuf> {
     Ok(worktree::nearest_real(&place).join("git-frites").join(repo.key()))
 }
 
-/// The submodules of a commit that the user's checkout has initialised: their paths, and the commits that
-/// the judged tree names.
-pub fn submodules(repo: &Repo, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
-    let Some(root) = repo.work_tree() else { return Ok(Vec::new()) };
+/// The submodules of a commit that the user's checkout at `home` has initialised, and those within them: their
+/// paths, and the commits that the judged tree names. What holds others comes before them.
+pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
+    let Some(home) = home else { return Ok(Vec::new()) };
     if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
         return Ok(Vec::new());
     }
-    let listing = repo.git().call("ls-tree").args(["-r", "-z", commit.as_str()]).bytes()?;
+    let mut found = submodules_of(&repo.git(), commit, home, Path::new(""))?;
+    let mut at = 0;
+    while let Some((path, commit)) = found.get(at).cloned() {
+        let folder = home.join(&path);
+        if folder.join(".gitmodules").exists() {
+            found.extend(submodules_of(&Git::at(&folder.join(".git")), &commit, home, &path)?);
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
+/// The same of one repository, whose folder is `within` that checkout; none where it has no such commit.
+fn submodules_of(git: &Git, commit: &Oid, home: &Path, within: &Path) -> Result<Vec<(PathBuf, Oid)>> {
+    let listing = git.call("ls-tree").args(["-r", "-z", commit.as_str()]).output()?.stdout;
     let mut found = Vec::new();
     for record in cli::nul_separated(&listing) {
         let Some(rest) = record.strip_prefix(b"160000 commit ") else { continue };
         let Some(tab) = rest.iter().position(|b| *b == b'\t') else { continue };
         let wanted = std::str::from_utf8(&rest[..tab]).ok().and_then(Oid::parse);
-        let path = Path::new(OsStr::from_bytes(&rest[tab + 1..]));
-        if let Some(wanted) = wanted.filter(|_| root.join(path).join(".git").exists()) {
-            found.push((path.to_owned(), wanted));
+        let path = within.join(OsStr::from_bytes(&rest[tab + 1..]));
+        if let Some(wanted) = wanted.filter(|_| home.join(&path).join(".git").exists()) {
+            found.push((path, wanted));
         }
     }
     Ok(found)
 }
 
 /// Fills the folders of these submodules.
-fn export_submodules(repo: &Repo, commit: &Oid, into: &Path) -> Result<()> {
-    let Some(root) = repo.work_tree() else { return Ok(()) };
-    for (path, wanted) in submodules(repo, commit)? {
+fn export_submodules(repo: &Repo, home: Option<&Path>, commit: &Oid, into: &Path) -> Result<()> {
+    let Some(root) = home else { return Ok(()) };
+    for (path, wanted) in submodules(repo, home, commit)? {
         worktree::export(&root.join(&path).join(".git"), &wanted, &into.join(&path)).map_err(|e| {
             let (path, wanted) = (path.display(), wanted.short());
             e.context(format!("your checkout of the submodule '{path}' has no commit {wanted}"))

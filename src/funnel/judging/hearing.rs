@@ -77,12 +77,13 @@ impl<'a> Hearing<'a> {
     ) -> Result<Hearing<'a>> {
         let manner = manner(terms, timeout);
         // A checkout that is not pristine tells of more than the tree.
+        let home = session.home.as_deref();
         let cache = if known && !terms.in_place && !terms.warm {
-            Cache::open(&session.repo, oracle, &manner, &seeds, &session.policy, when_attempts_ran(session)?)?
+            Cache::open(&session.repo, home, oracle, &manner, &seeds, &session.policy, when_attempts_ran(session)?)?
         } else {
             None
         };
-        let room = Room::open(&session.repo, &session.store)?.seeded(seeds).warm(terms.warm);
+        let room = Room::open(&session.repo, &session.store)?.furnished(home, seeds).warm(terms.warm);
         Ok(Hearing { session, run, oracle, terms, manner, room, cache })
     }
 
