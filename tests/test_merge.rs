@@ -123,7 +123,7 @@ fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
     );
     assert_eq!(world.tree("release"), world.tree("refs/frites/1/c1"));
     assert_eq!(world.git(["rev-list", "--count", "release"]), "3");
-    assert_eq!(landing(&world, "1")["landing_branch"], "refs/heads/release");
+    assert_eq!(landing(&world, "1")["landing_branch"], "release");
     world.assert_clean();
 }
 
