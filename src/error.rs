@@ -74,7 +74,7 @@ impl Kind {
 pub struct Error {
     /// Decides the exit code.
     pub kind: Kind,
-    /// One line (more only where a list of names follows).
+    /// One line; control characters in it are shown as escapes.
     pub message: String,
     /// Each becomes a `hint:` line.
     pub hints: Vec<String>,
@@ -161,6 +161,7 @@ fn advice(e: &std::io::Error) -> &'static str {
         StorageFull | QuotaExceeded => "make room on that disk: `git frites clean RUN` takes a run's worktrees away",
         ReadOnlyFilesystem => "that is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read",
         PermissionDenied => "you are not allowed to: see who owns it with `ls -ld`",
+        InvalidData | IsADirectory => "something else lies in its place: see what with `ls -ld`, and move it away",
         NotFound => "it was there a moment ago, or should have been: try again",
         _ => "try again; `git frites status` shows how things are",
     }

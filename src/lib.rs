@@ -89,7 +89,7 @@ fn refuse(e: &clap::Error) -> u8 {
     let text = e.render().to_string();
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let help = Cli::command().render_help().to_string();
-        ui.note(help.trim_end());
+        help.trim_end().lines().for_each(|line| ui.note(line));
         return exit::USAGE;
     }
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());

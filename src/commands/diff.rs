@@ -16,7 +16,7 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::process;
 use crate::store::select::{Matching, Selection, check_candidate};
-use crate::ui::json;
+use crate::ui::{json, table};
 
 /// One side's answer.
 struct View {
@@ -145,7 +145,7 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
     let mut text: Vec<u8> = Vec::new();
     for view in views {
         let Some(format) = format else {
-            text.extend(format!("{}\t{}\t{}\n", view.address, view.blast, view.state).bytes());
+            text.extend(format!("{}\t{}\t{}\n", view.address, view.blast, table::printable(&view.state)).bytes());
             continue;
         };
         if !one {

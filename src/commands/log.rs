@@ -70,15 +70,35 @@ fn line(event: &Map<String, Value>) -> String {
             // An id that is told to people is as short as git makes it.
             (_, Value::String(s)) => match Oid::parse(s) {
                 Some(oid) => format!("{key}={}", oid.short()),
-                None if s.contains(' ') => format!("{key}='{}'", table::printable(s)),
-                None => format!("{key}={}", table::printable(s)),
+                None if s.contains(' ') => format!("{key}='{s}'"),
+                None => format!("{key}={s}"),
             },
             ("seconds", value) => format!("{key}={:.1}", value.as_f64().unwrap_or_default()),
             (_, other) => format!("{key}={other}"),
         })
         .collect();
-    format!("{}  {:<9}  {place:<8}  {}\n", time.unwrap_or_default(), text("event"), details.join(" "))
-        .trim_end()
-        .to_owned()
-        + "\n"
+    let line = format!("{}  {:<9}  {place:<8}  {}", time.unwrap_or_default(), text("event"), details.join(" "));
+    // An attempt can write into the log, whatever it likes.
+    table::printable(line.trim_end()) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_event_is_one_line_whatever_it_holds(
+            keys in prop::collection::btree_map(
+                prop_oneof![prop::sample::select(vec!["version", "time", "event", "run", "candidate", "seconds"]).prop_map(str::to_owned), any::<String>()],
+                prop_oneof![any::<String>().prop_map(Value::from), any::<f64>().prop_map(Value::from), Just(serde_json::json!({ "\u{9b}\n": ["\u{7f}"] }))],
+                0..6,
+            ),
+        ) {
+            let line = line(&keys.into_iter().collect());
+            prop_assert_eq!(line.matches('\n').count(), 1);
+            prop_assert!(!line.trim_end_matches('\n').contains(char::is_control), "{line:?}");
+        }
+    }
 }

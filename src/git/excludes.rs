@@ -14,7 +14,10 @@ pub struct Excludes(Gitignore);
 impl Excludes {
     /// Compiles the patterns; fails on one that is no glob.
     pub fn new(patterns: &[String]) -> Result<Self> {
-        let invalid = |e: ignore::Error| Error::usage(format!("diff.exclude: {e}"));
+        let invalid = |e: ignore::Error| {
+            Error::fatal(format!("diff.exclude: {e}"))
+                .hint("write patterns as in a .gitignore: `node_modules`, `/build`, `*.log`")
+        };
         let mut builder = GitignoreBuilder::new("");
         for pattern in patterns {
             builder.add_line(None, pattern).map_err(invalid)?;

@@ -22,7 +22,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
         grid(styles, verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()))) + "\n"
     };
     let paint = if verdict.verified() { styles.good } else { styles.caution };
-    format!("{table}{}: {}\n", paint.paint(decision.decision.as_str()), decision.rationale)
+    format!("{table}{}: {}\n", paint.paint(decision.decision.as_str()), table::printable(&decision.rationale))
 }
 
 /// The table of candidates that were judged by themselves.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::progress::{Line, Live};
 use self::style::Styles;
+use self::table::printable;
 use crate::error::{Error, Kind, Result};
 
 /// When to colour.
@@ -72,10 +73,10 @@ impl Ui {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One line to standard error, above the lines that change. A standard error that is gone is nothing to
-    /// stop for.
-    fn say(&self, line: &str) {
-        let print = || drop(writeln!(io::stderr().lock(), "{line}"));
+    /// One line to standard error after a word that says what it is, above the lines that change. What it tells of may
+    /// be called anything: it stays one line. A standard error that is gone is nothing to stop for.
+    fn say(&self, word: &str, line: &str) {
+        let print = || drop(writeln!(io::stderr().lock(), "{word}{}", printable(line)));
         match &*self.live() {
             Some(live) => live.aside(print),
             None => print(),
@@ -99,20 +100,24 @@ impl Ui {
     /// Says how things go; not with `-q`.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            self.say(line.as_ref());
+            self.say("", line.as_ref());
         }
     }
 
     /// Says what the user should know, also with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
-        self.say(&format!("{} {}", self.err.caution.paint("warning:"), line.as_ref()));
+        self.say(&format!("{} ", self.err.caution.paint("warning:")), line.as_ref());
     }
 
     /// Says what to type next; not with `-q`.
     pub fn hint(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            self.say(&format!("{} {}", self.err.dim.paint("hint:"), line.as_ref()));
+            self.say_hint(line.as_ref());
         }
+    }
+
+    fn say_hint(&self, line: &str) {
+        self.say(&format!("{} ", self.err.dim.paint("hint:")), line);
     }
 
     /// Says what went wrong, in git's form: `fatal:` or `error:`, then the hints.
@@ -120,9 +125,9 @@ impl Ui {
         if error.kind == Kind::Pipe {
             return;
         }
-        self.say(&format!("{} {}", self.err.bad.paint(&format!("{}:", error.kind.word())), error.message));
+        self.say(&format!("{} ", self.err.bad.paint(&format!("{}:", error.kind.word()))), &error.message);
         for hint in &error.hints {
-            self.say(&format!("{} {hint}", self.err.dim.paint("hint:")));
+            self.say_hint(hint);
         }
         debug_assert!(!error.hints.is_empty(), "an error says what to type next: {}", error.message);
     }
