@@ -14,6 +14,7 @@ mod git;
 mod manual;
 mod model;
 mod oracle;
+mod plain;
 mod process;
 mod store;
 mod ui;

@@ -7,7 +7,6 @@ pub mod starter;
 pub mod value;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +20,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::git::repo::Repo;
 use crate::model::nearest::nearest;
 use crate::model::oracle::CommandLine;
+use crate::plain;
 
 /// The file at the root of the user's own checkout.
 pub const FILE: &str = ".frites.toml";
@@ -92,7 +92,7 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = match fs::read(path) {
+        let bytes = match plain::read(path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
@@ -279,6 +279,7 @@ fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Config> {
         let mut config = Config::default();
@@ -330,5 +331,45 @@ mod tests {
         assert_eq!(config.get(keys::SPAWN_JOBS), Some(3));
         assert_eq!(config.get(keys::SPAWN_IDLE_TIMEOUT), None);
         assert_eq!(config.get(keys::LIMITS_MIN_FREE_DISK).0, 2 << 30);
+    }
+
+    /// Every key with a value that it takes, as a file would have them.
+    fn whole() -> String {
+        let line = |spec: &Spec| {
+            let (Otherwise::Is(value) | Otherwise::Unset(_, value)) = spec.otherwise;
+            format!("{} = {value}\n", spec.name.replace('*', "mine"))
+        };
+        keys::ALL.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_file_with_every_key_is_read() {
+        assert_eq!(read(&whole()).expect("valid").all().len(), keys::ALL.len());
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_that_was_damaged_is_read_or_its_place_is_named(
+            cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..4, "[\\[\\]{}\"'=.,#\\\\\n\u{0}éa0-]{0,3}"), 1..4),
+        ) {
+            let mut text: Vec<char> = whole().chars().collect();
+            for (at, cut, new) in cuts {
+                let at = at.index(text.len());
+                let end = (at + cut).min(text.len());
+                text.splice(at..end, new.chars());
+            }
+            let text: String = text.into_iter().collect();
+            if let Err(error) = read(&text) {
+                let mut parts = error.message.splitn(4, ':');
+                prop_assert_eq!(parts.next(), Some(FILE));
+                let mut number = || parts.next().and_then(|n| n.parse::<usize>().ok()).unwrap_or_default();
+                let (line, column) = (number(), number());
+                // The place is in the file, or right behind its end.
+                let lines: Vec<&str> = text.split('\n').collect();
+                prop_assert!((1..=lines.len()).contains(&line), "{}", error.message);
+                prop_assert!((1..=lines[line - 1].chars().count() + 1).contains(&column), "{}", error.message);
+                prop_assert!(!error.hints.is_empty());
+            }
+        }
     }
 }

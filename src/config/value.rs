@@ -232,11 +232,41 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::keys;
+    use proptest::prelude::*;
 
     #[test]
     fn durations_are_read_as_people_write_them() {
         let seconds = |text| parse_duration(text).map(|d| d.as_secs());
         assert_eq!(["90s", "10m", "1h30m"].map(seconds), [Some(90), Some(600), Some(5400)]);
         assert_eq!(["", "10", "0s", "-5s", "soon"].map(seconds), [None; 5]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_is_the_sum_of_its_parts(h in 0u64..10_000, m in 0u64..10_000, s in 0u64..10_000) {
+            let all = Duration::from_secs(h * 3600 + m * 60 + s);
+            prop_assert_eq!(parse_duration(&format!("{h}h{m}m{s}s")), Some(all).filter(|d| !d.is_zero()));
+        }
+
+        #[test]
+        fn a_size_is_its_number_times_its_unit(n in 0u64..1 << 20, unit in 0u32..5) {
+            let text = format!("{n}{}", ["B", "KiB", "MiB", "GiB", "TiB"][unit as usize]);
+            prop_assert_eq!(Size::read(&Value::from(text)), n.checked_mul(1 << (10 * unit)).map(Size));
+        }
+
+        #[test]
+        fn every_text_is_a_value_of_a_key_or_is_not(
+            text in prop_oneof![any::<String>(), "[-+]?[0-9]{1,30}[a-zA-Z. ]{0,6}[0-9]{0,30}[a-z]{0,3}", "[0-9PTHMS.e-]{0,20}"],
+        ) {
+            for spec in keys::ALL {
+                // What is accepted once is accepted again, written down as TOML.
+                if let Some(value) = (spec.from_text)(&text).filter(|value| (spec.accepts)(value)) {
+                    let again: Value = value.to_string().parse().expect("TOML");
+                    prop_assert!((spec.accepts)(&again), "{}: {again}", spec.name);
+                }
+            }
+            prop_assert!(parse_duration(&text).is_none_or(|d| !d.is_zero()));
+        }
     }
 }

@@ -316,7 +316,7 @@ impl Told<'_> {
             ("FRITES_COUNT".into(), self.run.candidates.len().to_string().into()),
             ("FRITES_BASE".into(), self.run.base.as_str().into()),
             ("FRITES_WORKTREE".into(), self.dir.into()),
-            ("FRITES_DEPTH".into(), (spawning::depth()? + 1).to_string().into()),
+            ("FRITES_DEPTH".into(), spawning::depth()?.saturating_add(1).to_string().into()),
         ];
         variables.extend(self.candidate.port.map(|port| ("FRITES_PORT".into(), port.to_string().into())));
         variables.extend(self.prompt.map(|_| ("FRITES_PROMPT_FILE".into(), self.prompt_file.into())));

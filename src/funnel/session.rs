@@ -219,7 +219,7 @@ impl Session {
                 problem: None,
             });
         }
-        let iteration = previous.as_ref().map_or(1, |p| p.iteration + 1);
+        let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
         let written = patch.changes.iter().filter(|c| c.status != b'D').map(|c| c.path.as_slice());
         let times = if there { times::as_lines(subject.worktree, written) } else { String::new() };
         let message = message(run, &candidate, iteration, &times);

@@ -72,7 +72,7 @@ impl Start {
     /// A candidate's state as it is now: captured first, so that a child starts from its very files.
     /// Refuses a line of parents that is longer than `limits.inheritance`.
     pub fn from(session: &Session, run: &Run, candidate: &Name) -> Result<Start> {
-        let (depth, limit) = (run.depth() + 1, session.config.get(keys::LIMITS_INHERITANCE));
+        let (depth, limit) = (run.depth().saturating_add(1), session.config.get(keys::LIMITS_INHERITANCE));
         if depth as usize > limit {
             return Err(Error::fatal(format!(
                 "{}/{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",

@@ -174,3 +174,62 @@ fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     *rest = &rest[end + 1..];
     Some(record)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    fn oid() -> impl Strategy<Value = Oid> {
+        "[0-9a-f]{40}".prop_map(|hex| Oid::parse(&hex).expect("full"))
+    }
+
+    /// Paths as a tree may have them, with what differs: all bytes but NUL.
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
+        let rest = (prop::sample::select(b"ADMT".to_vec()), oid(), oid(), any::<Option<(u64, u64)>>());
+        btree_map(path, rest, 0..5).prop_map(|all| {
+            let change =
+                |(path, (status, old, new, lines))| Change { path, status, mode: "100644".into(), old, new, lines };
+            all.into_iter().map(change).collect()
+        })
+    }
+
+    /// As git writes it.
+    fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for Change { path, status, mode, old, new, .. } in changes {
+            bytes.extend(format!(":100644 {mode} {old} {new} {}\0", char::from(*status)).into_bytes());
+            bytes.extend([path, &b"\0"[..]].concat());
+        }
+        for Change { path, lines, .. } in changes {
+            let counts = lines.map_or("-\t-\t".into(), |(added, deleted)| format!("{added}\t{deleted}\t"));
+            bytes.extend([counts.as_bytes(), path, b"\0"].concat());
+        }
+        bytes.extend([b"\0", patch].concat());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn what_git_writes_is_read_whatever_the_paths_are(changes in changes(), patch in vec(any::<u8>(), 0..20)) {
+            let read = parse(&answer(&changes, &patch)).expect("understood");
+            prop_assert_eq!(read.changes, changes);
+            prop_assert_eq!(read.bytes, patch);
+        }
+
+        #[test]
+        fn what_is_cut_or_changed_is_refused_or_read_as_paths(
+            changes in changes(), at in any::<prop::sample::Index>(), cut in 0usize..9, new in vec(any::<u8>(), 0..4),
+        ) {
+            let mut bytes = answer(&changes, b"");
+            let at = at.index(bytes.len());
+            let end = (at + cut).min(bytes.len());
+            bytes.splice(at..end, new);
+            if let Some(read) = parse(&bytes) {
+                prop_assert!(read.changes.iter().all(|c| !c.path.contains(&0)));
+            }
+        }
+    }
+}

@@ -139,3 +139,37 @@ fn quote(bytes: &[u8], file: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and nothing a NUL.
+    fn setting() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop_oneof![1u8.., prop::sample::select(b" \"\\\n\r\t#;.=[]".to_vec())];
+        let below = prop::option::of(vec(byte().prop_filter("a newline", |b| *b != b'\n'), 0..6));
+        ("[a-z]{1,4}", below, "[a-z][a-z0-9-]{0,4}", prop::option::of(vec(byte(), 0..9))).prop_map(
+            |(section, below, name, value)| {
+                let below = below.map_or(Vec::new(), |below| [b".", &below[..]].concat());
+                let value = value.map_or(Vec::new(), |value| [b"\n", &value[..]].concat());
+                [section.as_bytes(), &below, b".", name.as_bytes(), &value].concat()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn git_reads_every_setting_back_from_the_copy(settings in vec(setting(), 1..8)) {
+            let list: Vec<u8> = settings.iter().flat_map(|s| [b"local\0", &s[..], b"\0"].concat()).collect();
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join("config");
+            fs::write(&file, as_file(&list)).expect("written");
+            let read = duct::cmd!("git", "config", "--file", &file, "--list", "-z").stdout_capture().run().expect("read");
+            let expected: Vec<u8> = settings.iter().flat_map(|s| [&s[..], b"\0"].concat()).collect();
+            prop_assert_eq!(read.stdout, expected);
+        }
+    }
+}

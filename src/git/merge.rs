@@ -150,3 +150,29 @@ pub fn entries(repo: &Repo, tree: &Oid, paths: &[Vec<u8>]) -> Result<BTreeMap<Ve
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_conflicted_path_is_in_one_group_whatever_the_messages_say(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "100644 0123456789abcdef0123456789abcdef01234567 1\ta", "100644 0123456789abcdef0123456789abcdef01234567 2\tb\tc",
+                "1", "2", "99999999999999999999", "a", "b\tc", "CONFLICT (contents)", "CONFLICT (", "Auto-merging", "\t", "é", "",
+            ]), 0..16),
+        ) {
+            let tree = Oid::parse(&"0".repeat(40)).expect("full");
+            if let Some(read) = parse(tree, parts.join("\0").as_bytes()) {
+                for path in read.stages.keys() {
+                    let groups = read.groups.iter().filter(|g| g.paths.contains(path)).count();
+                    prop_assert_eq!(groups, 1, "{:?}", read.groups);
+                }
+                let words = read.in_words();
+                prop_assert!(!words.contains(char::is_control), "{words:?}");
+            }
+        }
+    }
+}

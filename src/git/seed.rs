@@ -21,6 +21,7 @@ use super::seeded::{Known, Seeded};
 use super::worktree::{self, path_bytes};
 use crate::error::{Error, IoContext, Result};
 use crate::model::oid::Oid;
+use crate::plain;
 
 /// Patterns of files to copy, shared with other tools: only what git ignores is taken.
 pub const INCLUDE: &str = ".worktreeinclude";
@@ -221,6 +222,20 @@ fn links(root: &Path, named: &[String]) -> Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
+/// A pattern that is longer than a path can be fits none, and could take minutes to compile.
+const LONGEST: usize = 4096;
+
+/// Says why a line is no pattern.
+fn check(line: &str) -> std::result::Result<(), String> {
+    if line.len() > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    GitignoreBuilder::new("").add_line(None, line).map(drop).map_err(|e| match e {
+        ignore::Error::Glob { err, .. } => err,
+        other => other.to_string(),
+    })
+}
+
 /// Patterns in the syntax of `.gitignore`.
 struct Patterns {
     /// What is wanted.
@@ -241,8 +256,8 @@ impl Patterns {
             if line.split('/').any(|part| part == "..") {
                 return Err(refuse(line, "leaves the checkout"));
             }
-            if let Err(e) = GitignoreBuilder::new("").add_line(None, line) {
-                return Err(refuse(line, &format!("is no pattern: {e}")));
+            if let Err(why) = check(line) {
+                return Err(refuse(line.get(..60).unwrap_or(line), &format!("is no pattern: {why}")));
             }
         }
         Ok(Patterns::compile(lines.iter().map(String::as_str)))
@@ -250,7 +265,7 @@ impl Patterns {
 
     /// Those of a file. A line that is no pattern is left out: the file is other tools', too.
     fn of_file(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
-        let bytes = match fs::read(file) {
+        let bytes = match plain::read(file) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
@@ -258,9 +273,9 @@ impl Patterns {
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            match GitignoreBuilder::new("").add_line(None, line) {
-                Ok(_) => lines.push(line),
-                Err(e) => notes.push(format!("{INCLUDE}:{}: left out, it is no pattern: {e}", at + 1)),
+            match check(line) {
+                Ok(()) => lines.push(line),
+                Err(why) => notes.push(format!("{INCLUDE}:{}: left out, it is no pattern: {why}", at + 1)),
             }
         }
         Ok(Patterns::compile(lines.into_iter()))
@@ -391,4 +406,33 @@ pub fn left_by_setup(git: &Git) -> Result<Leftovers> {
         untracked: untracked.map(<[u8]>::to_vec).collect(),
         changed: nul_separated(&changed).next().map(<[u8]>::to_vec),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_line_is_a_pattern_or_it_is_named_and_none_is_lost(
+            lines in prop::collection::vec(
+                prop_oneof!["[a-z*?/!#\\\\{},\\[\\]. -]{0,12}", any::<String>(), Just("**/".repeat(2000))],
+                0..6,
+            ),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join(INCLUDE);
+            fs::write(&file, lines.join("\n")).expect("written");
+            let mut notes = Vec::new();
+            let patterns = Patterns::of_file(&file, &mut notes).expect("readable");
+            let text = lines.join("\n");
+            let (good, bad): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| check(line).is_ok());
+            let count = |patterns: &Patterns| patterns.wanted.num_ignores() + patterns.wanted.num_whitelists();
+            let alone = good.iter().map(|line| count(&Patterns::compile([*line].into_iter())));
+            prop_assert_eq!(count(&patterns), alone.sum::<u64>());
+            prop_assert_eq!(notes.len(), bad.len());
+            prop_assert!(notes.iter().all(|note| note.len() < 300), "{notes:?}");
+        }
+    }
 }

@@ -346,3 +346,24 @@ fn delete_old_trash(root: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_entry_points_to_what_git_wrote_into_it_and_a_damaged_one_nowhere(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'/'), Just(b'.'), Just(b'\n')], 0..12),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = [b"/w/", &bytes[..], b"x/.git"].concat();
+            fs::write(folder.path().join("gitdir"), [&path, &b"\n"[..]].concat()).expect("written");
+            prop_assert_eq!(points_to(folder.path()).map(|p| p.into_os_string().into_vec()), Some(path));
+            fs::write(folder.path().join("gitdir"), &bytes).expect("written");
+            prop_assert!(points_to(folder.path()).is_none_or(|p| p.is_absolute()));
+        }
+    }
+}

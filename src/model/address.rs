@@ -31,7 +31,8 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let (place, iteration) = match text.split_once('@') {
             Some((place, n)) => {
-                let n = n.parse().ok().filter(|n| *n > 0);
+                // A number has one spelling: neither `+3` nor `03`.
+                let n = n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n);
                 (place, Some(n.ok_or_else(|| InvalidAddress::Iteration(text.escape_debug().to_string()))?))
             }
             None => (text, None),
@@ -73,6 +74,7 @@ impl fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn each_form_reads_back_as_written() {
@@ -83,8 +85,35 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "/", "1/", "/c1", "1/c1/x", "1/c1@0", "1/c1@", "1/c1@x", "-x", "..", "1/../2"] {
+        for text in
+            ["", "/", "1/", "/c1", "1/c1/x", "1/c1@0", "1/c1@", "1/c1@+3", "1/c1@03", "1/c1@x", "-x", "..", "1/../2"]
+        {
             assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_an_address_reads_back_as_written(
+            parts in prop::collection::vec(prop::sample::select(vec!["1", "c1", "fix", "/", "@", "0", "-", ".", "+", "4294967296", "\n", "é"]), 0..7),
+        ) {
+            let text = parts.concat();
+            match text.parse::<Address>() {
+                Ok(address) => prop_assert_eq!(address.to_string(), text),
+                Err(error) => prop_assert!(!error.to_string().contains(char::is_control), "{error}"),
+            }
+        }
+
+        #[test]
+        fn each_address_is_read_as_what_it_is(run in "[a-z0-9]{1,8}", candidate in "[a-z0-9]{1,8}", n in 1u32..) {
+            prop_assume!(![&run, &candidate].iter().any(|name| matches!(name.as_str(), "run" | "apply")));
+            let (run, candidate): (Name, Name) = (run.parse().expect("a name"), candidate.parse().expect("a name"));
+            for iteration in [None, Some(n)] {
+                let pair = Address::Pair { run: run.clone(), candidate: candidate.clone(), iteration };
+                prop_assert_eq!(pair.to_string().parse::<Address>(), Ok(pair));
+                let word = Address::Word { word: run.clone(), iteration };
+                prop_assert_eq!(word.to_string().parse::<Address>(), Ok(word));
+            }
         }
     }
 }

@@ -96,6 +96,7 @@ impl fmt::Display for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_rule_holds_at_its_edges() {
@@ -134,5 +135,28 @@ mod tests {
         assert_eq!(number("7"), Some(7));
         assert_eq!(number("007"), None);
         assert_eq!(number("7a"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_a_name_stays_as_it_is_and_is_safe_in_a_path_and_a_ref(text in "[A-Za-z0-9._-]{0,66}") {
+            if let Ok(name) = text.parse::<Name>() {
+                prop_assert_eq!(name.as_str(), &text);
+                prop_assert_eq!(std::path::Path::new(&text).components().count(), 1);
+                let full = gix::refs::FullName::try_from(format!("refs/frites/{text}/{text}"));
+                prop_assert!(full.is_ok());
+                prop_assert_eq!(name.following().number(), Some(name.number().unwrap_or(0).saturating_add(1)));
+            }
+        }
+
+        #[test]
+        fn what_is_no_name_is_refused_in_one_line_that_shows_it(text in any::<String>()) {
+            if let Err(error) = text.parse::<Name>() {
+                let error = error.to_string();
+                prop_assert!(!error.contains(char::is_control), "{error}");
+                let beginning = format!("'{}'", text.escape_debug());
+                prop_assert!(error.starts_with(&beginning), "{error}");
+            }
+        }
     }
 }

@@ -130,7 +130,9 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
     if entry.drew_on.is_empty() {
         return None;
     }
-    Some(candidates.iter().filter(|p| entry.drew_on.contains(&p.candidate)).map(|p| p.blast.lines).sum())
+    let drawn = candidates.iter().filter(|p| entry.drew_on.contains(&p.candidate));
+    // Records are read from refs that may be anybody's: no number in them is too large.
+    Some(drawn.fold(0, |sum, p| sum.saturating_add(p.blast.lines)))
 }
 
 /// The candidates that were not run and that can still change which one is recommended, in the order in

@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Waits for a candidate's lock: capturing, and changing its record. Its folder is there afterwards, whatever an
-    /// attempt put in the place of that or of the record.
+    /// attempt put in the place of that or of the files that we keep in it.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
         let dir = self.candidate_dir(run, candidate);
@@ -157,9 +157,14 @@ impl Store {
         if dir.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
             remove(&dir)?;
         }
-        let record = dir.join("candidate.toml");
-        if record.is_dir() {
-            worktree::delete_tree(&record).context(|| format!("could not remove '{}'", record.display()))?;
+        for file in ["candidate.toml", "index", "seeds.toml"].map(|name| dir.join(name)) {
+            match file.symlink_metadata() {
+                Ok(meta) if meta.is_dir() => {
+                    worktree::delete_tree(&file).context(|| format!("could not remove '{}'", file.display()))?;
+                }
+                Ok(meta) if !meta.is_file() => remove(&file)?,
+                _ => {}
+            }
         }
         std::fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
         Ok(lock)

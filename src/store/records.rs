@@ -1,6 +1,5 @@
 //! Records: runs and verdicts as commits under `refs/frites/RUN/@record`, candidates as files that
 //! their captures can replace.
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -18,6 +17,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{Part, Verdict};
+use crate::plain;
 
 /// The file of an outcome that stands by itself.
 const PART: &str = "outcome.toml";
@@ -137,7 +137,7 @@ impl Store {
     /// A candidate's record: its file, or what its captures tell when that is lost.
     pub fn candidate(&self, repo: &Repo, run: &Run, name: &Name) -> Result<Candidate> {
         let file = self.candidate_dir(&run.run, name).join("candidate.toml");
-        let text = match fs::read_to_string(&file) {
+        let text = match plain::read_text(&file) {
             Ok(text) => Some(text),
             Err(e) if LOST.contains(&e.kind()) => None,
             Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
@@ -210,8 +210,9 @@ fn stored<T: DeserializeOwned>(repo: &Repo, run: &Name, name: &str, file: &str) 
     let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
     toml::from_str(&text).map(Some).map_err(|e| {
-        Error::fatal(format!("{file} in {name} is damaged: {}", e.message()))
-            .hint(format!("`git frites clean --forget {run}` removes the run with all it holds"))
+        Error::fatal(format!("{file} in {name} is damaged: {}", e.message())).hint(format!(
+            "`git update-ref -d {name}` forgets it; the captures of run {run} stay under refs/frites/{run}/"
+        ))
     })
 }
 
@@ -231,5 +232,177 @@ pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
 
 /// Reads such a record; none if it is missing or damaged.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    toml::from_str(&fs::read_to_string(path).ok()?).ok()
+    toml::from_str(&plain::read_text(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::blast::Blast;
+    use crate::model::flag::Flag;
+    use crate::model::oracle::{CommandLine, OracleCommand};
+    use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
+    use crate::model::run::Parent;
+    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, Terms};
+    use jiff::Timestamp;
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+
+    fn oid() -> impl Strategy<Value = Oid> {
+        "[0-9a-f]{40}".prop_map(|hex| Oid::parse(&hex).expect("full"))
+    }
+
+    fn name(text: &str) -> Name {
+        text.parse().expect("a name")
+    }
+
+    fn time() -> impl Strategy<Value = Timestamp> {
+        (Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond())
+            .prop_map(|n| Timestamp::from_nanosecond(n).expect("in range"))
+    }
+
+    fn run() -> impl Strategy<Value = Run> {
+        let texts = (vec(any::<String>(), 0..3), option::of(any::<String>()), option::of(any::<String>()));
+        (oid(), time(), texts, option::of((oid(), any::<u32>(), any::<Option<u32>>()))).prop_map(
+            |(base, created, (command, task, worktree_root), parent)| Run {
+                version: FORMAT,
+                run: name("fix"),
+                base,
+                created,
+                candidates: vec![name("c1"), name("c2")],
+                arguments: command.clone(),
+                command,
+                prompt: None,
+                task,
+                worktree_root,
+                parent: parent.map(|(root, depth, iteration)| Parent {
+                    run: name("1"),
+                    candidate: name("c1"),
+                    iteration,
+                    root,
+                    depth,
+                }),
+                agents: Default::default(),
+                synthesis: Default::default(),
+            },
+        )
+    }
+
+    fn candidate() -> impl Strategy<Value = Candidate> {
+        let words = (option::of(any::<String>()), option::of(any::<String>()), option::of(oid()));
+        let ends = (any::<Option<i32>>(), any::<Option<i32>>(), option::of(time()), option::of(time()));
+        (any::<u32>(), any::<Option<u16>>(), any::<bool>(), words, ends).prop_map(
+            |(index, port, flag, (reason, landing_branch, landing_commit), (exit_code, signal, started, ended))| {
+                let fresh = Candidate::new(&name("fix"), &name("c1"), index, State::Failed);
+                let (kept, leaky, again, cleaned) = (flag, flag, flag, flag);
+                let ends = Candidate { exit_code, signal, started, ended, landing_time: ended, reason, ..fresh };
+                Candidate { port, kept, leaky, again, cleaned, landing_branch, landing_commit, ..ends }
+            },
+        )
+    }
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let words = (option::of(any::<String>()), vec(any::<String>(), 0..3), any::<String>());
+        // TOML has no larger numbers.
+        let numbers = (0..=i64::MAX as u64, any::<u32>(), 0.0..1e300f64, any::<i32>());
+        (option::of(oid()), words, numbers).prop_map(
+            |(tree, (problem, names, reason), (lines, index, seconds, code))| {
+                let report = TestReport {
+                    total: lines,
+                    failing: names.clone(),
+                    problem: problem.clone(),
+                    ..TestReport::default()
+                };
+                let failed = StageResult::new(Stage::Build, seconds, Outcome::Failed { code });
+                let failed = StageResult { tests: Some(report), changed: names.clone(), ..failed };
+                let ended = StageResult::new(Stage::Test, 0.0, Outcome::CouldNotStart { reason: reason.clone() });
+                Entry {
+                    candidate: name("c1"),
+                    index,
+                    state: State::Open,
+                    iteration: Some(index),
+                    judged_tree: tree.clone(),
+                    tree,
+                    blast: Blast { lines, files: lines },
+                    agreement: Some(seconds),
+                    problem,
+                    same_as: None,
+                    drew_on: vec![name("c2")],
+                    dropped: names,
+                    flags: vec![Flag::TestsSkipped { path: reason.clone(), marker: reason }],
+                    results: vec![failed, ended],
+                }
+            },
+        )
+    }
+
+    fn verdict() -> impl Strategy<Value = Verdict> {
+        (oid(), time(), any::<String>(), vec(any::<String>(), 0..3), vec(entry(), 0..3)).prop_map(
+            |(base, judged, rationale, argv, candidates)| Verdict {
+                version: FORMAT,
+                run: name("fix"),
+                base,
+                judged,
+                decision: Decision {
+                    decision: DecisionKind::NearMiss,
+                    recommended: None,
+                    ranking: vec![name("c1")],
+                    passed: Vec::new(),
+                    failed: vec![name("c1")],
+                    not_run: Vec::new(),
+                    rationale: rationale.clone(),
+                },
+                terms: Terms { protect: argv.clone(), junit: Some(rationale.clone()), ..Terms::default() },
+                effort: Effort::default(),
+                oracle: vec![
+                    OracleCommand { stage: Stage::Build, command: CommandLine::Argv(argv), source: rationale.clone() },
+                    OracleCommand { stage: Stage::Test, command: CommandLine::Shell(rationale), source: String::new() },
+                ],
+                baseline: None,
+                candidates,
+            },
+        )
+    }
+
+    /// Reads back as it was; damaged it is refused, or is a record that reads back.
+    fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
+        record: &T,
+        (at, cut, new): (prop::sample::Index, usize, String),
+    ) -> std::result::Result<(), TestCaseError> {
+        let text = to_toml(record).expect("written");
+        let read = toml::from_str::<T>(&text);
+        prop_assert_eq!(read.as_ref(), Ok(record));
+        let mut damaged: Vec<char> = text.chars().collect();
+        let at = at.index(damaged.len());
+        let end = (at + cut).min(damaged.len());
+        damaged.splice(at..end, new.chars());
+        if let Ok(read) = toml::from_str::<T>(&String::from_iter(damaged)) {
+            let again = to_toml(&read).expect("written");
+            prop_assert_eq!(to_toml(&toml::from_str::<T>(&again).expect("read")).expect("written"), again);
+        }
+        Ok(())
+    }
+
+    fn damage() -> impl Strategy<Value = (prop::sample::Index, usize, String)> {
+        (any::<prop::sample::Index>(), 0usize..5, "[0-9a-f\"'=\\[\\]\n\u{0}é.-]{0,3}")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn a_run_reads_back(record in run(), damage in damage()) {
+            reads_back(&record, damage)?;
+        }
+
+        #[test]
+        fn a_candidate_reads_back(record in candidate(), damage in damage()) {
+            reads_back(&record, damage)?;
+        }
+
+        #[test]
+        fn a_verdict_reads_back(record in verdict(), damage in damage()) {
+            reads_back(&record, damage)?;
+        }
+    }
 }

@@ -3,7 +3,6 @@
 //!
 //! One list for the repository and not one a run: the configuration belongs to all runs, and forgetting
 //! a run does not make what it planted any better.
-use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::git::fingerprint::{Fingerprint, Subject};
 use crate::model::FORMAT;
 use crate::model::name::Name;
+use crate::plain;
 
 /// One thing that was changed while a run's commands ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct Record {
 impl Store {
     /// All that is not accepted yet.
     pub fn planted(&self) -> Vec<Planted> {
-        let bytes = fs::read(self.untrusted_file()).unwrap_or_default();
+        let bytes = plain::read(&self.untrusted_file()).unwrap_or_default();
         serde_json::from_slice::<Record>(&bytes).map(|r| r.planted).unwrap_or_default()
     }
 
@@ -78,7 +78,7 @@ impl Store {
 
     /// The fingerprint before a run's commands; none if they do not run, and have been looked at.
     pub fn watch(&self, run: &Name) -> Option<Fingerprint> {
-        Fingerprint::from_json(&fs::read(self.watch_file(run)).ok()?)
+        Fingerprint::from_json(&plain::read(&self.watch_file(run)).ok()?)
     }
 
     /// The runs that are being watched, or were when their process was killed.
