@@ -291,6 +291,22 @@ fn content_of_every_kind_lands_exactly() {
     }
 }
 
+/// git looks into files that were touched, or that are as young as its index: chance must not decide.
+#[test]
+fn files_that_nobody_touched_land_as_they_are_when_the_attributes_change() {
+    let world = World::new();
+    world.write(".gitattributes", "*.win text eol=crlf\n");
+    world.write("a.win", "a\nb\n");
+    world.commit("line ends");
+    world.spawn(["-n", "1"]);
+    world.sh(&world.repo, "touch -d '1 hour' .frites/runs/1/c1/index").expect(0);
+    world.write(".frites/worktrees/1/c1/.gitattributes", "*.win -text\n");
+    assert_eq!(world.frites(["diff", "--name-only", "1/c1"]).expect(0).out(), ".gitattributes\na.win\n");
+    world.frites(["apply", "--allow-unverified", "1/c1"]).expect(0);
+    assert_eq!(fs::read(world.repo.join("a.win")).unwrap(), b"a\r\nb\r\n");
+    world.assert_clean();
+}
+
 #[test]
 fn attributes_that_convert_line_ends_land_the_same_bytes() {
     attempt("printf '*.win text eol=crlf\\n*.raw -text\\n' >.gitattributes; printf 'a\\r\\n' >x.win; printf 'a\\r\\nb\\n' >y.raw").lands(&[]);

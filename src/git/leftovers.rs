@@ -181,7 +181,7 @@ fn unreadable(error: &ignore::Error) -> Option<&Path> {
 
 /// Whether a path is that of a file with rules of what to ignore.
 pub(super) fn is_rules(path: &[u8]) -> bool {
-    path.rsplit(|b| *b == b'/').next() == Some(b".gitignore")
+    worktree::file_name(path) == b".gitignore"
 }
 
 /// Whether a `.gitignore` differs between two trees, given as indexes.

@@ -296,7 +296,7 @@ impl Pristine {
 fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
     let attributes = |index: &gix::index::File| -> Vec<(Vec<u8>, gix::ObjectId, Mode)> {
         let named = index.entries().iter().map(|e| (e.path(index), e.id, e.mode));
-        let read = |path: &[u8]| path.rsplit(|b| *b == b'/').next() == Some(b".gitattributes");
+        let read = |path: &[u8]| worktree::file_name(path) == b".gitattributes";
         named.filter(|(path, ..)| read(path)).map(|(path, id, mode)| (path.to_vec(), id, mode)).collect()
     };
     attributes(one) != attributes(other)

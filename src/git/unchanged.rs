@@ -14,17 +14,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Flags, Mode, Stat};
 
-use super::repo::{Repo, from_oid};
+use super::repo::from_oid;
 use crate::error::Result;
 use crate::model::oid::Oid;
 use crate::process;
 
 /// Whether the files of a worktree are those of `tree`, by the index that was written when they were captured.
-pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<bool> {
-    // Its checksum is not what is in doubt here.
-    let Ok(index) = gix::index::File::at(index, repo.gix().object_hash(), true, Default::default()) else {
-        return Ok(false);
-    };
+pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
     let tells = index.tree().is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
     let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
     let plain = |entry: &gix::index::Entry| !entry.flags.intersects(odd) && entry.mode != Mode::COMMIT;
@@ -37,7 +33,7 @@ pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<b
     let mut folders: BTreeSet<&[u8]> = BTreeSet::from([&b""[..]]);
     let mut last: &[u8] = b"";
     for entry in index.entries() {
-        let path: &[u8] = entry.path(&index);
+        let path: &[u8] = entry.path(index);
         let folder = path.rfind_byte(b'/').map_or(&b""[..], |at| &path[..at]);
         if folder != last {
             last = folder;
@@ -49,7 +45,7 @@ pub fn files(repo: &Repo, worktree: &Path, index: &Path, tree: &Oid) -> Result<b
     // Once one folder is not as told, the others do not matter.
     let changed = AtomicBool::new(false);
     let counts = process::in_parallel(process::processors(), &list, |folder| {
-        let count = (!changed.load(Relaxed)).then(|| as_told(worktree, folder, &index, &folders)).flatten();
+        let count = (!changed.load(Relaxed)).then(|| as_told(worktree, folder, index, &folders)).flatten();
         changed.fetch_or(count.is_none(), Relaxed);
         Ok(count)
     })?;

@@ -282,6 +282,11 @@ pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
+/// The last part of a path in a tree.
+pub fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or_default()
+}
+
 /// Refuses a path that is not a chain of real folders below `root`, or that git has no entry for: somebody else
 /// put it there. Gives whether there is something.
 pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bool> {
