@@ -2,7 +2,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{Answer, World, make_executable, poll, write};
+use crate::common::{Answer, World, poll, write};
 
 /// What [`judged`]'s candidates must pass.
 const TEST: &str =
@@ -28,13 +28,6 @@ fn branches(world: &World) -> String {
 /// Everything of the user's, and that no branch was made.
 fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     (world.belongings(), world.files(), branches(world))
-}
-
-/// Puts a hook into the user's repository.
-fn hook(world: &World, name: &str, script: &str) {
-    let path = world.repo.join(".git/hooks").join(name);
-    write(&path, format!("#!/bin/sh\nset -eu\n{script}\n"));
-    make_executable(&path);
 }
 
 /// Asserts that the checkout is on `branch`, which is still at `base`, with exactly `tree` staged and
@@ -63,8 +56,7 @@ fn the_judged_tree_lands_staged_on_a_fresh_branch() {
     assert_eq!(world.git(["rev-parse", "main"]), base, "the user's branch is where it was");
     assert_eq!(world.git(["stash", "list", "--format=%H"]), stash);
     assert_eq!(fs::read_to_string(world.repo.join("notes.txt")).unwrap(), "mine\n");
-    let status = world.frites(["status", "--json"]).expect(0).json();
-    assert_eq!(status["runs"][0]["candidates"][0]["landing"], "landed", "{status:#}");
+    assert_eq!(world.first_candidate("1")["landing"], "landed");
     world.assert_clean();
 }
 
@@ -87,7 +79,7 @@ fn apply_answers_with_the_branch_alone_or_one_json_document() {
 #[test]
 fn a_commit_is_the_users_own_with_trailers() {
     let world = World::new();
-    hook(&world, "pre-commit", "echo ran >> \"$HOME/hooked\"");
+    world.hook("pre-commit", "echo ran >> \"$HOME/hooked\"");
     let base = world.git(["rev-parse", "HEAD"]);
     judged(&world, &[TWO]);
     let tree = world.tree("refs/frites/1/c1");
@@ -122,7 +114,7 @@ fn commit_makes_its_message_from_the_verdict() {
 fn no_switch_commits_without_touching_the_checkout() {
     let world = World::new();
     // The hook sees the files, in a worktree that is not the user's.
-    hook(&world, "pre-commit", "cat src/lib.txt new.txt > \"$HOME/seen\"; pwd > \"$HOME/where\"");
+    world.hook("pre-commit", "cat src/lib.txt new.txt > \"$HOME/seen\"; pwd > \"$HOME/where\"");
     judged(&world, &[&format!("{TWO}; echo new > new.txt")]);
     world.write("README", "being edited\n");
     world.write("new.txt", "in the way of a switch\n");
@@ -441,7 +433,7 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
     for (name, script, words) in cases {
         let world = World::new();
         judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
-        hook(&world, name, script);
+        world.hook(name, script);
         world.write("notes.txt", "mine\n");
         let before = state(&world);
         for options in [&["-m", "x"][..], &["--commit"], &["--no-switch", "-m", "x"]] {
@@ -462,7 +454,7 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
 fn a_withdrawn_landing_goes_back_to_a_detached_head() {
     let world = World::new();
     judged(&world, &[TWO]);
-    hook(&world, "pre-commit", "exit 1");
+    world.hook("pre-commit", "exit 1");
     world.git(["switch", "-q", "--detach"]);
     let before = state(&world);
     world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
@@ -478,7 +470,7 @@ fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
     let (started, go) = (world.home().join("started"), world.home().join("go"));
     let wait = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1";
     for edited in [None, Some("new.txt"), Some("src/lib.txt")] {
-        hook(&world, "pre-commit", wait);
+        world.hook("pre-commit", wait);
         let mut apply = world.command(&world.repo, "git-frites", ["apply", "-m", "x"]).spawn().unwrap();
         poll(|| started.exists());
         apply.kill().unwrap();
@@ -512,7 +504,7 @@ fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
     // Hidden from `git status`, so that the checkout counts as clean; and written while the hook runs.
     world.git(["update-index", "--assume-unchanged", "mine"]);
     world.write("mine", "precious\n");
-    hook(&world, "pre-commit", "echo reformatted >> src/lib.txt; echo meanwhile >> README; exit 1");
+    world.hook("pre-commit", "echo reformatted >> src/lib.txt; echo meanwhile >> README; exit 1");
     let answer = world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
     assert_eq!(fs::read_to_string(world.repo.join("mine")).unwrap(), "precious\n");
     assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\nmeanwhile\n");
@@ -567,8 +559,7 @@ fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere
     judged(&world, &[TWO]);
     let linked = world.home().join("linked");
     world.git(["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "linked"]);
-    hook(
-        &world,
+    world.hook(
         "pre-commit",
         "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1",
     );
@@ -731,7 +722,7 @@ fn a_sparse_checkout_stays_sparse() {
     judged(&world, &[&format!("{TWO}; echo 2 >> in/file; echo 2 >> out/file; echo new > out/new")]);
     world.git(["sparse-checkout", "set", "in"]);
     let before = state(&world);
-    hook(&world, "pre-commit", "exit 1");
+    world.hook("pre-commit", "exit 1");
     world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
     fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
     assert_eq!(state(&world), before);

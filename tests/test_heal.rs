@@ -63,6 +63,18 @@ fn with_files() -> World {
     world
 }
 
+/// The same, and a judged candidate that changes them all and adds one.
+fn with_a_winner() -> World {
+    let world = with_files();
+    world.spawn(["-n", "1"]);
+    for i in 0..60 {
+        fs::write(world.worktree(&format!("1/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
+    }
+    fs::write(world.worktree("1/c1/added"), "new\n").unwrap();
+    world.frites(["judge", "--test", "true"]).expect(0);
+    world
+}
+
 #[test]
 fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
     let world = with_files();
@@ -106,13 +118,7 @@ fn a_judge_killed_at_any_moment_decides_the_same_afterwards() {
 
 #[test]
 fn an_apply_killed_at_any_moment_landed_or_did_not() {
-    let world = with_files();
-    world.spawn(["-n", "1"]);
-    for i in 0..60 {
-        fs::write(world.worktree(&format!("1/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
-    }
-    fs::write(world.worktree("1/c1/added"), "new\n").unwrap();
-    world.frites(["judge", "--test", "true"]).expect(0);
+    let world = with_a_winner();
     let tree = world.tree("refs/frites/1/c1");
     let before = world.belongings();
     let undo = |world: &World| {
@@ -145,19 +151,9 @@ fn an_apply_killed_at_any_moment_landed_or_did_not() {
 
 #[test]
 fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
-    let world = with_files();
-    world.spawn(["-n", "1"]);
-    for i in 0..60 {
-        fs::write(world.worktree(&format!("1/c1/d{}/f{i}.txt", i % 6)), "new\n").unwrap();
-    }
-    fs::write(world.worktree("1/c1/added"), "new\n").unwrap();
-    world.frites(["judge", "--test", "true"]).expect(0);
+    let world = with_a_winner();
     let (base, tree) = (world.git(["rev-parse", "HEAD"]), world.tree("refs/frites/1/c1"));
     let start = (world.belongings(), world.files());
-    let state = |world: &World| {
-        let json = world.frites(["status", "--json"]).expect(0).json();
-        json["runs"][0]["candidates"][0]["landing"].as_str().unwrap().to_owned()
-    };
     let whole = |world: &World, round: u32| {
         assert_eq!(world.git(["status", "--porcelain"]), "", "round {round}");
         assert_eq!(world.git(["write-tree"]), world.tree("HEAD"), "round {round}");
@@ -167,12 +163,12 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
     for round in 0..rounds() {
         world.git(["reset", "-q", "--hard", &base]);
         kill_after(&world, &["apply", "--merge"], span * round / rounds());
-        let landing = state(&world);
+        let landing = world.first_candidate("1")["landing"].take();
         whole(&world, round);
         if world.git(["rev-parse", "HEAD"]) == base {
             assert_eq!((world.belongings(), world.files()), start, "round {round}");
         } else {
-            assert_eq!((world.tree("HEAD"), landing.as_str()), (tree.clone(), "merged"), "round {round}");
+            assert_eq!((&world.tree("HEAD"), &landing), (&tree, &"merged".into()), "round {round}");
         }
     }
     world.git(["reset", "-q", "--hard", &base]);
@@ -183,7 +179,7 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
         world.git(["reset", "-q", "--hard", &base]);
         world.frites(["apply", "--merge"]).expect(0);
         kill_after(&world, &["apply", "--undo"], span * round / rounds());
-        let landing = state(&world);
+        let landing = world.first_candidate("1")["landing"].take();
         whole(&world, round);
         let undone = world.git(["rev-list", "--count", "--first-parent", &format!("{base}..HEAD")]) == "2";
         assert_eq!(landing, if undone { "undone" } else { "merged" }, "round {round}: {merge}");

@@ -51,8 +51,7 @@ fn a_child_is_merged_into_its_parent_whose_own_work_stays_apart() {
     assert_eq!(world.git(["log", "--format=%an", "-3", "frites/run/1/c1"]), "Test User\nTest User\nTest User");
     let diff = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
     assert_eq!(diff, "M\tREADME\nA\tnew\nM\tother\nA\tstaged\nA\tuntracked\n");
-    let status = world.frites(["status", "--json", "2"]).expect(0).json();
-    assert_eq!(status["runs"][0]["candidates"][0]["landing"], "merged");
+    assert_eq!(world.first_candidate("2")["landing"], "merged");
     // And it can be taken back.
     assert_eq!(world.frites(["apply", "--undo", "2/c1"]).expect(0).out(), "frites/run/1/c1\n");
     assert_eq!(fs::read_to_string(dir.join("staged")).unwrap(), "staged\n");

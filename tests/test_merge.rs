@@ -1,7 +1,7 @@
 //! `apply --merge`: one commit with what passed, merged where it belongs; or nothing has changed.
 use std::fs;
 
-use crate::common::{World, make_executable, write};
+use crate::common::World;
 
 /// What the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
@@ -15,12 +15,6 @@ fn judged(world: &World, scripts: &[&str]) -> String {
     run
 }
 
-fn hook(world: &World, name: &str, script: &str) {
-    let path = world.repo.join(".git/hooks").join(name);
-    write(&path, format!("#!/bin/sh\nset -eu\n{script}\n"));
-    make_executable(&path);
-}
-
 /// The user's belongings to the byte, their stash and files included, and all branches of landings.
 fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     let index = fs::read(world.repo.join(".git/index")).unwrap();
@@ -28,11 +22,6 @@ fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     let heads =
         ["ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "logs/HEAD"].map(|f| fs::read(world.repo.join(".git").join(f)).ok());
     (world.belongings(), world.files(), branches, index, heads)
-}
-
-fn landing(world: &World, run: &str) -> serde_json::Value {
-    let status = world.frites(["status", "--json", run]).expect(0).json();
-    status["runs"][0]["candidates"][0].clone()
 }
 
 #[test]
@@ -63,7 +52,7 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
     assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "Land 1/c1");
     assert_eq!(world.git(["status", "--porcelain"]), "?? notes.txt", "files and index went along");
     assert_eq!(fs::read_to_string(world.repo.join("new.txt")).unwrap(), "new\n");
-    let record = landing(&world, "1");
+    let record = world.first_candidate("1");
     assert_eq!(
         (&record["landing"], &record["landing_commit"]),
         (&"merged".into(), &world.git(["rev-parse", "HEAD"]).into())
@@ -123,7 +112,7 @@ fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
     );
     assert_eq!(world.tree("release"), world.tree("refs/frites/1/c1"));
     assert_eq!(world.git(["rev-list", "--count", "release"]), "3");
-    assert_eq!(landing(&world, "1")["landing_branch"], "release");
+    assert_eq!(world.first_candidate("1")["landing_branch"], "release");
     world.assert_clean();
 }
 
@@ -211,7 +200,7 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         let before = state(&world);
         world.frites(["apply"].iter().chain(*words)).refuses(*code, message);
         assert_eq!(state(&world), before, "{script} {words:?}");
-        assert_eq!(landing(&world, "1")["landing"], "pending", "{script}");
+        assert_eq!(world.first_candidate("1")["landing"], "pending", "{script}");
         for lock in ["index.lock", "refs/heads/main.lock"] {
             let _ = fs::remove_file(world.repo.join(".git").join(lock));
         }
@@ -250,8 +239,8 @@ fn a_signature_that_cannot_be_made_changes_nothing() {
 fn no_verify_and_no_rejudge_skip_what_they_name() {
     let world = World::new();
     judged(&world, &[TWO]);
-    hook(&world, "pre-commit", "exit 1");
-    hook(&world, "pre-merge-commit", "exit 1");
+    world.hook("pre-commit", "exit 1");
+    world.hook("pre-merge-commit", "exit 1");
     world.write("bad", "x\n");
     world.git(["add", "-A"]);
     world.git(["commit", "-qnm", "bad"]);
@@ -270,9 +259,9 @@ fn no_verify_and_no_rejudge_skip_what_they_name() {
 fn hooks_and_signatures_of_a_merge_are_those_of_git() {
     let world = World::new();
     for name in ["pre-commit", "pre-merge-commit", "commit-msg", "prepare-commit-msg", "post-merge"] {
-        hook(&world, name, &format!("echo {name} >> \"$HOME/hooked\"; test -e README"));
+        world.hook(name, &format!("echo {name} >> \"$HOME/hooked\"; test -e README"));
     }
-    hook(&world, "commit-msg", "echo 'Signed-off-by: H <h@example.com>' >> \"$1\"");
+    world.hook("commit-msg", "echo 'Signed-off-by: H <h@example.com>' >> \"$1\"");
     judged(&world, &[TWO]);
     world.frites(["apply", "--merge"]).expect(0);
     let ran = fs::read_to_string(world.home().join("hooked")).unwrap();
@@ -342,7 +331,7 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
         fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(),
         "one\n<<<<<<< HEAD\nzwei\n=======\nTWO\n>>>>>>> frites/1/c1\nthree\n"
     );
-    assert_eq!(landing(&world, "1")["landing"], "pending");
+    assert_eq!(world.first_candidate("1")["landing"], "pending");
     // The same as git itself leaves it.
     let other = world.home().join("other");
     world.git(["worktree", "add", "-q", "--detach", other.to_str().unwrap(), "main"]);

@@ -117,7 +117,7 @@ fn a_repository_path_that_is_not_utf8_is_shown_as_it_is_and_in_hex() {
     let spawned = world.frites(["spawn", "-n", "1"]).expect(0).stdout;
     let worktree = world.worktree("1/c1");
     assert_eq!(spawned, [b"1/c1\t", worktree.as_os_str().as_bytes(), b"\n"].concat());
-    let candidate = world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"][0].clone();
+    let candidate = world.first_candidate("1");
     let hex: String = worktree.as_os_str().as_bytes().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(candidate["worktree_hex"], hex.as_str());
     world.frites(["clean", "-q", "--forget", "1"]).expect(0);

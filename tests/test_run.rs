@@ -304,10 +304,7 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     assert_eq!(world.git(["rev-parse", "main^1"]), base);
     assert_eq!(world.tree("main"), world.tree("refs/frites/1/c1"));
     assert_eq!(world.git(["status", "--porcelain"]), "");
-    let landing = |run: &str| {
-        world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][0]["landing"].clone()
-    };
-    assert_eq!(landing("1"), "merged");
+    assert_eq!(world.first_candidate("1")["landing"], "merged");
     let answer = world.frites(words("--color=never", "true", "echo y >> README")).expect(0);
     assert!(answer.stderr.contains("merged 2/c1 into main\nhint: review it with `git show "), "{}", answer.stderr);
     assert!(!answer.stderr.contains("land it with"), "it has landed: {}", answer.stderr);
@@ -321,7 +318,7 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let script = "[ $FRITES_INDEX = 2 ] || { cd \"$HOME/repo\" && echo w > README && git commit -qam other && cd -; }; echo z >> README";
     let answer = world.frites(words("-q", "true", script)).refuses(1, "4/c1 conflicts with");
     assert_eq!(answer.out(), "4/c1\n", "the winner is told all the same");
-    assert_eq!(landing("4"), "pending");
+    assert_eq!(world.first_candidate("4")["landing"], "pending");
     assert_eq!(world.git(["show", "main:README"]), "w");
     assert_eq!(world.git(["status", "--porcelain"]), "");
 

@@ -231,7 +231,7 @@ fn what_is_refused_is_no_event() {
     world.frites(["apply", "--branch", "mine", "-m", "x"]).expect(1);
     assert_eq!(world.git(["for-each-ref", "refs/heads/mine"]), "");
     assert_eq!(fs::read(log_file(&world)).unwrap(), before);
-    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"][0]["landing"], "pending");
+    assert_eq!(world.first_candidate("1")["landing"], "pending");
     world.assert_clean();
 }
 

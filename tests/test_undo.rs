@@ -11,8 +11,7 @@ fn judged(world: &World, script: &str) -> String {
 }
 
 fn landing(world: &World, run: &str) -> String {
-    let status = world.frites(["status", "--json", run]).expect(0).json();
-    status["runs"][0]["candidates"][0]["landing"].as_str().unwrap().to_owned()
+    world.first_candidate(run)["landing"].as_str().unwrap().to_owned()
 }
 
 #[test]

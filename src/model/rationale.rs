@@ -124,17 +124,12 @@ impl Case<'_> {
                 next.blast
             );
         }
-        if winner.blast.lines != next.blast.lines {
-            return format!(
-                "{lead} changes the fewest lines, with {}; next is {} with {}",
-                winner.blast, next.candidate, next.blast
-            );
-        }
-        if winner.blast.files != next.blast.files {
-            return format!(
-                "{lead} touches the fewest files, with {}; next is {} with {}",
-                winner.blast, next.candidate, next.blast
-            );
+        let smaller = [
+            (winner.blast.lines != next.blast.lines, "changes the fewest lines"),
+            (winner.blast.files != next.blast.files, "touches the fewest files"),
+        ];
+        if let Some((_, does)) = smaller.iter().find(|(differs, _)| *differs) {
+            return format!("{lead} {does}, with {}; next is {} with {}", winner.blast, next.candidate, next.blast);
         }
         let same = if winner.judged() == next.judged() { "made the same tree" } else { "are the same size" };
         format!("{lead} and {} {same}, with {}; {} was spawned first", next.candidate, winner.blast, winner.candidate)

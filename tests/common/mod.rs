@@ -191,6 +191,13 @@ impl World {
         write(&self.repo.join(path), bytes);
     }
 
+    /// Puts a hook into the repository: these lines of a shell script.
+    pub fn hook(&self, name: &str, script: &str) {
+        let path = self.repo.join(".git/hooks").join(name);
+        write(&path, format!("#!/bin/sh\nset -eu\n{script}\n"));
+        make_executable(&path);
+    }
+
     /// Commits everything in the user's checkout; gives the commit.
     pub fn commit(&self, message: &str) -> String {
         self.git(["add", "-A"]);
@@ -214,6 +221,12 @@ impl World {
             self.sh(&self.worktree(&format!("{run}/c{}", at + 1)), script).expect(0);
         }
         run
+    }
+
+    /// What `status --json` says of a run's first candidate.
+    #[track_caller]
+    pub fn first_candidate(&self, run: &str) -> serde_json::Value {
+        self.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][0].take()
     }
 
     /// A candidate's worktree.

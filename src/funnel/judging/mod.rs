@@ -53,6 +53,14 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The commands that are to run, each of a program that is there. `told` hears of them.
+    fn oracle(&self, session: &Session, run: &Run, told: impl Fn(&[OracleCommand])) -> Result<Vec<OracleCommand>> {
+        let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, &run.base)?;
+        oracle_run::require_programs(&oracle)?;
+        told(&oracle);
+        Ok(oracle)
+    }
+
     /// What was asked for, completed by configuration.
     fn terms(&self, session: &Session) -> Terms {
         let config = &session.config;
@@ -80,9 +88,7 @@ impl Asked {
 /// `told` hears of the oracle before it runs.
 pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[OracleCommand])) -> Result<Verdict> {
     let _lock = session.store.lock_run(&run.run)?;
-    let oracle = oracle::resolve(&session.repo, &session.config, &asked.flags, &run.base)?;
-    oracle_run::require_programs(&oracle)?;
-    told(&oracle);
+    let oracle = asked.oracle(session, run, told)?;
     let terms = asked.terms(session);
     let mut entries = docket::entries(session, run, &oracle, &terms)?;
     let mut verdict = Verdict {

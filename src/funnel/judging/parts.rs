@@ -14,8 +14,6 @@ use crate::model::oracle::OracleCommand;
 use crate::model::ranking::{Rank, decide};
 use crate::model::run::Run;
 use crate::model::verdict::{Part, Terms, Verdict};
-use crate::oracle;
-use crate::oracle::run as oracle_run;
 use crate::store::select::check_candidate;
 
 /// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same
@@ -32,9 +30,7 @@ pub fn judge_some(
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
-    let oracle = oracle::resolve(repo, &session.config, &asked.flags, &run.base)?;
-    oracle_run::require_programs(&oracle)?;
-    told(&oracle);
+    let oracle = asked.oracle(session, run, told)?;
     let terms = asked.terms(session);
     let mut captured = Vec::new();
     for name in names {
