@@ -114,11 +114,11 @@ fn json_says_what_the_patch_says() {
             {
                 "address": "1/c1", "iteration": 1, "from": base, "to": world.tree(capture), "lines": 5, "files_touched": 5,
                 "files": [
-                    { "path": "README", "status": "D", "insertions": 0, "deletions": 1, "old": blob("main:README"), "new": none },
-                    { "path": "b\u{fffd}d", "path_hex": "62ff64", "status": "A", "insertions": 0, "deletions": 0, "old": none, "new": empty },
-                    { "path": "bin", "status": "A", "insertions": null, "deletions": null, "old": none, "new": blob(&format!("{capture}:bin")) },
-                    { "path": "src/lib.txt", "status": "M", "insertions": 1, "deletions": 0, "old": blob("main:src/lib.txt"), "new": blob(&format!("{capture}:src/lib.txt")) },
-                    { "path": "ü", "status": "A", "insertions": 0, "deletions": 0, "old": none, "new": empty },
+                    { "path": "README", "status": "D", "added": 0, "deleted": 1, "old": blob("main:README"), "new": none },
+                    { "path": "b\u{fffd}d", "path_hex": "62ff64", "status": "A", "added": 0, "deleted": 0, "old": none, "new": empty },
+                    { "path": "bin", "status": "A", "added": null, "deleted": null, "old": none, "new": blob(&format!("{capture}:bin")) },
+                    { "path": "src/lib.txt", "status": "M", "added": 1, "deleted": 0, "old": blob("main:src/lib.txt"), "new": blob(&format!("{capture}:src/lib.txt")) },
+                    { "path": "ü", "status": "A", "added": 0, "deleted": 0, "old": none, "new": empty },
                 ],
             },
             { "address": "1/c2", "iteration": null, "from": base, "to": base, "lines": 0, "files_touched": 0, "files": [] },

@@ -376,7 +376,7 @@ fn an_attempt_cannot_declare_its_files_binary_to_look_small() {
             let diff = world.frites_in(from, ["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
             let of = |path: &str| {
                 let file = diff["files"].as_array().unwrap().iter().find(|f| f["path"] == path).unwrap();
-                file["insertions"].as_u64()
+                file["added"].as_u64()
             };
             let counts = (of("README"), of("src/lib.txt"), of("data"));
             assert_eq!(counts, (Some(100), Some(100), None), "{rule:?} in {}", from.display());

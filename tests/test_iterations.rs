@@ -45,10 +45,10 @@ fn status_lists_the_iterations_of_a_candidate() {
     let paths = |at: usize, key: &str| -> Vec<String> {
         all[at][key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!((paths(0, "added"), paths(0, "modified")), (vec!["new".into()], vec!["README".into()]));
+    assert_eq!((paths(0, "created"), paths(0, "modified")), (vec!["new".into()], vec!["README".into()]));
     assert_eq!((paths(1, "modified"), paths(1, "deleted")), (vec!["new".into()], vec!["src/lib.txt".into()]));
-    assert_eq!((paths(2, "added"), paths(2, "deleted")), (vec!["last".into()], vec!["new".into()]));
-    assert_eq!(all[2]["capture"], world.git(["rev-parse", "refs/frites/1/c1"]));
+    assert_eq!((paths(2, "created"), paths(2, "deleted")), (vec!["last".into()], vec!["new".into()]));
+    assert_eq!(all[2]["commit"], world.git(["rev-parse", "refs/frites/1/c1"]));
     assert_eq!(all[1]["tree"], world.tree("refs/frites/1/c1~1"));
     world.assert_clean();
 }
@@ -99,15 +99,15 @@ fn running_candidates_are_captured_at_intervals_without_noticing() {
         echo one > one; git add one; saved one; git status --porcelain > \"$HOME/status\"; echo two > two; echo x >> one; saved two; rm one; git commit -qm x";
     let args = ["spawn", "-n", "1", "--json", "--auto-checkpoint", "30ms", "--", "sh", "-c", script];
     let answer = world.frites(args).expect(0);
-    let checkpoints = answer.json()["candidates"][0]["iterations"].as_array().unwrap().clone();
+    let checkpoints = answer.json()["candidates"][0]["checkpoints"].as_array().unwrap().clone();
     assert!(checkpoints.len() >= 3, "{checkpoints:#?}");
     let last = checkpoints.last().unwrap();
     let paths = |step: &serde_json::Value, key: &str| -> Vec<String> {
         step[key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(paths(&checkpoints[0], "added"), ["one"]);
+    assert_eq!(paths(&checkpoints[0], "created"), ["one"]);
     assert_eq!(paths(last, "deleted"), ["one"]);
-    assert!(checkpoints.iter().any(|step| paths(step, "added") == ["two"]));
+    assert!(checkpoints.iter().any(|step| paths(step, "created") == ["two"]));
     assert!(answer.stderr.contains("1/c1@1: checkpoint, 1 line in 1 file"), "{}", answer.stderr);
     // The command's own index was left alone.
     assert_eq!(std::fs::read_to_string(world.home().join("status")).unwrap(), "A  one\n");

@@ -487,9 +487,8 @@ fn a_forged_verdict_file_lands_nothing() {
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
     let file = world.repo.join(".frites/runs/1/verdict.toml");
     let text = fs::read_to_string(&file).unwrap();
-    let forged = text
-        .replace("\"near-miss\"", "\"single\"")
-        .replace("outcome = \"failed\"\nexit-code = 1", "outcome = \"passed\"");
+    let forged =
+        text.replace("\"near-miss\"", "\"single\"").replace("outcome = \"failed\"\ncode = 1", "outcome = \"passed\"");
     assert!(forged.contains("outcome = \"passed\"") && forged.contains("decision = \"single\""), "{forged}");
     fs::write(&file, forged).unwrap();
     world.frites(["apply"]).refuses(1, "failed test (exit 1)");

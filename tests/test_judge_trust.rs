@@ -176,7 +176,7 @@ fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
         assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check.sh", "tests/new"]));
         assert_eq!(json["candidates"][2]["usable"], false);
         // 2 for value, and the mode of the Makefile.
-        assert_eq!((&json["candidates"][1]["lines"], &json["candidates"][1]["files_touched"]), (&3.into(), &2.into()));
+        assert_eq!((&json["candidates"][1]["lines"], &json["candidates"][1]["files"]), (&3.into(), &2.into()));
         assert_eq!(world.belongings(), before);
         if configured {
             fs::remove_file(world.repo.join(".frites.toml")).unwrap();

@@ -112,7 +112,7 @@ fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
     );
     assert_eq!(world.tree("release"), world.tree("refs/frites/1/c1"));
     assert_eq!(world.git(["rev-list", "--count", "release"]), "3");
-    assert_eq!(world.first_candidate("1")["landing_branch"], "release");
+    assert_eq!(world.first_candidate("1")["landing_branch"], "refs/heads/release");
     world.assert_clean();
 }
 

@@ -137,7 +137,7 @@ fn outcomes(verdict: &serde_json::Value, candidate: &str) -> String {
     let words: Vec<String> = results
         .iter()
         .map(|r| {
-            let code = r["exit_code"].as_i64().map(|c| format!(" {c}")).unwrap_or_default();
+            let code = r["code"].as_i64().map(|c| format!(" {c}")).unwrap_or_default();
             format!("{} {}{code}", r["stage"].as_str().unwrap(), r["outcome"].as_str().unwrap())
         })
         .collect();

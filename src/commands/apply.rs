@@ -118,7 +118,7 @@ fn tell_undone(session: &Session, args: &cli::Apply, undone: &Undone) -> Result<
     if args.json {
         let document = json!({
             "run": candidate.run, "candidate": candidate.candidate, "branch": branch, "commit": commit,
-            "landing": candidate.landing, "later": later,
+            "undone": candidate.landing, "later": later,
         });
         return session.ui.answer(json::document(document));
     }

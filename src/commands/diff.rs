@@ -175,7 +175,7 @@ fn as_json(view: &View) -> Value {
         .map(|change| {
             let mut object = json!({
                 "status": char::from(change.status).to_string(),
-                "insertions": change.lines.map(|l| l.0), "deletions": change.lines.map(|l| l.1),
+                "added": change.lines.map(|l| l.0), "deleted": change.lines.map(|l| l.1),
                 "old": change.old, "new": change.new,
             });
             json::put_path(&mut object, "path", &change.path);

@@ -108,15 +108,9 @@ fn render_parts(session: &Session, run: &Run, parts: &[Part], args: &cli::Judge)
         exit::OK
     };
     if args.json {
-        let candidates: Vec<_> = entries().map(|entry| judging::entry_as_json(entry, None)).collect();
+        let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
         let passed: Vec<_> = entries().filter(|e| e.passed()).map(|e| &e.candidate).collect();
-        // All were judged in one go, on the same terms.
-        let (last, judged) = (parts.last(), parts.iter().map(|part| part.judged).max());
-        let document = json!({
-            "run": run.run, "base": run.base, "judged": judged, "passed": passed,
-            "terms": last.map(|part| &part.terms), "oracle": last.map(|part| &part.oracle),
-            "candidates": candidates, "exit_code": code,
-        });
+        let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "candidates": candidates });
         ui.answer(json::document(document))?;
     } else if args.quiet {
         let passed = entries().filter(|e| e.passed() && code == exit::OK);

@@ -95,7 +95,7 @@ fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escap
                 "exit_code": candidate.exit_code, "signal": candidate.signal, "cleaned": candidate.cleaned,
             });
             if args.making.auto_checkpoint.is_some() {
-                object["iterations"] = super::status::history_as_json(session, run, name)?;
+                object["checkpoints"] = super::status::history_as_json(session, run, name)?;
             }
             json::put_file(&mut object, "worktree", &session.store.worktree(run, name));
             candidates.push(object);

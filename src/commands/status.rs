@@ -233,9 +233,6 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
             object["iterations"] = history_as_json(session, run, &candidate.candidate)?;
         }
         object["kept"] = json!(candidate.kept);
-        if let Some(branch) = &candidate.landing_branch {
-            object["landing_branch"] = json!(refs::short(branch));
-        }
         json::put_file(&mut object, "worktree", &session.store.worktree(run, &candidate.candidate));
         candidates.push(object);
     }
@@ -256,11 +253,11 @@ pub fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Valu
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();
         let mut object = json!({
-            "iteration": one.capture.iteration, "capture": one.capture.commit, "tree": one.capture.tree,
+            "iteration": one.capture.iteration, "commit": one.capture.commit, "tree": one.capture.tree,
             "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
             "insertions": insertions, "deletions": deletions,
         });
-        for (key, letters) in [("added", &b"A"[..]), ("modified", b"MT"), ("deleted", b"D")] {
+        for (key, letters) in [("created", &b"A"[..]), ("modified", b"MT"), ("deleted", b"D")] {
             object[key] = one.stepped(letters).map(json::path).collect();
         }
         object

@@ -114,7 +114,7 @@ pub fn accept(session: &Session, run: &Run) -> Result<()> {
     store.accept_planted()?;
     if !planted.is_empty() {
         let words: Vec<&String> = planted.iter().map(|p| &p.words).collect();
-        store.record_event("trusted", &run.run, json!({ "escaped": words }))?;
+        store.record_event("trusted", &run.run, json!({ "differences": words }))?;
     }
     pin(repo, store, session.home.as_deref(), None)
 }

@@ -231,8 +231,8 @@ impl Session {
         atomic::write(&folder.join("candidate.diff"), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
         let details = serde_json::json!({
-            "candidate": name, "iteration": iteration, "capture": capture.commit, "tree": capture.tree,
-            "lines": blast.lines, "files_touched": blast.files,
+            "candidate": name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
+            "lines": blast.lines, "files": blast.files,
         });
         self.store.record_event("captured", &run.run, details)?;
         Ok(Captured {

@@ -32,7 +32,10 @@ pub struct Choice {
 impl Choice {
     /// For people, and for a commit message.
     pub fn in_words(&self) -> String {
-        let time = |seconds| timestamp(seconds).map_or_else(|| "unknown".to_owned(), |t| t.to_string());
+        let time = |seconds: Option<i64>| {
+            let time = seconds.and_then(|s| jiff::Timestamp::from_second(s).ok());
+            time.map_or_else(|| "unknown".to_owned(), |t| t.to_string())
+        };
         let (child, parent) = (time(self.child_time), time(self.parent_time));
         let (side, first, other) =
             if self.child { ("what lands", child, parent) } else { ("what was there", parent, child) };
@@ -43,16 +46,11 @@ impl Choice {
     pub fn as_json(&self) -> Value {
         let mut object = json!({
             "side": if self.child { "child" } else { "parent" },
-            "child_time": timestamp(self.child_time), "parent_time": timestamp(self.parent_time),
+            "child_time": self.child_time, "parent_time": self.parent_time,
         });
         put_path(&mut object, "path", &self.path);
         object
     }
-}
-
-/// A time that is told in seconds since 1970, if it is known.
-fn timestamp(seconds: Option<i64>) -> Option<jiff::Timestamp> {
-    jiff::Timestamp::from_second(seconds?).ok()
 }
 
 /// A path, and the mode and object that it is to have; none if it is to go.

@@ -9,7 +9,6 @@ pub struct Blast {
     /// Lines added plus lines deleted, counted by [`lines_of`].
     pub lines: u64,
     /// Paths touched. A rename touches two.
-    #[serde(rename = "files-touched")]
     pub files: u64,
 }
 

@@ -50,7 +50,6 @@ pub enum Outcome {
     /// It exited with another code.
     Failed {
         /// The exit code.
-        #[serde(rename = "exit-code")]
         code: i32,
     },
     /// It took longer than it may.

@@ -242,7 +242,7 @@ impl Store {
         }
         let mut details = json!({
             "candidate": moved.candidate, "iteration": moved.iteration, "branch": refs::short(&moved.target),
-            "previous": moved.old, "commit": moved.new, "verified": moved.verified,
+            "from": moved.old, "commit": moved.new, "verified": moved.verified,
         });
         if let (Some(details), Value::Object(more)) = (details.as_object_mut(), more) {
             details.extend(more);

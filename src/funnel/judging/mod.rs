@@ -167,18 +167,12 @@ pub fn as_json(verdict: &Verdict) -> Value {
     let mut value = serde_json::to_value(verdict).unwrap_or_default();
     value["verified"] = json!(verdict.verified());
     value["exit_code"] = json!(exit_code(verdict));
-    let baseline = verdict.baseline.as_ref();
-    value["candidates"] = verdict.candidates.iter().map(|entry| entry_as_json(entry, baseline)).collect();
-    value
-}
-
-/// One candidate of it, or one that was judged by itself.
-pub fn entry_as_json(entry: &Entry, baseline: Option<&Baseline>) -> Value {
-    let mut value = json!(entry);
-    value["usable"] = json!(entry.usable());
-    value["passed"] = json!(entry.passed());
-    if let Some(comparison) = baseline.and_then(|b| b.compare(entry)) {
-        value["failing_tests"] = json!(comparison);
+    for (at, entry) in verdict.candidates.iter().enumerate() {
+        value["candidates"][at]["usable"] = json!(entry.usable());
+        value["candidates"][at]["passed"] = json!(entry.passed());
+        if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
+            value["candidates"][at]["failing_tests"] = json!(comparison);
+        }
     }
     value
 }
