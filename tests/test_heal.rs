@@ -187,6 +187,35 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
     }
 }
 
+/// git writes the refs of one transaction one after the other: a kill may fall between them.
+#[test]
+fn a_kill_between_the_branch_and_our_mark_of_it_is_healed_to_what_the_branch_says() {
+    let world = World::new();
+    world.write(".gitattributes", "src/lib.txt filter=copy\n");
+    world.commit("attributes");
+    world.attempts(&["echo TWO > src/lib.txt"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    world.frites(["apply", "--merge"]).expect(0);
+    let merge = world.git(["rev-parse", "HEAD"]);
+    let landings = world.repo.join(".frites/landings");
+    let copy = format!("cp '{}'/*.move.toml \"$HOME\"; cat", landings.display());
+    world.git(["config", "filter.copy.smudge", &copy]);
+    world.frites(["apply", "--undo"]).expect(0);
+    let intents = fs::read_dir(world.home()).unwrap().map(|e| e.unwrap().path());
+    let intent = intents.into_iter().find(|p| p.extension().is_some_and(|e| e == "toml")).unwrap();
+
+    // As the kill leaves it: the branch has moved, the mark has not, and its lock is there.
+    let mark = "refs/frites/1/@landing/c1";
+    world.git(["update-ref", mark, &merge]);
+    fs::write(world.repo.join(".git").join(format!("{mark}.lock")), "").unwrap();
+    fs::rename(&intent, landings.join(intent.file_name().unwrap())).unwrap();
+    let healed = world.frites(["status"]).expect(0);
+    assert!(healed.stderr.contains("the interrupted landing on 'main' was complete"), "{}", healed.stderr);
+    assert_eq!(world.first_candidate("1")["landing"], "undone");
+    assert_eq!(world.git(["rev-parse", mark]), world.git(["rev-parse", "HEAD"]));
+    world.assert_clean();
+}
+
 #[test]
 fn a_merge_into_a_parent_killed_at_any_moment_is_whole_or_gone() {
     let world = with_files();

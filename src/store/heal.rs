@@ -55,6 +55,8 @@ impl Store {
     /// Puts right what killed processes left; gives a line for each thing done. Costs one look at the
     /// folder of runs when there is nothing to do.
     pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
+        // First: what is put right may need these refs.
+        repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         let mut said: Vec<String> = match self.heal_landing(repo) {
             Ok(line) => line.into_iter().collect(),
             // Every other command goes on: some of them help to put it right.
@@ -62,7 +64,6 @@ impl Store {
         };
         said.extend(self.heal_moves(repo)?);
         repo.heal_deletion()?;
-        repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         for run in self.run_folders()? {
             match self.heal_run(repo, &run) {
                 Ok(line) => said.extend(line),

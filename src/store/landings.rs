@@ -233,6 +233,12 @@ impl Store {
     pub fn record_move(&self, repo: &Repo, moved: &MoveIntent, more: Value) -> Result<()> {
         if let Some(run) = self.run(repo, &moved.run)? {
             let _lock = self.lock_candidate(&run.run, &moved.candidate)?;
+            // It moves with the branch; but git writes one after the other, and a kill may fall between.
+            let mark = refs::landing(&moved.run, &moved.candidate);
+            let marked = repo.read_ref(&mark)?;
+            if marked.as_ref() != Some(&moved.new) {
+                repo.update_ref(&mark, Some(&moved.new), marked.as_ref(), "apply")?;
+            }
             let mut candidate = self.candidate(repo, &run, &moved.candidate)?;
             candidate.landing = moved.landing;
             candidate.landing_commit = Some(moved.new.clone());
