@@ -281,7 +281,8 @@ pub struct Diff {
     after_help = "Each distinct tree is checked out alone, outside your checkout, and setup, build, lint and test run \
 there, stopping at the first that does not exit 0. Commands come from these options, else from configuration, else from \
 what the base's files show. Outcomes are known for a day: the same commands do not run again on the same tree.\n\n\
-Exit status: 0 a verified winner, 1 none passed, 3 nothing to run, or judged --in-place, 4 no usable candidate."
+Exit status: 0 a verified winner, 1 none passed, 3 unverified (nothing to run, judged --in-place, or git's \
+configuration changed meanwhile), 4 no usable candidate."
 )]
 pub struct Judge {
     /// The run to judge  [default: the newest]

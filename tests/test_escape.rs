@@ -324,6 +324,10 @@ fn what_a_filter_keeps_in_the_git_directory_is_kept() {
         spawn(&world, "1", &format!("echo '*.bin filter=lfs' >.gitattributes; echo {at} >{at}.bin")).expect(0);
         assert_eq!(fs::read_to_string(world.repo.join(format!(".git/lfs/{at}.bin"))).unwrap(), format!("{at}\n"));
     }
+    // What is judged gets it from there.
+    let smudge = "cat >/dev/null; sed s/next/kept/ $(git rev-parse --git-common-dir)/lfs/%f";
+    world.git(["config", "filter.lfs.smudge", smudge]);
+    world.frites(["judge", "-q", "--test", "grep kept next.bin"]).expect(0);
 }
 
 #[test]

@@ -146,6 +146,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "kill -9 $$"]));
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "sleep 60", "--timeout", "100ms", "-j", "4"]));
     checker.answer("judge", 0, frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]));
+    // The first of two changes git's configuration.
+    checker.answer("judge", 3, frites(&["judge", "--json", "--test", "git config demo.y 1"]));
     checker.answer("status", 0, frites(&["status", "--json"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);

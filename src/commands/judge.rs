@@ -102,7 +102,7 @@ fn render_parts(session: &Session, run: &Run, parts: &[Part], args: &cli::Judge)
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
         exit::NO
-    } else if args.in_place {
+    } else if parts.iter().any(|part| !part.terms.verify()) {
         exit::UNVERIFIED
     } else {
         exit::OK

@@ -172,7 +172,7 @@ fn asked(args: &cli::Run) -> Asked {
 /// prompt what to do. None if there is nothing to integrate, nobody to ask, or it was tried already.
 fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
     let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly && run.synthesis.is_empty();
-    let best = synthesizing::material(verdict).filter(|_| wanted)?.first()?.candidate.clone();
+    let best = synthesizing::material(verdict).filter(|_| wanted && verdict.verified())?.first()?.candidate.clone();
     match run.agents.get(&best) {
         Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
         None => run.prompt.as_ref().map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),

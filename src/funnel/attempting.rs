@@ -134,7 +134,7 @@ pub struct Worked {
 /// run is marked as running.
 pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Terms) -> Result<Worked> {
     let Session { repo, store, .. } = session;
-    let watch = escape::begin(session, run)?;
+    let watch = escape::begin(session, run, false)?;
     let names: Vec<Name> = orders.iter().map(|(name, _)| name.clone()).collect();
     let results = watching::live(session, run, &names, || {
         checkpointing::beside(session, run, &names, terms.checkpoint, || {
@@ -144,7 +144,7 @@ pub fn work(session: &Session, run: &Run, orders: &[(Name, Order)], terms: &Term
         })
     });
     // Told also when a capture failed: a broken configuration may be why.
-    let escaped = escape::end(session, run, watch)?;
+    let escaped = watch.end(session, run)?.words;
     let at_work = |name: &Name| store.candidate(repo, run, name).is_ok_and(|c| c.state == State::Running);
     // A record that could not be written still says so: then the next command finds nobody at work, and mends it.
     if results.is_ok() || !names.iter().any(at_work) {

@@ -1,5 +1,5 @@
-//! The escape report: what changed outside the worktrees while a run's commands ran, named and never
-//! reverted; and what follows from it, that nothing planted runs through git-frites and that `judge`
+//! The escape report: what changed outside the worktrees while a run's commands ran, or while it was judged, which runs
+//! the attempts' code; named and never reverted. And what follows from it, that nothing planted runs through git-frites and that `judge`
 //! waits for a person when its own configuration changed.
 //!
 //! Not a sandbox: a command runs as the user and can do what the user can. Another process of ours that
@@ -15,85 +15,176 @@ use crate::git::fingerprint::{self, Fingerprint, Kind, Scope};
 use crate::git::frozen::{self, Frozen};
 use crate::git::pins::{self, Pins};
 use crate::git::repo::Repo;
+use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::oracle::checkout;
 use crate::store::Store;
-use crate::store::untrusted::Planted;
+use crate::store::untrusted::{Moment, Planted};
+use crate::store::watches::{self, WatchDir};
 use crate::ui::Ui;
 
 /// How many differences are told one by one, and how many the event holds.
 const MOST_TOLD: usize = 20;
 const MOST_KEPT: usize = 500;
 
-/// How everything was before the first command of a run started.
+/// What shows without calling git whether anything decisive may have changed.
+type Stamps = Vec<(PathBuf, Option<[i64; 4]>)>;
+
+/// How everything was before the first command started, and what changed since as far as it is told.
 pub struct Watch {
     before: Fingerprint,
+    stamps: Stamps,
+    judging: bool,
+    told: Told,
+    dir: WatchDir,
     _frozen: Frozen,
 }
 
-/// Remembers how everything is. Until the watch ends, captures go by the configuration of now.
-pub fn begin(session: &Session, run: &Run) -> Result<Watch> {
+/// What was told of changes.
+#[derive(Default)]
+pub struct Told {
+    /// Each, in words.
+    pub words: Vec<String>,
+    /// Whether one of them may make commands end otherwise than before.
+    pub bends_outcomes: bool,
+}
+
+/// Remembers how everything is, before a run's own commands start or, if it is `judging`, those of the oracle. Until
+/// the watch ends, captures and checkouts go by the configuration of now.
+pub fn begin(session: &Session, run: &Run, judging: bool) -> Result<Watch> {
+    let stamps = stamps(session);
     let before = look(session, run);
-    session.store.begin_watch(&run.run, &before)?;
-    Ok(Watch { before, _frozen: frozen::freeze(&session.repo, &session.store.run_dir(&run.run))? })
+    let dir = session.store.open_watch(&run.run)?;
+    dir.save(&before, judging)?;
+    let frozen = frozen::freeze(&session.repo, dir.path())?;
+    Ok(Watch { before, stamps, judging, told: Told::default(), dir, _frozen: frozen })
 }
 
-/// Tells and keeps every difference, after the last command has ended.
-pub fn end(session: &Session, run: &Run, watch: Watch) -> Result<Vec<String>> {
-    let Watch { before, _frozen } = watch;
-    report(session, run, &before)
-}
-
-fn report(session: &Session, run: &Run, before: &Fingerprint) -> Result<Vec<String>> {
-    let Session { repo, store, ui, .. } = session;
-    pin(repo, store, session.home.as_deref(), Some((run, before)))?;
-    let differences = differences::compare(before, &look(session, run));
-    if !differences.is_empty() {
-        tell(ui, run, &differences);
-        let details: Vec<Value> = differences.iter().take(MOST_KEPT).map(detail).collect();
-        store.record_event("escaped", &run.run, json!({ "count": differences.len(), "differences": details }))?;
-        let kept = differences.iter().filter(|d| matches!(d.subject.kind, Kind::Config | Kind::Hook | Kind::OwnFile));
-        let planted = kept.map(|difference| Planted {
-            run: run.run.clone(),
-            subject: difference.subject.clone(),
-            words: difference.words.clone(),
-            digest: difference.digest.clone(),
-            before: before.effective(&difference.subject).filter(|_| pins::names_a_program(&difference.subject)),
-            configures_us: difference.configures_us(),
-        });
-        store.add_planted(planted.collect())?;
+impl Watch {
+    /// Tells and keeps what decisive things have changed since the last look, before the next command starts, if
+    /// that can be seen for next to nothing. `candidate` is the only one that can have done it.
+    pub fn look_again(&mut self, session: &Session, candidate: Option<&Name>) -> Result<()> {
+        let stamps = stamps(session);
+        if stamps != self.stamps {
+            let is_ours = |path: &Path| is_ours(&session.repo, &session.store, path);
+            let now = fingerprint::decisive(&session.repo, &scope(session.home.as_deref(), &is_ours, &[]));
+            let differences = differences::compare_decisive(&self.before, &now);
+            if !differences.is_empty() {
+                let moment = self.moment(candidate.cloned());
+                self.told.add(tell_and_keep(session, &moment, &self.before, differences)?);
+                self.before.replace_decisive(now);
+                self.dir.save(&self.before, self.judging)?;
+                pin(&session.repo, &session.store, session.home.as_deref(), Some((&self.dir, &self.before)))?;
+            }
+            self.stamps = stamps;
+        }
+        Ok(())
     }
-    store.end_watch(&run.run)?;
-    pin(repo, store, session.home.as_deref(), None)?;
-    Ok(differences.into_iter().map(|d| d.words).collect())
+
+    /// Whether something was told that may make commands end otherwise than before.
+    pub fn bends_outcomes(&self) -> bool {
+        self.told.bends_outcomes
+    }
+
+    /// Tells and keeps every difference, after the last command has ended.
+    pub fn end(self, session: &Session, run: &Run) -> Result<Told> {
+        let moment = self.moment(None);
+        let Watch { before, mut told, dir, _frozen: frozen, .. } = self;
+        told.add(report(session, run, &moment, &before, &dir)?);
+        drop(frozen);
+        close(session, dir)?;
+        Ok(told)
+    }
+
+    fn moment(&self, candidate: Option<Name>) -> Moment {
+        Moment { run: self.dir.run().clone(), judging: self.judging, candidate }
+    }
+}
+
+impl Told {
+    fn add(&mut self, differences: Vec<Difference>) {
+        self.bends_outcomes |= differences.iter().any(Difference::bends_outcomes);
+        self.words.extend(differences.into_iter().map(|d| d.words));
+    }
+}
+
+fn report(
+    session: &Session,
+    run: &Run,
+    moment: &Moment,
+    before: &Fingerprint,
+    dir: &WatchDir,
+) -> Result<Vec<Difference>> {
+    pin(&session.repo, &session.store, session.home.as_deref(), Some((dir, before)))?;
+    let differences = differences::compare(before, &look(session, run));
+    tell_and_keep(session, moment, before, differences)
+}
+
+fn close(session: &Session, dir: WatchDir) -> Result<()> {
+    dir.close()?;
+    pin(&session.repo, &session.store, session.home.as_deref(), None)
+}
+
+/// Tells the differences, if there are any, and keeps those that may have been planted.
+fn tell_and_keep(
+    session: &Session,
+    moment: &Moment,
+    before: &Fingerprint,
+    differences: Vec<Difference>,
+) -> Result<Vec<Difference>> {
+    let Session { store, ui, .. } = session;
+    if differences.is_empty() {
+        return Ok(differences);
+    }
+    tell(ui, moment, &differences);
+    let list: Vec<Value> = differences.iter().take(MOST_KEPT).map(detail).collect();
+    let mut details = json!({ "count": differences.len(), "judging": moment.judging, "differences": list });
+    if let Some(candidate) = &moment.candidate {
+        details["candidate"] = json!(candidate);
+    }
+    store.record_event("escaped", &moment.run, details)?;
+    let kept = differences.iter().filter(|d| matches!(d.subject.kind, Kind::Config | Kind::Hook | Kind::OwnFile));
+    let planted = kept.map(|difference| Planted {
+        moment: moment.clone(),
+        subject: difference.subject.clone(),
+        words: difference.words.clone(),
+        digest: difference.digest.clone(),
+        before: before.effective(&difference.subject).filter(|_| pins::names_a_program(&difference.subject)),
+        configures_us: difference.configures_us(),
+    });
+    store.add_planted(planted.collect())?;
+    Ok(differences)
 }
 
 /// Does for a run whose process was killed what that process would have done at its end.
 pub fn recover(session: &Session) -> Result<()> {
-    for name in session.store.watched()? {
-        let Some(_lock) = session.store.try_lock_run(&name)? else { continue };
-        frozen::sweep(&session.store.run_dir(&name));
-        match (session.store.run(&session.repo, &name)?, session.store.watch(&name)) {
-            (Some(run), Some(before)) => drop(report(session, &run, &before)?),
-            _ => session.store.end_watch(&name)?,
+    for (name, path) in session.store.watches() {
+        let Some(dir) = session.store.inherit_watch(&name, &path)? else { continue };
+        match (session.store.run(&session.repo, &name)?, watches::read(&path)) {
+            (Some(run), Some((before, judging))) => {
+                let moment = Moment { run: name, judging, candidate: None };
+                report(session, &run, &moment, &before, &dir)?;
+                close(session, dir)?;
+            }
+            _ => dir.close()?,
         }
     }
     Ok(())
 }
 
 /// Pins what is planted now: what is listed and still as it was found, and what has changed since the
-/// commands of any run started. `own` is a run of this process, whose file an attempt could have edited.
-pub fn pin(repo: &Repo, store: &Store, home: Option<&Path>, own: Option<(&Run, &Fingerprint)>) -> Result<()> {
+/// commands of any run started. `own` is a watch of this process, whose file an attempt could have edited.
+pub fn pin(repo: &Repo, store: &Store, home: Option<&Path>, own: Option<(&WatchDir, &Fingerprint)>) -> Result<()> {
     let planted = store.planted();
-    let watched = store.watched()?;
+    let watched = store.watches();
     let mut set = Pins::default();
     if own.is_some() || !planted.is_empty() || !watched.is_empty() {
         let now = fingerprint::configuration(repo, &scope(home, &|path| is_ours(repo, store, path), &[]));
         for one in planted.iter().filter(|p| p.digest.as_deref() == now.digest(&p.subject)) {
             pins::pin(&one.subject, one.before.clone(), &mut set);
         }
-        let others = watched.iter().filter(|name| own.is_none_or(|(run, _)| run.run != **name));
-        for before in others.filter_map(|name| store.watch(name)) {
+        let others = watched.iter().filter(|(_, path)| own.is_none_or(|(dir, _)| dir.path() != path));
+        for (before, _) in others.filter_map(|(_, path)| watches::read(path)) {
             pins::pin_differences(&before, &now, &mut set);
         }
         if let Some((_, before)) = own {
@@ -109,7 +200,7 @@ pub fn accept(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, ui, .. } = session;
     let planted = store.planted();
     for one in &planted {
-        ui.note(format!("accepted: {}, while run {}'s commands ran", one.words, one.run));
+        ui.note(format!("accepted: {}, {}", one.words, one.moment));
     }
     store.accept_planted()?;
     if !planted.is_empty() {
@@ -128,28 +219,29 @@ pub fn require_trust(session: &Session, run: Option<&Run>) -> Result<()> {
     if let Some(first) = suspects.first() {
         let more = if suspects.len() > 1 { format!(" and {} more", suspects.len() - 1) } else { String::new() };
         return Err(Error::fatal(format!(
-            "the configuration of git-frites changed while run {}'s commands ran: {}{more}",
-            first.run, first.words
+            "the configuration of git-frites changed {}: {}{more}",
+            first.moment, first.words
         ))
         .hint("look at it: `git config --show-origin --get-regexp '^frites[.]'` and .frites.toml")
         .hint(format!(
             "accept it as it is now: `git frites judge --trust-config {}`",
-            run.map_or(&first.run, |run| &run.run)
+            run.map_or(&first.moment.run, |run| &run.run)
         )));
     }
     // Commands of another run may be at work this moment; what they change has not been told yet.
-    let watched = store.watched()?;
+    let watched = store.watches();
     if watched.is_empty() {
         return Ok(());
     }
     let is_ours = |path: &Path| is_ours(repo, store, path);
     let now = fingerprint::configuration(repo, &scope(session.home.as_deref(), &is_ours, &[]));
-    for name in watched {
-        let Some(before) = store.watch(&name) else { continue };
+    for (name, path) in watched {
+        let Some((before, judging)) = watches::read(&path) else { continue };
         let changed = |d: &Difference| d.configures_us() && matches!(d.subject.kind, Kind::Config | Kind::OwnFile);
         if let Some(first) = differences::compare_configuration(&before, &now).into_iter().find(changed) {
+            let since = if judging { "judging" } else { "commands" };
             return Err(Error::fatal(format!(
-                "the configuration of git-frites has changed since run {name}'s commands started: {}",
+                "the configuration of git-frites has changed since run {name}'s {since} started: {}",
                 first.words
             ))
             .hint(format!("wait until they have ended; `git frites status {name}` shows how far they are")));
@@ -169,8 +261,13 @@ pub fn before_commit(session: &Session) {
     let now = fingerprint::take(repo, &scope(session.home.as_deref(), &is_ours, &[]));
     let there = planted.iter().filter(|p| p.digest.is_some() && p.digest.as_deref() == now.digest(&p.subject));
     for one in there.filter(|p| p.subject.kind != Kind::OwnFile).take(MOST_TOLD) {
-        ui.warn(format!("your commit obeys what changed while run {}'s commands ran: {}", one.run, one.words));
+        ui.warn(format!("your commit obeys what changed {}: {}", one.moment, one.words));
     }
+}
+
+fn stamps(session: &Session) -> Stamps {
+    let is_ours = |path: &Path| is_ours(&session.repo, &session.store, path);
+    fingerprint::stamps(&session.repo, &scope(session.home.as_deref(), &is_ours, &[]))
 }
 
 fn look(session: &Session, run: &Run) -> Fingerprint {
@@ -199,13 +296,12 @@ fn is_ours(repo: &Repo, store: &Store, path: &Path) -> bool {
     checkout::is_pristine(path) || store.is_candidates(repo, path).unwrap_or(false)
 }
 
-fn tell(ui: &Ui, run: &Run, differences: &[Difference]) {
-    let during = format!("while run {}'s commands ran", run.run);
+fn tell(ui: &Ui, moment: &Moment, differences: &[Difference]) {
     for difference in differences.iter().take(MOST_TOLD) {
-        ui.warn(format!("{during}: {}", difference.words));
+        ui.warn(format!("{moment}: {}", difference.words));
     }
     if let Some(more) = differences.len().checked_sub(MOST_TOLD).filter(|n| *n > 0) {
-        ui.warn(format!("{during}: {more} more changes; `git frites log --json {}` names them", run.run));
+        ui.warn(format!("{moment}: {more} more changes; `git frites log --json {}` names them", moment.run));
     }
     ui.hint("an attempt did that, or you; nothing was reverted");
 }

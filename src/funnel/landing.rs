@@ -239,6 +239,9 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
     let why = match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
+        Some(v) if v.terms.disturbed => {
+            format!("what git goes by changed while run {} was judged, so not all were judged alike", run.run)
+        }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
         Some(v) => match v.entry(name).and_then(|e| e.stopped_at()) {
             Some(result) => format!("{address} failed {} ({})", result.stage, result.outcome),

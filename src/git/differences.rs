@@ -23,6 +23,17 @@ impl Difference {
             _ => false,
         }
     }
+
+    /// Whether it may make commands that use git end otherwise than before. Who someone is and where branches come
+    /// from does not: people and tests set that all the time.
+    pub fn bends_outcomes(&self) -> bool {
+        let Subject { kind, name, .. } = &self.subject;
+        match kind {
+            Kind::Config => !["user.", "branch."].iter().any(|section| name.starts_with(section)),
+            Kind::OwnFile | Kind::Hook | Kind::Info => true,
+            Kind::Head | Kind::Ref | Kind::Worktree | Kind::File => false,
+        }
+    }
 }
 
 /// Names every difference, the ones that decide what runs first.
@@ -63,10 +74,21 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     found
 }
 
-/// Names the differences of two fingerprints in what [`configuration`] holds.
+/// Names the differences of two fingerprints in what [`super::fingerprint::configuration`] holds.
 pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
+    compare_only(before, after, |subject| matches!(subject.kind, Kind::Config | Kind::OwnFile))
+}
+
+/// The same in what [`super::fingerprint::decisive`] holds, but for worktrees.
+pub fn compare_decisive(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
+    let mut found = compare_only(before, after, Subject::is_decisive);
+    found.retain(|difference| difference.subject.kind != Kind::Worktree);
+    found
+}
+
+fn compare_only(before: &Fingerprint, after: &Fingerprint, wanted: fn(&Subject) -> bool) -> Vec<Difference> {
     let only = |all: &Fingerprint| {
-        let kept = all.0.iter().filter(|(s, _)| matches!(s.kind, Kind::Config | Kind::OwnFile));
+        let kept = all.0.iter().filter(|(subject, _)| wanted(subject));
         Fingerprint(kept.map(|(s, v)| (s.clone(), v.clone())).collect())
     };
     compare(&only(before), &only(after))

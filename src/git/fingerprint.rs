@@ -4,7 +4,7 @@
 //! One is taken before a run's commands start and one after they have ended; [`super::differences`]
 //! names what is different. Nothing here fails: a part that cannot be read is a fact like any other, for an
 //! attempt may have broken it.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -89,6 +89,32 @@ pub(super) const UNREADABLE: &str = "(unreadable)";
 
 /// Takes the whole fingerprint.
 pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
+    let mut found = decisive(repo, scope);
+    found.refs(repo);
+    for checkout in checkouts(repo, scope) {
+        let root = checkout.root.as_deref();
+        let place = root.map(|root| place_of(root, scope.home)).unwrap_or_default();
+        if let Ok(head) = fs::read(checkout.git_dir.join("HEAD")) {
+            let head = String::from_utf8_lossy(&head).trim().to_owned();
+            found.put(Kind::Head, &place, "HEAD", head.clone(), Some(head));
+        }
+        if let Some(root) = root.filter(|root| root.is_dir()) {
+            found.files(&checkout.git_dir, root, &place, scope);
+        }
+    }
+    let known: BTreeSet<PathBuf> =
+        worktree::entries(repo).unwrap_or_default().iter().filter_map(|admin| worktree::points_to(admin)).collect();
+    for (address, path, removed) in scope.candidates {
+        if *removed || (path.is_dir() && known.contains(&path.join(".git"))) {
+            found.put(Kind::Worktree, "candidate", address, String::new(), None);
+        }
+    }
+    found
+}
+
+/// The part that decides what git does in any checkout: configuration, hooks, and the files of git directories;
+/// and which worktrees there are, for of one that comes or goes that is all there is to say.
+pub fn decisive(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     let mut found = configuration(repo, scope);
     let common = repo.common_dir();
     found.hooks("", &common.join("hooks"));
@@ -100,30 +126,14 @@ pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
         found.hooks(&name, &git_dir.join("hooks"));
         found.info(&git_dir, &name, &[]);
     }
-    found.refs(repo);
-    for checkout in checkouts(repo, scope) {
+    for checkout in checkouts(repo, scope).iter().filter(|c| c.git_dir != common) {
         let root = checkout.root.as_deref();
         let place = root.map(|root| place_of(root, scope.home)).unwrap_or_default();
-        if let Ok(head) = fs::read(checkout.git_dir.join("HEAD")) {
-            let head = String::from_utf8_lossy(&head).trim().to_owned();
-            found.put(Kind::Head, &place, "HEAD", head.clone(), Some(head));
-        }
-        if checkout.git_dir != common {
-            let at = quoted(worktree::path_bytes(root.unwrap_or(&checkout.git_dir)));
-            found.put(Kind::Worktree, "", &at, String::new(), None);
-            found.info(&checkout.git_dir, &place, &["commondir"]);
-            if let Some(digest) = root.and_then(|root| file_digest(&root.join(".git"))) {
-                found.put(Kind::Info, &place, ".git", digest, None);
-            }
-        }
-        if let Some(root) = root.filter(|root| root.is_dir()) {
-            found.files(&checkout.git_dir, root, &place, scope);
-        }
-    }
-    for (address, path, removed) in scope.candidates {
-        let known = || path.is_dir() && worktree::admin_of(repo, path).ok().flatten().is_some();
-        if *removed || known() {
-            found.put(Kind::Worktree, "candidate", address, String::new(), None);
+        let at = quoted(worktree::path_bytes(root.unwrap_or(&checkout.git_dir)));
+        found.put(Kind::Worktree, "", &at, String::new(), None);
+        found.info(&checkout.git_dir, &place, &["commondir"]);
+        if let Some(digest) = root.and_then(|root| file_digest(&root.join(".git"))) {
+            found.put(Kind::Info, &place, ".git", digest, None);
         }
     }
     found
@@ -162,7 +172,46 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     found
 }
 
+/// What shows without calling git whether [`decisive`] may have changed: the files that most of it is read from,
+/// with what a program cannot leave as it was when it writes one.
+pub fn stamps(repo: &Repo, scope: &Scope<'_>) -> Vec<(PathBuf, Option<[i64; 4]>)> {
+    let common = repo.common_dir();
+    let mut files = vec![common.join("config"), common.join("config.worktree")];
+    for folder in [common.join("hooks"), common.join("info")] {
+        files.extend(listing(&folder));
+        files.push(folder);
+    }
+    files.extend(scope.home.map(|home| home.join(OWN_FILE)));
+    let folder = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    files.extend(folder("GIT_CONFIG_GLOBAL"));
+    files
+        .extend(folder("HOME").into_iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
+    files.extend(folder("XDG_CONFIG_HOME").map(|xdg| xdg.join("git/config")));
+    let stamp = |path: &PathBuf| {
+        let meta = fs::metadata(path).ok()?;
+        Some([meta.ino().cast_signed(), meta.ctime(), meta.ctime_nsec(), meta.len().cast_signed()])
+    };
+    files.into_iter().map(|path| (path.clone(), stamp(&path))).collect()
+}
+
+impl Subject {
+    /// Whether it is part of what [`decisive`] finds.
+    pub fn is_decisive(&self) -> bool {
+        match self.kind {
+            Kind::OwnFile | Kind::Config | Kind::Hook | Kind::Info => true,
+            Kind::Worktree => self.place.is_empty(),
+            Kind::Head | Kind::Ref | Kind::File => false,
+        }
+    }
+}
+
 impl Fingerprint {
+    /// Replaces what [`decisive`] finds by what it found now.
+    pub fn replace_decisive(&mut self, now: Fingerprint) {
+        self.0.retain(|subject, _| !subject.is_decisive());
+        self.0.extend(now.0);
+    }
+
     /// The digest of a fact; none if there is none.
     pub fn digest(&self, subject: &Subject) -> Option<&str> {
         self.0.get(subject).map(|v| v.digest.as_str())

@@ -1,7 +1,7 @@
 //! The shared git directory with configuration, attributes and excludes as they were at one time.
 //!
-//! While a run's commands run, what one attempt plants could run in the capture of another, whenever
-//! we last looked. So captures go through a folder that has copies of what decides what runs, and links
+//! While commands run, what one attempt plants could run in the capture or in the checkout of another, whenever
+//! we last looked. So our calls go through a folder that has copies of what decides what runs, and links
 //! to all else: `git` sees no other configuration, the user's own files included.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,16 +11,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use tempfile::TempDir;
-
 use super::repo::Repo;
 use crate::error::{IoContext, Result};
+use crate::plain;
 
 /// What stands for which git directory in this process.
 static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
 
-/// How such folders are called; nothing else in a run's folder begins with a dot.
-const PREFIX: &str = ".frozen-";
+/// How such a folder is called.
+const NAME: &str = "git";
 
 /// Shared, whether or not they are there yet: data, not settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
@@ -34,22 +33,20 @@ const LFS: &str = "lfs";
 
 /// Until this is dropped, calls of ours that go to the shared git directory see it as it was.
 #[derive(Debug)]
-pub struct Frozen {
-    _dir: TempDir,
-}
+pub struct Frozen;
 
-/// Freezes the configuration as it is now, in a folder of its own in `room`.
+/// Freezes the configuration as it is now, in a new folder in `room`, which outlives what is given.
 pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
     let common = repo.common_dir();
-    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(room);
-    let dir = dir.context(|| format!("could not use '{}'", room.display()))?;
-    let failed = || format!("could not write in '{}'", dir.path().display());
+    let dir = room.join(NAME);
+    let failed = || format!("could not write in '{}'", dir.display());
+    fs::create_dir(&dir).context(failed)?;
     let list = repo.git().call("config").args(["--list", "-z", "--show-scope", "--includes"]).bytes()?;
-    fs::write(dir.path().join("config"), as_file(&list)).context(failed)?;
-    fs::create_dir(dir.path().join("info")).context(failed)?;
+    fs::write(dir.join("config"), as_file(&list)).context(failed)?;
+    fs::create_dir(dir.join("info")).context(failed)?;
     for name in COPIED {
-        if let Ok(bytes) = fs::read(common.join(name)) {
-            fs::write(dir.path().join(name), bytes).context(failed)?;
+        if let Ok(bytes) = plain::read(&common.join(name)) {
+            fs::write(dir.join(name), bytes).context(failed)?;
         }
     }
     if list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs.")) {
@@ -61,19 +58,10 @@ pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
     linked.extend(LINKED.map(OsString::from));
     linked.retain(|name| !NOT_LINKED.iter().any(|other| name == other) && !name.as_bytes().ends_with(b".lock"));
     for name in linked {
-        symlink(common.join(&name), dir.path().join(&name)).context(failed)?;
+        symlink(common.join(&name), dir.join(&name)).context(failed)?;
     }
-    *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir.path().to_owned()));
-    Ok(Frozen { _dir: dir })
-}
-
-/// Removes from `room` what killed processes left.
-pub fn sweep(room: &Path) {
-    for entry in fs::read_dir(room).into_iter().flatten().flatten() {
-        if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+    *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir));
+    Ok(Frozen)
 }
 
 impl Drop for Frozen {
@@ -82,16 +70,20 @@ impl Drop for Frozen {
     }
 }
 
-/// What a call that goes to `git_dir` is told instead, if that is frozen.
+/// What a call that goes to `git_dir`, or to the entry of a worktree in it, is told instead, if that is frozen.
 pub(super) fn environment(git_dir: &Path) -> Vec<(OsString, OsString)> {
-    match &*FROZEN.read().unwrap_or_else(PoisonError::into_inner) {
-        Some((common, stand_in)) if common == git_dir => vec![
-            ("GIT_DIR".into(), stand_in.into()),
-            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
-            ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
-        ],
-        _ => Vec::new(),
-    }
+    let frozen = FROZEN.read().unwrap_or_else(PoisonError::into_inner);
+    let Some((common, stand_in)) = &*frozen else { return Vec::new() };
+    let variable = match git_dir.parent() {
+        _ if git_dir == common => "GIT_DIR",
+        Some(entries) if entries == common.join("worktrees") => "GIT_COMMON_DIR",
+        _ => return Vec::new(),
+    };
+    vec![
+        (variable.into(), stand_in.into()),
+        ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+        ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
+    ]
 }
 
 /// All settings of a list that git wrote with `-z --show-scope`, as one file without includes.

@@ -271,6 +271,17 @@ pub struct Terms {
     /// Ignored build folders were kept from one candidate to the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
+    /// What git goes by (configuration, hooks, `info/` files) changed, and oracle commands ended after that: not all
+    /// were judged alike, and one may have made another fail or pass.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+}
+
+impl Terms {
+    /// Whether a pass on these terms tells that the tree passes.
+    pub fn verify(&self) -> bool {
+        !self.in_place && !self.disturbed
+    }
 }
 
 fn is_none_at_all(n: &u32) -> bool {
@@ -320,14 +331,14 @@ impl Verdict {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// Whether the recommended candidate is verified: it passed, and in a pristine checkout.
+    /// Whether the recommended candidate is verified: it passed, in a pristine checkout, and undisturbed.
     pub fn verified(&self) -> bool {
-        self.decision.decision.verified() && !self.terms.in_place
+        self.decision.decision.verified() && self.terms.verify()
     }
 
-    /// Whether this very tree passed in a pristine checkout.
+    /// Whether this very tree passed so.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        !self.terms.in_place && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
+        self.terms.verify() && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
     }
 
     /// What was judged for a captured tree: the tree without the changes that were dropped; the tree

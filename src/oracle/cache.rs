@@ -152,6 +152,12 @@ impl Cache {
         Ok(())
     }
 
+    /// Forgets what was kept of a tree: it may not mean what it says.
+    pub fn forget(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<()> {
+        let place = self.dir.join(self.key(repo, tree, commit)?);
+        worktree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
+    }
+
     /// Whether a file is young enough, and did not appear while an attempt's command ran.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(path) else { return false };

@@ -10,6 +10,7 @@ pub mod lock;
 pub mod records;
 pub mod select;
 pub mod untrusted;
+pub mod watches;
 
 use std::path::{Path, PathBuf};
 

@@ -1,24 +1,48 @@
-//! What attempts may have planted, until a person accepts it: `untrusted.json` in the state root, and
-//! `runs/RUN/before.json` while a run's commands run.
+//! What attempts may have planted, until a person accepts it: `untrusted.json` in the state root.
 //!
 //! One list for the repository and not one a run: the configuration belongs to all runs, and forgetting
 //! a run does not make what it planted any better.
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Store, atomic, remove};
 use crate::error::{Error, Result};
-use crate::git::fingerprint::{Fingerprint, Subject};
+use crate::git::fingerprint::Subject;
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::plain;
 
-/// One thing that was changed while a run's commands ran.
+/// What ran when something changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Planted {
+pub struct Moment {
     /// The run.
     pub run: Name,
+    /// Whether it was being judged: then it was the oracle's commands, and else its own.
+    #[serde(default)]
+    pub judging: bool,
+    /// The only candidate that was, where that is certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Name>,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Moment { run, judging: false, .. } => write!(f, "while run {run}'s commands ran"),
+            Moment { run, candidate: Some(candidate), .. } => write!(f, "while {run}/{candidate} was judged"),
+            Moment { run, .. } => write!(f, "while run {run} was judged"),
+        }
+    }
+}
+
+/// One thing that was changed while commands ran.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Planted {
+    /// Which commands.
+    #[serde(flatten)]
+    pub moment: Moment,
     /// What was changed.
     pub subject: Subject,
     /// How, in words.
@@ -68,31 +92,6 @@ impl Store {
     pub fn accept_planted(&self) -> Result<()> {
         let _lock = self.lock_repository()?;
         remove(&self.untrusted_file())
-    }
-
-    /// Keeps what was there before a run's commands start: for other processes, and for the one that
-    /// finds the run interrupted.
-    pub fn begin_watch(&self, run: &Name, before: &Fingerprint) -> Result<()> {
-        atomic::write(&self.watch_file(run), &before.to_json())
-    }
-
-    /// The fingerprint before a run's commands; none if they do not run, and have been looked at.
-    pub fn watch(&self, run: &Name) -> Option<Fingerprint> {
-        Fingerprint::from_json(&plain::read(&self.watch_file(run)).ok()?)
-    }
-
-    /// The runs that are being watched, or were when their process was killed.
-    pub fn watched(&self) -> Result<Vec<Name>> {
-        Ok(self.run_folders()?.into_iter().filter(|run| self.watch_file(run).exists()).collect())
-    }
-
-    /// The differences are told and kept.
-    pub fn end_watch(&self, run: &Name) -> Result<()> {
-        remove(&self.watch_file(run))
-    }
-
-    fn watch_file(&self, run: &Name) -> PathBuf {
-        self.run_dir(run).join("before.json")
     }
 
     fn untrusted_file(&self) -> PathBuf {

@@ -50,6 +50,9 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     if verdict.terms.in_place {
         lines.push("judged in place: what lay in the worktrees had a part in it, so nothing is verified".into());
     }
+    if verdict.terms.disturbed {
+        lines.push("what git goes by changed while commands ran, so nothing is verified: look at what is named".into());
+    }
     lines
 }
 
@@ -59,6 +62,9 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
     match (decision.decision, &decision.recommended) {
         (kind, Some(_)) if kind.verified() && verdict.terms.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
+        }
+        (kind, Some(_)) if kind.verified() && verdict.terms.disturbed => {
+            vec![format!("undo it, or leave it, and judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {
             vec![format!("look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`")]

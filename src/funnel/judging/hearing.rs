@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
+use crate::funnel::escape::{self, Watch};
 use crate::funnel::session::Session;
 use crate::funnel::{preparing, watching};
 use crate::git::commit::neutral_commit;
@@ -41,6 +42,20 @@ pub struct Hearing<'a> {
     manner: Manner,
     room: Room<'a>,
     cache: Option<Cache>,
+    watching: Mutex<Watching>,
+}
+
+/// What is seen of what the commands do outside of their checkouts.
+#[derive(Default)]
+struct Watching {
+    /// From the first command on.
+    watch: Option<Watch>,
+    /// How many times the oracle ran.
+    heard: usize,
+    /// Whether it ran, or was still running, when what bends outcomes had changed already.
+    disturbed: bool,
+    /// What was kept in the cache: trees and commits.
+    kept: Vec<(Oid, Oid)>,
 }
 
 /// What candidates are heard together by: a tree; in place, each by itself.
@@ -84,7 +99,61 @@ impl<'a> Hearing<'a> {
             None
         };
         let room = Room::open(&session.repo, &session.store)?.furnished(home, seeds).warm(terms.warm);
-        Ok(Hearing { session, run, oracle, terms, manner, room, cache })
+        Ok(Hearing { session, run, oracle, terms, manner, room, cache, watching: Mutex::default() })
+    }
+
+    /// Does `work`, and tells what the commands changed outside of their checkouts; also when it failed. Gives
+    /// whether that disturbed them: then what they say cannot be compared.
+    pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, bool)> {
+        let result = work(&self);
+        let Hearing { session, run, room, cache, watching, .. } = self;
+        let Watching { watch, heard, mut disturbed, kept } =
+            watching.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watch) = watch {
+            let seen = watch.bends_outcomes();
+            // Beside the room's removal, which takes about as long.
+            let told = std::thread::scope(|scope| {
+                scope.spawn(|| drop(room));
+                watch.end(session, run)
+            })?;
+            if told.bends_outcomes && !seen && heard > 1 {
+                // Nobody knows when.
+                disturbed = true;
+                for (tree, commit) in &kept {
+                    cache.as_ref().map_or(Ok(()), |cache| cache.forget(&session.repo, tree, commit))?;
+                }
+            }
+        }
+        Ok((result?, disturbed))
+    }
+
+    /// Begins to watch, if that is not done yet.
+    fn watch(&self) -> Result<()> {
+        let mut watching = lock(&self.watching);
+        if watching.watch.is_none() {
+            watching.watch = Some(escape::begin(self.session, self.run, true)?);
+        }
+        Ok(())
+    }
+
+    /// Looks at what the commands on a candidate did outside, and keeps their ends if it is certain that they mean
+    /// what they say.
+    fn look_again(
+        &self,
+        candidate: &Name,
+        alone: bool,
+        keep: impl FnOnce() -> Result<Option<(Oid, Oid)>>,
+    ) -> Result<()> {
+        let mut watching = lock(&self.watching);
+        let Watching { watch, heard, disturbed, kept } = &mut *watching;
+        *heard += 1;
+        let Some(watch) = watch else { return Ok(()) };
+        *disturbed |= watch.bends_outcomes();
+        watch.look_again(self.session, Some(candidate).filter(|_| alone))?;
+        if !watch.bends_outcomes() {
+            kept.extend(keep()?);
+        }
+        Ok(())
     }
 
     /// Runs the oracle for the entries that have no results, `jobs` at a time; equal trees once. The first
@@ -100,10 +169,11 @@ impl<'a> Hearing<'a> {
         }
         let state = Mutex::new(State { entries, running: BTreeMap::new(), effort, error: None });
         let changed = Condvar::new();
+        let alone = jobs == 1;
         let all = || {
             std::thread::scope(|scope| {
                 for _ in 0..jobs {
-                    scope.spawn(|| self.work(&state, &changed, extent));
+                    scope.spawn(|| self.work(&state, &changed, extent, alone));
                 }
             });
             Ok(())
@@ -132,7 +202,9 @@ impl<'a> Hearing<'a> {
         }
         self.require_space(base, 1)?;
         let results = self.on_commit(base, &who, &logs, &Cancel::default())?.unwrap_or_default();
-        self.keep(&tree, base, &results, &logs)?;
+        if !lock(&self.watching).watch.as_ref().is_some_and(Watch::bends_outcomes) {
+            self.keep(&tree, base, &results, &logs)?;
+        }
         effort.ran += runs(&results);
         Ok(results)
     }
@@ -201,7 +273,7 @@ impl<'a> Hearing<'a> {
     }
 
     /// A worker's life: the next group that matters, until there is none.
-    fn work(&self, state: &Mutex<State<'_>>, changed: &Condvar, extent: &Extent) {
+    fn work(&self, state: &Mutex<State<'_>>, changed: &Condvar, extent: &Extent, alone: bool) {
         let mut held = lock(state);
         loop {
             if held.error.is_some() {
@@ -224,7 +296,7 @@ impl<'a> Hearing<'a> {
             let cancel = Arc::new(Cancel::default());
             held.running.insert(group.clone(), cancel.clone());
             drop(held);
-            let results = self.on_entry(&entry, &cancel);
+            let results = self.on_entry(&entry, &cancel, alone);
             held = lock(state);
             held.running.remove(&group);
             match results {
@@ -261,18 +333,24 @@ impl<'a> Hearing<'a> {
         wanted
     }
 
-    fn on_entry(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<Vec<StageResult>>> {
-        let who = format!("{}/{}", self.run.run, entry.candidate);
-        let logs = self.logs(&entry.candidate);
+    fn on_entry(&self, entry: &Entry, cancel: &Cancel, alone: bool) -> Result<Option<Vec<StageResult>>> {
+        let name = &entry.candidate;
+        let who = format!("{}/{name}", self.run.run);
+        let logs = self.logs(name);
         if self.terms.in_place {
-            return self.in_place(&entry.candidate, &who, &logs, cancel);
+            self.watch()?;
+            let results = self.in_place(name, &who, &logs, cancel)?;
+            self.look_again(name, alone, || Ok(None))?;
+            return Ok(results);
         }
         let Some(tree) = entry.judged() else { return Ok(None) };
         let commit = neutral_commit(&self.session.repo, tree, &self.run.base)?;
         let results = self.on_commit(&commit, &who, &logs, cancel)?;
-        if let Some(results) = &results {
+        self.look_again(name, alone, || {
+            let Some(results) = &results else { return Ok(None) };
             self.keep(tree, &commit, results, &logs)?;
-        }
+            Ok(Some((tree.clone(), commit.clone())))
+        })?;
         Ok(results)
     }
 
@@ -289,7 +367,17 @@ impl<'a> Hearing<'a> {
 
     /// Runs the oracle on one commit in a pristine checkout; none if it was cancelled.
     fn on_commit(&self, commit: &Oid, who: &str, logs: &Path, cancel: &Cancel) -> Result<Option<Vec<StageResult>>> {
-        let checkout = self.room.checkout(&self.session.repo, commit)?;
+        // Beside each other: at the first, they take about as long.
+        let (watch, checkout) = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| self.watch());
+            let checkout = self.room.checkout(&self.session.repo, commit);
+            (watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), checkout)
+        });
+        let checkout = checkout?;
+        if let Err(error) = watch {
+            self.room.give_back(checkout);
+            return Err(error);
+        }
         let results = match &checkout.problem {
             Some(reason) => {
                 self.session.ui.warn(format!("{who}: {reason}"));
@@ -352,7 +440,7 @@ fn runs(results: &[StageResult]) -> u64 {
     started.map(|r| r.runs() as u64).sum()
 }
 
-fn lock<'m, 'e>(state: &'m Mutex<State<'e>>) -> MutexGuard<'m, State<'e>> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -392,6 +480,9 @@ pub fn judge_commit(
     let seeds = session.seeds(session.repo.commit(commit)?.parents.first().unwrap_or(&run.base))?;
     let oracle = (verdict.oracle.as_slice(), &verdict.terms);
     let hearing = Hearing::seeded(session, run, oracle, session.config.get(keys::ORACLE_TIMEOUT), false, seeds)?;
-    hearing.require_space(commit, 1)?;
-    Ok(hearing.on_commit(commit, who, logs, &Cancel::default())?.unwrap_or_default())
+    let (results, _) = hearing.watched(|hearing| {
+        hearing.require_space(commit, 1)?;
+        hearing.on_commit(commit, who, logs, &Cancel::default())
+    })?;
+    Ok(results.unwrap_or_default())
 }

@@ -80,6 +80,7 @@ impl Asked {
             junit: config.get(keys::ORACLE_JUNIT),
             in_place: self.in_place,
             warm: self.warm,
+            disturbed: false,
         }
     }
 }
@@ -108,11 +109,13 @@ pub fn judge(session: &Session, run: &Run, asked: &Asked, told: impl Fn(&[Oracle
         let known = !asked.no_cache;
         let hearing = Hearing::open(session, run, &verdict.oracle, &verdict.terms, timeout, known)?;
         let extent = if asked.until_pass { Extent::UntilDecided(rules(&verdict.terms)) } else { Extent::All };
-        verdict.effort = hearing.hear(&mut entries, asked.jobs.max(1), &extent)?;
-        if !verdict.terms.in_place && (asked.baseline || !entries.iter().any(Entry::passed)) {
-            let results = hearing.hear_base(&mut verdict.effort)?;
-            verdict.baseline = Some(Baseline { results });
-        }
+        let ((effort, baseline), disturbed) = hearing.watched(|hearing| {
+            let mut effort = hearing.hear(&mut entries, asked.jobs.max(1), &extent)?;
+            let wanted = !verdict.terms.in_place && (asked.baseline || !entries.iter().any(Entry::passed));
+            let results = wanted.then(|| hearing.hear_base(&mut effort)).transpose()?;
+            Ok((effort, results.map(|results| Baseline { results })))
+        })?;
+        (verdict.effort, verdict.baseline, verdict.terms.disturbed) = (effort, baseline, disturbed);
     }
     for entry in &mut entries {
         docket::forget_passing_tests(&mut entry.results);
@@ -157,7 +160,7 @@ pub fn exit_code(verdict: &Verdict) -> u8 {
         DecisionKind::NearMiss => exit::NO,
         DecisionKind::NoOracle => exit::UNVERIFIED,
         DecisionKind::None => exit::UNUSABLE,
-        _ if verdict.terms.in_place => exit::UNVERIFIED,
+        _ if !verdict.verified() => exit::UNVERIFIED,
         _ => exit::OK,
     }
 }

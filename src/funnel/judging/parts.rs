@@ -31,7 +31,7 @@ pub fn judge_some(
     }
     let _lock = store.share_run(&run.run)?;
     let oracle = asked.oracle(session, run, told)?;
-    let terms = asked.terms(session);
+    let mut terms = asked.terms(session);
     let mut captured = Vec::new();
     for name in names {
         let one = session.capture_or_tell(run, name)?;
@@ -42,7 +42,8 @@ pub fn judge_some(
     if !oracle.is_empty() {
         let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
         let hearing = Hearing::open(session, run, &oracle, &terms, timeout, !asked.no_cache)?;
-        hearing.hear(&mut entries, asked.jobs.max(1), &Extent::All)?;
+        let heard = hearing.watched(|hearing| hearing.hear(&mut entries, asked.jobs.max(1), &Extent::All));
+        (_, terms.disturbed) = heard?;
     }
     let mut parts = Vec::new();
     for mut entry in entries {
@@ -89,6 +90,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     for part in parts {
         require_same_oracle(run, &verdict, &part)?;
         verdict.judged = verdict.judged.max(part.judged);
+        verdict.terms.disturbed |= part.terms.disturbed;
         match verdict.candidates.iter_mut().find(|e| e.candidate == part.candidate.candidate) {
             Some(entry) => *entry = part.candidate,
             None => verdict.candidates.push(part.candidate),
@@ -125,7 +127,8 @@ fn from_part(session: &Session, run: &Run, part: &Part) -> Result<Verdict> {
 
 /// Outcomes of different oracles cannot be compared.
 fn require_same_oracle(run: &Run, verdict: &Verdict, part: &Part) -> Result<()> {
-    let without_rank = |terms: &Terms| Terms { rank: Rank::default(), ceiling: None, ..terms.clone() };
+    let without_rank =
+        |terms: &Terms| Terms { rank: Rank::default(), ceiling: None, disturbed: false, ..terms.clone() };
     let commands =
         |oracle: &[OracleCommand]| -> Vec<_> { oracle.iter().map(|c| (c.stage, c.command.clone())).collect() };
     let same = commands(&part.oracle) == commands(&verdict.oracle)
