@@ -352,7 +352,7 @@ fn conflicts_with_a_head_that_moved_change_nothing() {
             .frites(words)
             .refuses(1, "1/c1 conflicts with HEAD in both (add/add), src/lib.txt (content); nothing was changed");
         assert!(answer.stderr.contains("git switch --detach "), "{}", answer.stderr);
-        assert!(answer.stderr.contains("`--conflicts`"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("`git frites apply --conflicts 1/c1`"), "{}", answer.stderr);
         assert_eq!(state(&world), before);
     }
     world.assert_clean();

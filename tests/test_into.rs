@@ -101,7 +101,9 @@ fn what_would_be_lost_in_a_parent_is_refused() {
         let world = family("echo two > other; echo new > new");
         world.sh(&world.worktree("1/c1"), script).expect(0);
         let before = (parent(&world), world.belongings(), world.files());
-        world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(code, words);
+        let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(code, words);
+        assert_eq!(words.contains("conflicts"), answer.stderr.contains("`git frites spawn --from 1/c1`"));
+        assert!(!answer.stderr.contains("--conflicts"), "that is for the user's own checkout");
         assert_eq!((parent(&world), world.belongings(), world.files()), before, "{script}");
         let _ = fs::remove_file(world.repo.join(".git/worktrees/c1/index.lock"));
         world.assert_clean();

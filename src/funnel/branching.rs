@@ -51,7 +51,8 @@ pub fn land(session: &Session, selection: Selection, asked: &Asked, fresh: &Fres
     let base = selection.run.root().clone();
     let mut plan = Plan::new(session, selection, asked)?;
     let from = land::position(repo)?;
-    let onto = Onto { name: "HEAD", tip: &from.commit, state: &from.commit, candidate: None, base: &base };
+    let state = &from.commit;
+    let onto = Onto { name: "HEAD", tip: &from.commit, state, is_here: true, candidate: None, base: &base };
     if let Some(conflicts) = plan.merge(session, &onto, asked)? {
         if !fresh.conflicts {
             return Err(plan.conflict(&onto, &conflicts));

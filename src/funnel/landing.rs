@@ -69,6 +69,8 @@ pub struct Onto<'a> {
     pub tip: &'a Oid,
     /// What it holds: of the commit, or more, where a candidate works on it.
     pub state: &'a Oid,
+    /// Whether the user's checkout is there.
+    pub is_here: bool,
     /// The candidate that works there.
     pub candidate: Option<(&'a Run, &'a Name)>,
     /// What both come from.
@@ -165,14 +167,21 @@ impl Plan {
             onto.name,
             conflicts.in_words()
         ));
-        error
-            .hint(format!(
-                "spawn again from {}, or go to the base and apply there: `git switch --detach {}`",
-                onto.name,
-                onto.base.short()
-            ))
-            .hint("or resolve them yourself on the fresh branch: `--conflicts`")
-            .hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
+        let error = match onto.candidate {
+            _ if onto.is_here => error
+                .hint(format!(
+                    "spawn again from {}, or go to the base and apply there: `git switch --detach {}`",
+                    onto.name,
+                    onto.base.short()
+                ))
+                .hint(format!(
+                    "or resolve them yourself on a fresh branch: `git frites apply --conflicts {}`",
+                    self.address()
+                )),
+            Some(_) => error.hint(format!("spawn again from it: `git frites spawn --from {}`", onto.name)),
+            None => error.hint(format!("spawn again from it: `git frites spawn --base {}`", onto.name)),
+        };
+        error.hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
     }
 
     /// The message of the commit that puts it on a branch.

@@ -210,7 +210,8 @@ pub fn merge(session: &Session, selection: Selection, asked: &Asked, target: &Ta
     let base = if matches!(target, Target::Candidate(..)) { plan.run.base.clone() } else { root.clone() };
     let name = place.name();
     let candidate = place.checkout.as_ref().and_then(|c| c.candidate.as_ref()).map(|(run, name)| (run, name));
-    let onto = Onto { name: &name, tip: &place.tip, state: place.state(), candidate, base: &base };
+    let is_here = place.checkout.as_ref().is_some_and(|c| c.candidate.is_none());
+    let onto = Onto { name: &name, tip: &place.tip, state: place.state(), is_here, candidate, base: &base };
     if let Some(conflicts) = plan.merge(session, &onto, asked)? {
         return Err(plan.conflict(&onto, &conflicts));
     }

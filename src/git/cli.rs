@@ -275,7 +275,8 @@ impl Call {
         };
         // As git itself finds out when it makes a repository. One that came from a Mac may still say otherwise, and then
         // git takes two files for one.
-        let tells_cases = self.git.voice == Voice::Own && !self.git.git_dir.join("hEAD").exists();
+        let there = |name: &str| self.git.git_dir.join(name).exists();
+        let tells_cases = self.git.voice == Voice::Own && there("HEAD") && !there("hEAD");
         let case = tells_cases.then_some("core.ignoreCase=false");
         let pinned = pinned.into_iter().flatten().copied().chain(case);
         let settings = pinned.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);

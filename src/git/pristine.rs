@@ -3,6 +3,7 @@
 //! What a command did to a checkout is found without trusting anything on the disk. The index as git
 //! wrote it is kept in memory, with the times and sizes of every tracked file; a change time cannot be
 //! set by a program. What may have been written in the same moment as the index is compared by content.
+//! What is written through a memory map on tmpfs is not seen (GIT-FACTS, "Capture and diff").
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
