@@ -316,14 +316,25 @@ fn a_checkout_in_the_middle_of_something_is_refused() {
             "git checkout -qb side; git commit -q --allow-empty -m s; git checkout -q main; git commit -q --allow-empty -m m; git merge -q --no-commit --no-ff side",
             "a merge is in progress",
         ),
+        (
+            "echo patched > README; git commit -qam p; git format-patch -q -1 -o \"$HOME\"; git reset -q --hard HEAD^
+             echo x > README; git commit -qam x; git am -q \"$HOME\"/*.patch 2>/dev/null || true",
+            "an application of patches is in progress",
+        ),
+        ("git bisect start -q", "a bisection is in progress"),
     ];
     for (script, words) in cases {
         let world = World::new();
         judged(&world, &[TWO]);
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
-        world.frites(["apply"]).refuses(128, words);
+        let answer = world.frites(["apply"]).refuses(128, words);
         assert_eq!(state(&world), before, "{script}");
+        // What the hint says helps.
+        if let Some((_, rest)) = answer.stderr.split_once("stop it with `") {
+            world.sh(&world.repo, rest.split('`').next().unwrap()).expect(0);
+            world.frites(["apply"]).expect(0);
+        }
         world.assert_clean();
     }
 }

@@ -43,7 +43,9 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
         ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --abort"),
         ("REVERT_HEAD", "a revert", "git revert --abort"),
         ("rebase-merge", "a rebase", "git rebase --abort"),
+        ("rebase-apply/applying", "an application of patches", "git am --abort"),
         ("rebase-apply", "a rebase", "git rebase --abort"),
+        ("BISECT_LOG", "a bisection", "git bisect reset"),
     ];
     let found = unfinished.into_iter().find(|(file, ..)| git_dir.join(file).exists())?;
     Some((found.1, found.2))
