@@ -511,6 +511,25 @@ fn a_submodule_that_is_not_checked_out_is_captured_as_the_attempt_tracks_it() {
     world.assert_clean();
 }
 
+/// As on a disk without modes, where `git add --chmod` is the way to give one.
+#[test]
+fn where_modes_of_files_mean_nothing_those_of_the_attempts_index_count() {
+    let world = World::new();
+    world.git(["config", "core.fileMode", "false"]);
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let captured = |script: &str| {
+        world.sh(&dir, script).expect(0);
+        world.frites(["diff", "1/c1"]).expect(0);
+        world.git(["ls-tree", "--format=%(objectmode) %(path)", "refs/frites/1/c1", "README", "new"])
+    };
+    let script = "chmod +x README; echo x >new; git add --chmod=+x new; echo y >new";
+    assert_eq!(captured(script), "100644 README\n100755 new");
+    assert_eq!(captured("git update-index --chmod=+x README"), "100755 README\n100755 new");
+    assert_eq!(captured("git commit -qam x; git update-index --chmod=-x README"), "100644 README\n100755 new");
+    world.assert_clean();
+}
+
 /// As after a copy from a Mac: git believes the setting, and takes two files for one.
 #[test]
 fn names_that_differ_in_case_alone_are_two_where_the_disk_has_both() {

@@ -87,6 +87,10 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         let lines: Vec<u8> = linked.iter().flat_map(line).collect();
         git.call("update-index").args(["-z", "--add", "--replace", "--index-info"]).stdin(lines).run()?;
     }
+    let modes = other_modes(repo, subject, own.as_ref());
+    if !modes.is_empty() {
+        sparse_aware(&git).args(["update-index", "-z", "--index-info"]).stdin(modes).run()?;
+    }
     let tree = git.call("write-tree").oid()?;
     let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
     if let Some(index) = &index {
@@ -210,6 +214,9 @@ pub fn is_unchanged(repo: &Repo, subject: &Subject<'_>) -> Result<bool> {
     let admin = worktree::admin_of(repo, subject.worktree)?;
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
     let own = admin.as_deref().and_then(|a| open_index(repo, &a.join("index")));
+    if !other_modes(repo, subject, own.as_ref()).is_empty() {
+        return Ok(false);
+    }
     Ok(staged_apart(repo, subject, admin.as_deref(), own.zip(Some(index)), head.as_ref())?.is_none()
         && new_heads(repo, subject, admin.as_deref(), head)?.is_empty())
 }
@@ -279,6 +286,27 @@ fn trustworthy(repo: &Repo, index: &Path) -> Option<gix::index::File> {
     open_index(repo, index).filter(|file| !file.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID)))
 }
 
+/// The entries of the private index that the attempt's own has with another mode, with that one, where modes on the
+/// disk say nothing.
+fn other_modes(repo: &Repo, subject: &Subject<'_>, own: Option<&gix::index::File>) -> Vec<u8> {
+    let Some(own) = own.filter(|_| !repo.trusts_modes()) else { return Vec::new() };
+    let Some(private) = open_index(repo, subject.index) else { return Vec::new() };
+    let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
+    let mut lines = Vec::new();
+    for entry in own.entries().iter().filter(|e| is_file(e.mode)) {
+        let known = private.entry_by_path(entry.path(own));
+        if let Some(known) = known.filter(|known| is_file(known.mode) && known.mode != entry.mode) {
+            lines.extend(entry_line(entry.mode, known, &private));
+        }
+    }
+    lines
+}
+
+/// An entry with a mode as `update-index --index-info` reads it.
+fn entry_line(mode: Mode, entry: &gix::index::Entry, index: &gix::index::File) -> Vec<u8> {
+    [format!("{:o} {}\t", mode.bits(), entry.id).as_bytes(), entry.path(index), b"\0"].concat()
+}
+
 /// Has git read the files again that it would take for unchanged by mistake.
 fn forget_lookalikes(git: &Git, subject: &Subject<'_>, index: &gix::index::File) -> Result<()> {
     let found = unchanged::lookalikes(subject.worktree, index)?;
@@ -286,9 +314,7 @@ fn forget_lookalikes(git: &Git, subject: &Subject<'_>, index: &gix::index::File)
         return Ok(());
     }
     // An entry that is set so has no times.
-    let line =
-        |e: &gix::index::Entry| [format!("{:o} {}\t", e.mode.bits(), e.id).as_bytes(), e.path(index), b"\0"].concat();
-    let lines: Vec<u8> = found.iter().flat_map(line).collect();
+    let lines: Vec<u8> = found.iter().flat_map(|e| entry_line(e.mode, e, index)).collect();
     sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
 }
 

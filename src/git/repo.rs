@@ -77,6 +77,11 @@ impl Repo {
         self.gix().config_snapshot().boolean("core.bare") == Some(true)
     }
 
+    /// Whether the modes of files on the disk mean something, as git was told or found out.
+    pub(super) fn trusts_modes(&self) -> bool {
+        self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
+    }
+
     /// The root of the checkout, or a refusal: for commands that change it.
     pub fn need_work_tree(&self) -> Result<&Path> {
         self.work_tree().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
