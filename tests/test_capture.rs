@@ -206,6 +206,26 @@ fn an_edit_that_puts_the_time_of_the_file_back_is_captured() {
     }
 }
 
+/// As in many a repository that came from Windows: `git status` in a fresh clone calls such a file modified.
+#[test]
+fn a_file_that_the_base_has_with_other_line_ends_is_captured_only_if_it_is_touched() {
+    let world = World::new();
+    world.write("crlf.txt", "one\r\ntwo\r\n");
+    world.commit("lines");
+    world.write(".gitattributes", "*.txt text\n");
+    world.git(["add", ".gitattributes"]);
+    world.git(["commit", "-q", "-m", "attributes"]);
+    world.attempts(&["echo 1 >README; git status", "touch README", "echo three >>crlf.txt"]);
+    let names = |candidate: &str| world.frites(["diff", "--name-only", candidate]).expect(0).out();
+    assert_eq!([names("1/c1"), names("1/c2"), names("1/c3")], ["README\n", "", "crlf.txt\n"]);
+    // What a command finds in a checkout, and what it is said to have changed there, is no chance, either.
+    let test = "git status --porcelain >>\"$HOME/seen\"; echo x >>src/lib.txt";
+    let answer = world.frites(["judge", "-j", "1", "--baseline", "--test", test]).expect(0);
+    assert!(!answer.stderr.contains("crlf.txt, which git tracks"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("it changed src/lib.txt, which git tracks"), "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(world.home().join("seen")).unwrap(), " M crlf.txt\n M crlf.txt\n");
+}
+
 /// A version that is staged and in no file is work, too.
 #[test]
 fn what_is_staged_and_nowhere_else_stays_reachable() {

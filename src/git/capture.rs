@@ -164,6 +164,12 @@ fn look(
             staged.insert(path.to_vec());
         }
     }
+    let known = open_index(repo, subject.index);
+    if let Some(known) = &known {
+        for path in unchanged::untouched(subject.worktree, &sparse_aware(git), known, &staged)? {
+            staged.remove(&path);
+        }
+    }
     // What the attempt tracks itself although it is ignored (`git add -f`).
     staged.extend(own.files.into_iter().filter(|path| holds_file(subject.worktree, path) && !is_seed(path)));
     // A seed that was edited, captured, and put back.
@@ -173,7 +179,6 @@ fn look(
     }
     // Where no repository is, an empty folder says nothing: the attempt's own index does.
     let mut linked = own.gitlinks;
-    let known = if linked.is_empty() { None } else { open_index(repo, subject.index) };
     linked.retain(|path, id| {
         let known = known.as_ref().and_then(|index| index.entry_by_path(path.as_bstr()));
         known.is_none_or(|known| known.id != *id) && is_empty_folder(subject.worktree, path)

@@ -90,7 +90,7 @@ enum Voice {
 }
 
 /// One call being put together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Call {
     args: Vec<OsString>,
     stdin: Option<Vec<u8>>,

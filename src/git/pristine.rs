@@ -44,6 +44,8 @@ pub struct Pristine {
     own: [(u64, u64); 2],
     lasting: Vec<(&'static str, Vec<u8>)>,
     dot_git: Vec<u8>,
+    /// A time before the first file was written.
+    since: SystemTime,
     mode: u32,
     now: Option<Snapshot>,
 }
@@ -100,9 +102,10 @@ impl Pristine {
         });
         let lasting = lasting.collect::<io::Result<_>>().context(failed)?;
         let dot_git = fs::read(path.join(".git")).context(failed)?;
+        let since = fs::metadata(path.join(".git")).and_then(|m| m.modified()).context(failed)?;
         let mode = fs::symlink_metadata(&path).context(failed)?.mode();
         let own = [identity(&path).context(failed)?, identity(&admin).context(failed)?];
-        Ok(Pristine { path, admin, own, lasting, dot_git, mode, now: None })
+        Ok(Pristine { path, admin, own, lasting, dot_git, since, mode, now: None })
     }
 
     /// Whether both folders are still the ones that were made. A command may have put a link in their place,
@@ -165,6 +168,9 @@ impl Pristine {
         let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
         let parsed = gix::index::File::at(&file, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default());
         let parsed = parsed.map_err(|e| Error::fatal(format!("{}: {e}", failed())))?;
+        // The git of a command compares each file by content then. Otherwise it would by chance, or never in a checkout
+        // that is used again: a file that the tree has with line ends which its attributes would not give it.
+        fs::File::options().write(true).open(&file).and_then(|f| f.set_modified(self.since)).context(failed)?;
         Ok(Index { bytes, written, parsed })
     }
 
@@ -178,6 +184,7 @@ impl Pristine {
         if told.holds(&self.path)? {
             return Ok(Vec::new());
         }
+        let root = fs::File::open(&self.path).context(|| format!("could not open '{}'", self.path.display()))?;
         // Touched is not changed: git compares the content.
         let dir = tempfile::tempdir().context(failed)?;
         let file = dir.path().join("index");
@@ -185,7 +192,9 @@ impl Pristine {
         let git = worktree::git(&self.admin, &self.path).index(&file);
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         let list = git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=all"]).bytes()?;
-        Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
+        // Nor is what git would write back otherwise, although nobody touched it.
+        let touched = |path: &&[u8]| !told.stamp(path).is_some_and(|stamp| stamp.holds(&root, path.as_bstr()));
+        Ok(nul_separated(&list).filter(touched).map(<[u8]>::to_vec).collect())
     }
 
     /// Puts the administrative entry back to what it was, at another commit, with an index of that time.
@@ -308,6 +317,12 @@ impl Snapshot {
     fn files(&self) -> impl Iterator<Item = (&BStr, &Stamp)> {
         let entries = self.index.parsed.entries().iter().zip(&self.stamps);
         entries.filter_map(|(entry, stamp)| Some((entry.path(&self.index.parsed), stamp.as_ref()?)))
+    }
+
+    /// What can be told of one file.
+    fn stamp(&self, path: &[u8]) -> Option<&Stamp> {
+        let at = self.index.parsed.entry_index_by_path(path.as_bstr()).ok()?;
+        self.stamps[at].as_ref()
     }
 
     /// Whether every tracked file is there. Where there are submodules that cannot be told.

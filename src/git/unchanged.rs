@@ -4,6 +4,7 @@
 //! capture, every file of it is there as the index has it, nothing else is, and the attempt made no new commit.
 //! Anything unusual is left to a real capture.
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -14,8 +15,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Flags, Mode, Stat};
 
+use super::cli::Call;
 use super::repo::from_oid;
-use crate::error::Result;
+use super::worktree::file_name;
+use crate::error::{IoContext, Result};
 use crate::model::oid::Oid;
 use crate::process;
 
@@ -57,7 +60,7 @@ pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bo
 /// git compare whole seconds, and what writes a file may put its time back.
 pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
     let is = |entry: &&gix::index::Entry| {
-        let path = worktree.join(std::ffi::OsStr::from_bytes(entry.path(index)));
+        let path = worktree.join(OsStr::from_bytes(entry.path(index)));
         fs::symlink_metadata(path).is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
     };
     let entries = index.entries();
@@ -67,6 +70,48 @@ pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::
         Ok(entries.iter().filter(is).cloned().collect::<Vec<_>>())
     })?;
     Ok(found.concat())
+}
+
+/// The paths that git calls modified and nobody has written since they were checked out: the base has them with line
+/// ends, say, which their attributes would not give them. git looks only at what is as young as the index, by chance.
+/// `git` is the beginning of a call that uses the index.
+pub fn untouched(
+    worktree: &Path,
+    git: &Call,
+    index: &gix::index::File,
+    modified: &BTreeSet<Vec<u8>>,
+) -> Result<Vec<Vec<u8>>> {
+    let as_told = |path: &&Vec<u8>| {
+        let told = index.entry_by_path(path.as_bstr());
+        told.is_some_and(|e| is_as_told(&e.stat, &worktree.join(OsStr::from_bytes(path))))
+    };
+    let paths: Vec<&Vec<u8>> = modified.iter().filter(as_told).collect();
+    // By other attributes they are to be other blobs.
+    if paths.is_empty() || modified.iter().any(|path| file_name(path) == b".gitattributes") {
+        return Ok(Vec::new());
+    }
+    let folder = tempfile::tempdir().context(|| "could not make a temporary folder".into())?;
+    let mut prefix = OsString::from("--prefix=");
+    prefix.push(folder.path().join(""));
+    let list: Vec<u8> = paths.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+    // What cannot be written is not the same.
+    git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
+    let read = |root: &Path, path: &[u8]| fs::read(root.join(OsStr::from_bytes(path))).ok();
+    let same = |path: &&Vec<u8>| {
+        let written = read(folder.path(), path);
+        written.is_some() && written == read(worktree, path)
+    };
+    Ok(paths.into_iter().filter(same).cloned().collect())
+}
+
+/// Whether a file has the times that an index tells, and the size unless that is withdrawn.
+fn is_as_told(told: &Stat, file: &Path) -> bool {
+    fs::symlink_metadata(file).is_ok_and(|meta| {
+        let times = (told.mtime.secs, told.mtime.nsecs, told.ctime.secs, told.ctime.nsecs);
+        // Truncated as git does it.
+        let now = (meta.mtime() as u32, meta.mtime_nsec() as u32, meta.ctime() as u32, meta.ctime_nsec() as u32);
+        times == now && (told.size == 0 || told.size == meta.size() as u32)
+    })
 }
 
 fn is_lookalike(told: &Stat, meta: &fs::Metadata) -> bool {
@@ -85,7 +130,7 @@ fn as_told(worktree: &Path, folder: &[u8], index: &gix::index::File, folders: &B
     }
     let length = path.len();
     let mut count = 0;
-    for entry in fs::read_dir(worktree.join(std::ffi::OsStr::from_bytes(folder))).ok()? {
+    for entry in fs::read_dir(worktree.join(OsStr::from_bytes(folder))).ok()? {
         let entry = entry.ok()?;
         path.truncate(length);
         path.extend(entry.file_name().as_bytes());
