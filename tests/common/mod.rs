@@ -92,7 +92,7 @@ impl World {
 
     /// A home folder and an empty folder called `name` in it, which is no repository.
     pub fn empty(name: impl AsRef<OsStr>) -> World {
-        let root = tempfile::Builder::new().prefix("frites-test-").tempdir().unwrap();
+        let root = tempfile::Builder::new().prefix("frites-test-").tempdir_in(room()).unwrap();
         let home = root.path().canonicalize().unwrap();
         let repo = home.join(name.as_ref());
         fs::create_dir_all(&repo).unwrap();
@@ -302,6 +302,16 @@ impl World {
         let cache: Vec<PathBuf> = files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();
         assert!(cache.is_empty(), "the cache folder holds {cache:?}");
     }
+}
+
+/// Where repositories are made: in memory where there is room for them and programs may run, for a disk makes git
+/// wait for each of its fsyncs. `TMPDIR` has the first word.
+fn room() -> PathBuf {
+    use rustix::fs::{StatVfsMountFlags, statvfs};
+    let memory = PathBuf::from("/dev/shm");
+    let fits = statvfs(&memory)
+        .is_ok_and(|s| s.f_bavail * s.f_frsize > 8 << 30 && !s.f_flag.contains(StatVfsMountFlags::NOEXEC));
+    if fits && std::env::var_os("TMPDIR").is_none() { memory } else { std::env::temp_dir() }
 }
 
 /// Writes a file with its folders.
