@@ -97,8 +97,10 @@ fn what_would_be_lost_in_a_parent_is_refused() {
         ),
         ("touch \"$(git rev-parse --git-dir)/index.lock\"", 128, "another git process is at work here"),
     ];
+    let mut world = family("echo two > other; echo new > new");
+    world.keep();
     for (script, code, words) in cases {
-        let world = family("echo two > other; echo new > new");
+        world.again();
         world.sh(&world.worktree("1/c1"), script).expect(0);
         let before = (parent(&world), world.belongings(), world.files());
         let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(code, words);

@@ -141,7 +141,7 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
             "changes to 'src/lib.txt' would be written over",
         ),
         (
-            "git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
+            "git config filter.f.clean cat; git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
             &["--merge"],
             128,
             "git read-tree failed: external filter 'false' failed",
@@ -191,11 +191,13 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         (moved, &["--no-switch"], 1, "1/c1 conflicts with HEAD"),
         ("echo mine > new.txt", &["--conflicts"], 1, "landing would write over files that git does not track: new.txt"),
     ];
+    let mut world = World::new();
+    world.write("README", "stashed\n");
+    world.git(["stash", "-q"]);
+    judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
+    world.keep();
     for (script, words, code, message) in cases {
-        let world = World::new();
-        world.write("README", "stashed\n");
-        world.git(["stash", "-q"]);
-        judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
+        world.again();
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
         world.frites(["apply"].iter().chain(*words)).refuses(*code, message);

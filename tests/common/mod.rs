@@ -13,6 +13,7 @@ use tempfile::TempDir;
 /// A home folder, and a repository in it at `repo`.
 pub struct World {
     root: TempDir,
+    kept: Option<TempDir>,
     /// The user's checkout.
     pub repo: PathBuf,
     env: Vec<(String, std::ffi::OsString)>,
@@ -119,7 +120,7 @@ impl World {
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             env.push((name.into(), std::env::var_os(name).unwrap_or_else(|| real_home.join(folder).into())));
         }
-        World { root, repo, env }
+        World { root, kept: None, repo, env }
     }
 
     /// The home folder.
@@ -232,6 +233,25 @@ impl World {
     /// A candidate's worktree.
     pub fn worktree(&self, address: &str) -> PathBuf {
         self.repo.join(".frites/worktrees").join(address)
+    }
+
+    /// Keeps the whole home as it is now, for [`World::again`]: many cases begin where one world is costly to make.
+    pub fn keep(&mut self) {
+        let kept = tempfile::Builder::new().prefix("frites-kept-").tempdir_in(room()).unwrap();
+        self.run(&self.home(), "cp", [OsStr::new("-a"), ".".as_ref(), kept.path().as_ref()]).expect(0);
+        self.kept = Some(kept);
+    }
+
+    /// Puts the home back to how it was kept, at the same path.
+    pub fn again(&self) {
+        for entry in fs::read_dir(self.home()).unwrap().map(Result::unwrap) {
+            let remove = if entry.file_type().unwrap().is_dir() { fs::remove_dir_all } else { fs::remove_file };
+            remove(entry.path()).unwrap();
+        }
+        let kept = self.kept.as_ref().unwrap().path().join(".");
+        self.run(Path::new("/"), "cp", [OsStr::new("-a"), kept.as_ref(), self.home().as_ref()]).expect(0);
+        // The index knows files by their inodes, which are others now.
+        self.git(["update-index", "-q", "--refresh"]);
     }
 
     /// The tree of a ref or commit.
