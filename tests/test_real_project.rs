@@ -63,6 +63,9 @@ impl Strsim {
     fn new() -> Strsim {
         let mut world = World::unborn();
         world.set_env("CARGO_NET_OFFLINE", "true");
+        // Nobody debugs what is built here, or builds it a second time.
+        world.set_env("CARGO_PROFILE_DEV_DEBUG", "0");
+        world.set_env("CARGO_INCREMENTAL", "0");
         if let Some(toolchain) = std::env::var_os("RUSTUP_TOOLCHAIN") {
             world.set_env("RUSTUP_TOOLCHAIN", toolchain);
         }
