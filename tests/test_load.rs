@@ -180,7 +180,7 @@ impl Dice {
 
 #[test]
 fn eight_at_random_with_some_of_them_killed_lose_nothing() {
-    let seconds = std::env::var("FRITES_TEST_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let seconds = std::env::var("FRITES_TEST_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
     let end = Instant::now() + Duration::from_secs(seconds);
     let (world, mark) = marked();
     let (before, promised) = (world.belongings(), Mutex::new(Vec::<(String, String)>::new()));

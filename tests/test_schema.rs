@@ -1,5 +1,5 @@
 //! The published schema: every command's JSON is what it says, nothing more, and all of it is seen.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +31,8 @@ fn seal(schema: &mut Value) {
 
 struct Checker {
     sealed: Value,
+    /// One for each definition, made when it is first asked.
+    validators: BTreeMap<String, jsonschema::Validator>,
     seen: BTreeSet<String>,
 }
 
@@ -38,15 +40,18 @@ impl Checker {
     fn new() -> Checker {
         let mut sealed = schema();
         seal(&mut sealed);
-        Checker { sealed, seen: BTreeSet::new() }
+        Checker { sealed, validators: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
     /// One document against its definition.
     #[track_caller]
     fn check(&mut self, definition: &str, document: &Value) {
-        let mut root = self.sealed.clone();
-        root["$ref"] = json!(format!("#/$defs/{definition}"));
-        let validator = jsonschema::options().should_validate_formats(true).build(&root).unwrap();
+        let sealed = &self.sealed;
+        let validator = self.validators.entry(definition.to_owned()).or_insert_with(|| {
+            let mut root = sealed.clone();
+            root["$ref"] = json!(format!("#/$defs/{definition}"));
+            jsonschema::options().should_validate_formats(true).build(&root).unwrap()
+        });
         let errors: Vec<String> =
             validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert!(
