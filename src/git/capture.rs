@@ -441,14 +441,17 @@ fn staged_apart(
     head: Option<&Oid>,
 ) -> Result<Option<Oid>> {
     let (Some(admin), Some((own, captured))) = (admin, indexes) else { return Ok(None) };
-    let both = own.entries().iter().zip(captured.entries());
-    let equal = own.entries().len() == captured.entries().len()
-        && both.into_iter().all(|(one, other)| one.id == other.id && one.path(&own) == other.path(&captured));
+    // Mostly nothing is staged, or all that is there.
+    let equals = |other: &gix::index::File| {
+        let mut both = own.entries().iter().zip(other.entries());
+        own.entries().len() == other.entries().len()
+            && both.all(|(one, two)| one.id == two.id && one.path(&own) == two.path(other))
+    };
+    let base = repo.index_of(subject.base)?;
     // In the middle of a merge there is no tree.
-    if equal || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK)) {
+    if equals(&base) || equals(&captured) || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK)) {
         return Ok(None);
     }
-    let base = repo.index_of(subject.base)?;
     let apart = own.entries().iter().any(|e| {
         let path = e.path(&own);
         let known = |index: &gix::index::File| index.entry_by_path(path).is_some_and(|known| known.id == e.id);
