@@ -33,6 +33,7 @@ mod test_merge;
 mod test_mishaps;
 mod test_newest_wins;
 mod test_output;
+mod test_own_refs;
 mod test_places;
 mod test_readme;
 mod test_real_project;

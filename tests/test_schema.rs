@@ -228,6 +228,8 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
+    // As an attempt would.
+    world.sh(&world.repo, "FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3").expect(0);
 
     for line in frites(&["log", "--json"]).expect(0).out().lines() {
         checker.check("log", &serde_json::from_str(line).unwrap());

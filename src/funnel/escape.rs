@@ -6,19 +6,22 @@
 //! works meanwhile looks at the configuration once, at its start.
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::git::differences::{self, Difference};
-use crate::git::fingerprint::{self, Fingerprint, Kind, Scope};
+use crate::git::fingerprint::{self, Fingerprint, Kind, Scope, Subject};
 use crate::git::frozen::{self, Frozen};
 use crate::git::pins::{self, Pins};
+use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::oracle::checkout;
 use crate::store::Store;
+use crate::store::events;
 use crate::store::untrusted::{Moment, Planted};
 use crate::store::watches::{self, WatchDir};
 use crate::ui::Ui;
@@ -116,8 +119,56 @@ fn report(
     dir: &WatchDir,
 ) -> Result<Vec<Difference>> {
     pin(&session.repo, &session.store, session.home.as_deref(), Some((dir, before)))?;
-    let differences = differences::compare(before, &look(session, run));
-    tell_and_keep(session, moment, before, differences)
+    let mut differences = differences::compare(before, &look(session, run));
+    let mut others = Vec::new();
+    for difference in differences.drain(..) {
+        if !is_our_doing(session, run, before, &difference)? {
+            others.push(difference);
+        }
+    }
+    tell_and_keep(session, moment, before, others)
+}
+
+/// Whether git-frites itself moved a ref of its own, in this process or another: for a person, or for an attempt in a
+/// run that is new. Refs of the run itself move all the time.
+fn is_our_doing(session: &Session, run: &Run, before: &Fingerprint, difference: &Difference) -> Result<bool> {
+    let Session { repo, store, .. } = session;
+    let Subject { kind: Kind::Ref, name, .. } = &difference.subject else { return Ok(false) };
+    let Some(owner) = refs::run_of(name) else { return Ok(false) };
+    if owner == run.run {
+        return Ok(true);
+    }
+    if difference.digest.is_some() {
+        let record = Subject { kind: Kind::Ref, place: String::new(), name: refs::record(&owner) };
+        return repo.moved_by_us(name, before.digest(&record).is_none());
+    }
+    // The outcome of one candidate goes when all are judged.
+    if *name != refs::record(&owner) && name.contains("/@results/") {
+        return Ok(true);
+    }
+    // Gone with its log: then the event log says who did it, when that is done.
+    if store.try_lock_run(&owner)?.is_none() {
+        return Ok(true);
+    }
+    let forgotten = |e: &Map<String, Value>| e.get("event") == Some(&json!("forgotten")) && !e.contains_key("by");
+    let events = events::read(&store.events())?;
+    Ok(events.iter().any(|e| forgotten(e) && e.get("run") == Some(&json!(owner))))
+}
+
+/// Refuses a run whose record somebody else wrote while commands ran: it may say that something passed that did not.
+pub fn require_own_record(session: &Session, run: &Run) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let name = refs::record(&run.run);
+    let now = repo.read_ref(&name)?;
+    let is_record = |p: &&Planted| p.subject.kind == Kind::Ref && p.subject.name == name;
+    match store.planted().iter().find(is_record).filter(|p| p.digest.as_deref() == now.as_ref().map(Oid::as_str)) {
+        None => Ok(()),
+        Some(planted) => Err(Error::no(format!(
+            "nothing in run {} is verified: its record is not what its last judging wrote; {}, {}",
+            run.run, planted.moment, planted.words
+        ))
+        .hint(format!("judge it again: `git frites judge {}`", run.run))),
+    }
 }
 
 fn close(session: &Session, dir: WatchDir) -> Result<()> {
@@ -143,7 +194,12 @@ fn tell_and_keep(
         details["candidate"] = json!(candidate);
     }
     store.record_event("escaped", &moment.run, details)?;
-    let kept = differences.iter().filter(|d| matches!(d.subject.kind, Kind::Config | Kind::Hook | Kind::OwnFile));
+    let planted = |subject: &Subject| match subject.kind {
+        Kind::Config | Kind::Hook | Kind::OwnFile => true,
+        Kind::Ref => refs::run_of(&subject.name).is_some_and(|run| subject.name == refs::record(&run)),
+        _ => false,
+    };
+    let kept = differences.iter().filter(|d| planted(&d.subject));
     let planted = kept.map(|difference| Planted {
         moment: moment.clone(),
         subject: difference.subject.clone(),
@@ -260,7 +316,7 @@ pub fn before_commit(session: &Session) {
     let is_ours = |path: &Path| is_ours(repo, store, path);
     let now = fingerprint::take(repo, &scope(session.home.as_deref(), &is_ours, &[]));
     let there = planted.iter().filter(|p| p.digest.is_some() && p.digest.as_deref() == now.digest(&p.subject));
-    for one in there.filter(|p| p.subject.kind != Kind::OwnFile).take(MOST_TOLD) {
+    for one in there.filter(|p| matches!(p.subject.kind, Kind::Config | Kind::Hook)).take(MOST_TOLD) {
         ui.warn(format!("your commit obeys what changed {}: {}", one.moment, one.words));
     }
 }

@@ -2,6 +2,7 @@
 //! known before anything is touched.
 use serde_json::{Value, json};
 
+use super::escape;
 use super::judging::judge_commit;
 use super::session::Session;
 use super::settling::{self, Choice};
@@ -81,6 +82,9 @@ impl Plan {
     /// What `selection` names, captured, and verified unless that is waived.
     pub fn new(session: &Session, selection: Selection, asked: &Asked) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
+        if !asked.allow_unverified {
+            escape::require_own_record(session, &run)?;
+        }
         let verdict = session.store.verdict(&session.repo, &run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
         let capture = capture_to_land(session, asked, &run, &candidate, iteration, verdict.as_ref())?;

@@ -12,6 +12,7 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::process::environment::caller;
 use crate::ui::table;
 
 /// Captures what is not saved yet; refuses when something cannot be.
@@ -166,5 +167,6 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     for (name, tip) in found {
         repo.update_ref(&name, None, Some(&tip), "forget")?;
     }
-    store.record_event("forgotten", &run.run, json!({}))
+    let by = caller().map_or(json!({}), |attempt| json!({ "by": attempt }));
+    store.record_event("forgotten", &run.run, by)
 }

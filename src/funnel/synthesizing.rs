@@ -38,6 +38,7 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
 pub fn synthesize(session: &Session, run: &Run, assignment: Assignment, terms: &Terms) -> Result<(Run, Worked)> {
     let Session { repo, store, .. } = session;
     escape::require_trust(session, Some(run))?;
+    escape::require_own_record(session, run)?;
     spawning::require_depth(session)?;
     spawning::require_limits(session, 1)?;
     // From here on nobody else judges it, adds to it or removes it.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::cli::{Git, nul_separated};
 use super::land::quoted;
 use super::pins;
+use super::refs;
 use super::repo::Repo;
 use super::worktree;
 use crate::error::Result;
@@ -331,7 +332,9 @@ impl Fingerprint {
         };
         for line in String::from_utf8_lossy(&list).lines() {
             let Some((name, value)) = line.split_once(' ') else { continue };
-            if name.starts_with("refs/frites/") || name.starts_with("refs/heads/frites/") {
+            // Of ours, what work can be lost with, or a verdict forged.
+            let ours = name.starts_with("refs/frites/") || name.starts_with("refs/heads/frites/");
+            if ours && refs::run_of(name).is_none() {
                 continue;
             }
             let mut value = value.trim_end().to_owned();

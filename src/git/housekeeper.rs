@@ -23,6 +23,8 @@ impl Repo {
         });
         whole.or_else(|lost| {
             self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
+            // Its log still names what is pruned, which git takes for damage.
+            let _ = fs::remove_file(self.common_dir().join("logs").join(full));
             Err(lost.context("objects vanished while they were stored"))
         })
     }

@@ -13,6 +13,8 @@ use super::repo::{Repo, from_oid, to_oid};
 use crate::error::{Error, IoContext, Result};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::plain;
+use crate::process::environment::caller;
 
 /// `refs/heads/frites/run/RUN/CAND`: the candidate's branch.
 pub fn branch(run: &Name, candidate: &Name) -> String {
@@ -48,6 +50,13 @@ pub fn withdrawn(run: &Name) -> String {
 /// `refs/frites/RUN/@landing/CAND`: the commit that put a candidate on a branch, or that took it off again.
 pub fn landing(run: &Name, candidate: &Name) -> String {
     format!("refs/frites/{run}/@landing/{candidate}")
+}
+
+/// The run that a ref of ours belongs to, if it holds captures, records or outcomes; none of other refs.
+pub fn run_of(full: &str) -> Option<Name> {
+    let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
+    let kept = !rest.starts_with('@') || rest == "@record" || rest.starts_with("@results/");
+    run.parse().ok().filter(|_| kept)
 }
 
 /// Whether git would make a branch of that name.
@@ -154,10 +163,23 @@ impl Repo {
         let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
         let zeros = new.or(old).map(Oid::null).unwrap_or_default();
         let value = |oid: Option<&Oid>| oid.map_or_else(|| zeros.clone(), |o| o.as_str().to_owned());
-        self.git()
-            .call("update-ref")
-            .args(["--no-deref", "-m", &format!("git-frites: {why}"), full, &value(new), &value(old)])
-            .run()
+        // Its log is what tells our moves from others'.
+        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
+        call.arg(format!("{}: {why}", signature())).args([full, &value(new), &value(old)]).run()
+    }
+
+    /// Whether git-frites gave a ref the value it has, by the ref's log, and not for an attempt that called it. With
+    /// `for_anyone` for an attempt, too.
+    pub fn moved_by_us(&self, full: &str, for_anyone: bool) -> Result<bool> {
+        let log = plain::read(&self.common_dir().join("logs").join(full)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let Some((head, why)) = log.lines().next_back().and_then(|last| last.split_once('\t')) else {
+            return Ok(false);
+        };
+        let to = head.split(' ').nth(1);
+        let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
+        let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1)) && why.starts_with(&whose);
+        Ok(ours && self.read_ref(full)?.is_some_and(|now| to == Some(now.as_str())))
     }
 
     /// The same without a process, for refs that no HEAD is on: a new branch, and what is ours.
@@ -198,6 +220,11 @@ impl Repo {
             "another git process moved it, or is at work: try again; if it was killed, remove its `.lock` file";
         call.run().map_err(|e| e.hint(locked))
     }
+}
+
+/// How a log begins what it says of a move of ours.
+fn signature() -> String {
+    caller().map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
 }
 
 /// One ref that is to move.

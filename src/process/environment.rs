@@ -61,6 +61,12 @@ impl Policy {
     }
 }
 
+/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide that.
+pub fn caller() -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Some(format!("{}/{}", variable("FRITES_RUN")?, variable("FRITES_CANDIDATE")?))
+}
+
 fn globs<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, (String, globset::Error)> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

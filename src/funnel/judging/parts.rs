@@ -6,6 +6,7 @@ use super::hearing::{Extent, Hearing};
 use super::{Asked, docket, rules, save};
 use crate::config::keys;
 use crate::error::{Error, Result};
+use crate::funnel::escape;
 use crate::funnel::session::Session;
 use crate::git::commit::neutral_commit;
 use crate::model::FORMAT;
@@ -75,6 +76,7 @@ pub fn judge_some(
 pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
     let Session { repo, store, .. } = session;
     let _lock = store.lock_run(&run.run)?;
+    escape::require_own_record(session, run)?;
     let stored = store.verdict(repo, &run.run)?;
     let since = stored.as_ref().map(|v| v.judged);
     let mut parts = store.parts(repo, run)?;
