@@ -215,7 +215,7 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
     refused(&world, &["diff", "alpah"], 128, "there is no run 'alpah', and no such candidate of run fixer", "'alpha'?");
     refused(&world, &["path", "c9"], 128, "no such candidate of run fixer", "that has alpha, beta");
     refused(&world, &["log", "7"], 128, "there is no run '7'", "git frites log");
-    let unknown = "fixer/alpha has no iteration 9: it was captured 1 times";
+    let unknown = "fixer/alpha has no iteration 9: it was captured once";
     refused(&world, &["diff", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
     refused(&world, &["apply", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
     refused(&world, &["diff", "fixer/alpha@0"], 2, "'fixer/alpha@0' does not end in an iteration", "RUN/CANDIDATE");

@@ -188,7 +188,8 @@ impl Store {
                 return Ok(Capture { commit, tree: read.tree, iteration: wanted });
             }
         }
-        Err(Error::fatal(format!("{}/{candidate} has no iteration {wanted}: it was captured {newest} times", run.run))
+        let times = if newest == 1 { "once".to_owned() } else { format!("{newest} times") };
+        Err(Error::fatal(format!("{}/{candidate} has no iteration {wanted}: it was captured {times}", run.run))
             .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
     }
 }
