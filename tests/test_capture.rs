@@ -507,6 +507,8 @@ fn what_a_submodule_alone_holds_is_flagged_and_kept() {
     let committed = said("git -C lib commit -qam edit");
     assert_eq!(committed, "warning: 1/c1: not captured: 'lib' (a submodule with commits that are nowhere else)\n");
     assert_eq!(said("git -C lib push -q origin HEAD:refs/heads/published"), "");
+    assert_eq!(said("echo stashed >>lib/l; git -C lib stash -q"), committed);
+    assert_eq!(said("git -C lib stash drop -q"), "");
     assert_eq!(said("git -C lib commit -q --allow-empty -m more"), committed);
     Attempt { world, dir, commits: Vec::new() }.clean_refuses("lib");
 }

@@ -17,6 +17,9 @@ use crate::error::{IoContext, Result};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
+/// The newest stash, if there is one: without a wildcard git would look below that name.
+const STASH: &str = "--glob=refs/stas[h]";
+
 /// What a capture left out. Never silent: it is shown, and `clean` refuses where work would go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
@@ -111,7 +114,7 @@ fn note_gitlinks(repo: &Repo, subject: &Subject<'_>, index: &gix::index::File, n
                 let status = git.call("status").args(["--porcelain", "-z"]).output()?;
                 let unpublished = git
                     .call("rev-list")
-                    .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", "--not", "--remotes"])
+                    .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", STASH, "--not", "--remotes"])
                     .arg(known.id.to_string())
                     .output()?;
                 let holds = |o: &Output| o.code != 0 || !o.stdout.is_empty();
