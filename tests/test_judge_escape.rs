@@ -15,7 +15,7 @@ fn world() -> World {
     fs::write(&bad, "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\nexec cat\n").unwrap();
     make_executable(&bad);
     world.set_env("BAD", bad);
-    world.attempts(&["echo 1 >bad", "echo 1 >good; echo 2 >>good"]);
+    world.attempts(&["echo 1 >bad", "echo 1 >good; echo 2 >>good; echo 'good filter=own' >.gitattributes"]);
     world
 }
 
@@ -114,9 +114,11 @@ fn commands_may_have_branches_tags_worktrees_and_housekeeping_of_their_own() {
 fn what_is_found_at_the_end_alone_counts_and_nothing_is_known_from_then() {
     let world = world();
     world.git(["config", "include.path", &world.home().join("more").display().to_string()]);
-    let test = if_bad("git config --file \"$HOME/more\" alias.x log");
+    let test = if_bad("git config --file \"$HOME/more\" filter.own.smudge \"$BAD\"");
     let answer = world.frites(["judge", "--json", "--test", &test]).expect(3);
-    assert_eq!(warnings(&answer), words(&["run 1 was judged: config 'alias.x' was set to 'log'"]), "{}", answer.stderr);
+    let words = format!("run 1 was judged: config 'filter.own.smudge' was set to '{}'", world.env("BAD").display());
+    assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
+    assert!(!world.home().join("canary").exists(), "a planted filter ran in the next checkout");
     let verdict = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
     assert_eq!((&verdict["effort"]["ran"], &verdict["terms"]["disturbed"]), (&2.into(), &Value::Null), "{verdict}");
 }
