@@ -265,6 +265,19 @@ fn a_checkout_that_is_used_again_keeps_its_own_settings() {
     world.assert_clean();
 }
 
+/// git forgets the folders above one that a command has removed.
+#[test]
+fn no_empty_folder_stays_in_a_checkout_that_is_used_again() {
+    let world = World::new();
+    world.write("lone/deep/file", "1\n");
+    world.commit("folders");
+    world.attempts(&["echo 1 > a", "rm -r lone; echo 2 > a"]);
+    let test = "cat a; test -e lone/deep/file || test ! -e lone || exit 3; rm -rf lone/deep";
+    let answer = world.frites(["judge", "-j", "1", "--test", test]).expect(0);
+    assert!(answer.out().contains("2 of 2 passed"), "{}", answer.out());
+    world.assert_clean();
+}
+
 /// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
 #[test]
 fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {

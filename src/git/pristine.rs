@@ -226,6 +226,7 @@ impl Pristine {
         let mut kept = vec![None; told.stamps.len()];
         // Level by level, so that what is looked into is known to be a folder and no link.
         let mut level = vec![Vec::new()];
+        let mut folders: Vec<Vec<u8>> = Vec::new();
         while !level.is_empty() {
             let swept = process::in_parallel(process::processors(), &level, |folder| {
                 self.sweep_folder(folder, told).context(|| format!("could not clean '{}'", self.path.display()))
@@ -234,6 +235,13 @@ impl Pristine {
             for folder in swept {
                 level.extend(folder.below);
                 folder.kept.into_iter().for_each(|(at, stamp)| kept[at] = Some(stamp));
+            }
+            folders.extend(level.iter().cloned());
+        }
+        if kept.iter().any(Option::is_none) {
+            // git removes a folder with the last file in it, and not where that is gone already with a folder of its own.
+            for folder in folders.iter().rev() {
+                let _ = fs::remove_dir(self.path.join(OsStr::from_bytes(folder)));
             }
         }
         Ok(kept)
