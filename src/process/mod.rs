@@ -6,6 +6,7 @@ pub mod ports;
 pub mod progress;
 pub mod supervisor;
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -179,17 +180,25 @@ pub fn processors() -> usize {
 
 /// Does `work` on every item, at most `jobs` at once; gives the results in the items' order.
 ///
-/// All items are worked on even when one fails; the error is that of the first item that failed.
+/// All items are worked on even when one fails; the error is that of the first item that failed. Work that is part of
+/// such work is not split again: there is nobody left to do it.
 pub fn in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    thread_local!(static IS_PART: Cell<bool> = const { Cell::new(false) });
+    let jobs = jobs.clamp(1, items.len().max(1));
+    if jobs == 1 || IS_PART.get() {
+        let done: Vec<Result<R>> = items.iter().map(work).collect();
+        return done.into_iter().collect();
+    }
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, items.len().max(1)) {
+        for _ in 0..jobs {
             scope.spawn(|| {
+                IS_PART.set(true);
                 while let Some((at, item)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
                 {
