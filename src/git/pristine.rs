@@ -52,7 +52,6 @@ pub struct Pristine {
 
 /// The tracked files as they were when the checkout was handed out.
 struct Snapshot {
-    commit: Oid,
     index: Index,
     /// Of each entry of the index; none of submodules, and of files that are gone by now.
     stamps: Vec<Option<Stamp>>,
@@ -136,32 +135,27 @@ impl Pristine {
                 self.restore_admin(commit, &before.index, before.index.written + BELIEVED).context(failed)?;
             }
         }
-        let known = before.as_ref().filter(|before| !warm && before.is_whole());
-        let mut index = self.check_out(known.map(|known| &known.commit), commit)?;
+        let known = before.as_ref().is_some_and(|before| !warm && before.is_whole());
+        let mut index = self.check_out(commit, known)?;
         if before.as_ref().is_some_and(|before| attributes_differ(&before.index.parsed, &index.parsed)) {
             // By other attributes the same blob is another file; git writes only what has another blob.
             let file = self.admin.join("index");
             fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))?;
             before = None;
-            index = self.check_out(None, commit)?;
+            index = self.check_out(commit, false)?;
         }
         if warm {
             self.sweep_warm()?;
         }
-        self.now = Some(self.look(commit, index, before.as_ref().filter(|_| !warm))?);
+        self.now = Some(self.look(index, before.as_ref().filter(|_| !warm))?);
         Ok(())
     }
 
-    /// Has git write the tracked files of a commit, and reads what it made of the index. It looks at every file that it
-    /// does not write, but not where all of another commit's are known to be there.
-    fn check_out(&self, from: Option<&Oid>, to: &Oid) -> Result<Index> {
-        match from {
-            Some(from) => {
-                let git = worktree::git(&self.admin, &self.path);
-                git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).run()?;
-            }
-            None => worktree::populate_with(&self.admin, &self.path, to.as_str())?,
-        }
+    /// Has git write the tracked files of a commit, and reads what it made of the index. Where the files that the index
+    /// tells of are `known` to be there, git looks only at those that it writes.
+    fn check_out(&self, commit: &Oid, known: bool) -> Result<Index> {
+        let how = if known { "-m" } else { "--reset" };
+        worktree::git(&self.admin, &self.path).call("read-tree").args([how, "-u", commit.as_str()]).run()?;
         let file = self.admin.join("index");
         let failed = || format!("could not read '{}'", file.display());
         let bytes = fs::read(&file).context(failed)?;
@@ -289,7 +283,7 @@ impl Pristine {
 
     /// Stamps the files of an index. Those that git did not write, since they were there `before`, keep theirs: what
     /// happens to a file in the meantime is found out with the next command.
-    fn look(&self, commit: &Oid, index: Index, before: Option<&Snapshot>) -> Result<Snapshot> {
+    fn look(&self, index: Index, before: Option<&Snapshot>) -> Result<Snapshot> {
         let root = fs::File::open(&self.path).context(|| format!("could not open '{}'", self.path.display()))?;
         let known = |entry: &gix::index::Entry, path: &BStr| {
             let Snapshot { index, stamps, .. } = before?;
@@ -306,7 +300,7 @@ impl Pristine {
                 None => Some(Stamp::of(&root, path, index.written).context(|| format!("could not read '{path}'"))?),
             });
         }
-        Ok(Snapshot { commit: commit.clone(), index, stamps })
+        Ok(Snapshot { index, stamps })
     }
 }
 
