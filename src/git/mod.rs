@@ -21,6 +21,7 @@ pub mod refs;
 pub mod repo;
 pub mod seed;
 pub mod seeded;
+mod stamp;
 pub mod times;
 pub mod unchanged;
 pub mod worktree;
