@@ -88,20 +88,27 @@ fn what_the_last_one_plants_has_bent_no_outcome() {
 }
 
 #[test]
-fn commands_may_have_branches_tags_worktrees_and_housekeeping_of_their_own() {
+fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own() {
     let world = world();
     world.git(["config", "user.x", "0"]);
     let test = "git branch old; git tag v1; git worktree add -q \"$HOME/aside\"; git worktree remove \"$HOME/aside\"
         git branch -D aside; git gc -q; git pack-refs --all; git config branch.x.remote .; git config user.name ci
-        git config alias.x log; git config --unset alias.x";
+        git config alias.x log; git config --unset alias.x; git config submodule.a.url b; git config --global --add safe.directory \"$PWD\"
+        git config core.hooksPath .husky; cp \"$BAD\" $g/hooks/pre-push";
     let answer = world.frites(["judge", "--json", "--test", &if_bad(test)]).expect(0);
+    assert!(answer.stderr.contains("config 'safe.directory' was set to"), "{}", answer.stderr);
+    let mut found = warnings(&answer);
+    found.retain(|words| !words.contains("safe.directory"));
     let expected = [
         "1/c1 was judged: config 'branch.x.remote' was set to '.'",
         "1/c1 was judged: config 'user.name' was set to 'ci'",
+        "1/c1 was judged: config 'submodule.a.url' was set to 'b'",
+        "1/c1 was judged: config 'core.hookspath' was set to '.husky'",
+        "1/c1 was judged: hook 'pre-push' was added",
         &format!("run 1 was judged: branch 'old' was added at {}", &world.git(["rev-parse", "old"])[..10]),
         &format!("run 1 was judged: tag 'v1' was added at {}", &world.git(["rev-parse", "v1"])[..10]),
     ];
-    assert_eq!(warnings(&answer), words(&expected), "{}", answer.stderr);
+    assert_eq!(found, words(&expected), "{}", answer.stderr);
     let json = answer.json();
     assert_eq!((&json["verified"], &json["terms"]["disturbed"]), (&true.into(), &Value::Null), "{json}");
     // What was told once is not told again, and known outcomes need no look.

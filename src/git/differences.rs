@@ -1,6 +1,11 @@
 //! What is different between two fingerprints, in words that a person understands.
 use super::fingerprint::{Fingerprint, Kind, Subject, UNREADABLE, Value};
 
+/// Sections of git's configuration that say who someone is, where things come from and how git keeps house: people and
+/// tests set them all the time, and no file is another one by them.
+const HARMLESS: [&str; 9] =
+    ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
+
 /// One thing that is not as it was.
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -24,14 +29,16 @@ impl Difference {
         }
     }
 
-    /// Whether it may make commands that use git end otherwise than before. Who someone is and where branches come
-    /// from does not: people and tests set that all the time.
+    /// Whether it may make commands that use git end otherwise than before. Hooks do not, which package managers set
+    /// up when they install (husky, lefthook, pre-commit): they run when somebody commits.
     pub fn bends_outcomes(&self) -> bool {
         let Subject { kind, name, .. } = &self.subject;
+        let submodules = name.starts_with("submodule.") && [".url", ".active"].iter().any(|end| name.ends_with(end));
         match kind {
-            Kind::Config => !["user.", "branch."].iter().any(|section| name.starts_with(section)),
-            Kind::OwnFile | Kind::Hook | Kind::Info => true,
-            Kind::Head | Kind::Ref | Kind::Worktree | Kind::File => false,
+            Kind::Config if submodules || name == "core.hookspath" => false,
+            Kind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
+            Kind::OwnFile | Kind::Info => true,
+            Kind::Hook | Kind::Head | Kind::Ref | Kind::Worktree | Kind::File => false,
         }
     }
 }
