@@ -1,6 +1,6 @@
-//! The escape report: what changed outside the worktrees while a run's commands ran, or while it was judged, which runs
-//! the attempts' code; named and never reverted. And what follows from it, that nothing planted runs through git-frites and that `judge`
-//! waits for a person when its own configuration changed.
+//! The escape report: what changed outside the worktrees while a run's commands ran, or while it was judged, which
+//! runs the attempts' code; named and never reverted. And what follows from it, that nothing planted runs through
+//! git-frites and that `judge` waits for a person when its own configuration changed.
 //!
 //! Not a sandbox: a command runs as the user and can do what the user can. Another process of ours that
 //! works meanwhile looks at the configuration once, at its start.

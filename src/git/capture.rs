@@ -74,23 +74,15 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         looked = look(repo, subject, &git, own.as_ref(), head.as_ref())?;
     }
     let Looked { staged, dropped, linked, mut notes } = looked;
-    if !dropped.is_empty() {
-        drop_from_index(&git, subject, &dropped)?;
-    }
+    drop_from_index(&git, subject, &dropped)?;
     if !staged.is_empty() {
         let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
         let call = sparse_aware(&git).args(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]);
         call.stdin(list).run()?;
     }
-    if !linked.is_empty() {
-        let line = |(path, id): (&Vec<u8>, &ObjectId)| [format!("160000 {id}\t").as_bytes(), path, b"\0"].concat();
-        let lines: Vec<u8> = linked.iter().flat_map(line).collect();
-        git.call("update-index").args(["-z", "--add", "--replace", "--index-info"]).stdin(lines).run()?;
-    }
-    let modes = other_modes(repo, subject, own.as_ref());
-    if !modes.is_empty() {
-        sparse_aware(&git).args(["update-index", "-z", "--index-info"]).stdin(modes).run()?;
-    }
+    let line = |(path, id): (&Vec<u8>, &ObjectId)| [format!("160000 {id}\t").as_bytes(), path, b"\0"].concat();
+    set_entries(&git, linked.iter().flat_map(line).collect())?;
+    set_entries(&git, other_modes(repo, subject, own.as_ref()))?;
     let tree = git.call("write-tree").oid()?;
     let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
     if let Some(index) = &index {
@@ -252,7 +244,14 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
 /// Takes paths out of an index.
 fn drop_from_index(git: &Git, subject: &Subject<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
     let line = |path: &Vec<u8>| [format!("0 {}\t", subject.base.null()).as_bytes(), path, b"\0"].concat();
-    let lines: Vec<u8> = paths.iter().flat_map(line).collect();
+    set_entries(git, paths.iter().flat_map(line).collect())
+}
+
+/// Sets entries of an index by lines as `update-index --index-info` reads them.
+fn set_entries(git: &Git, lines: Vec<u8>) -> Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
     sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
 }
 
@@ -315,12 +314,8 @@ fn entry_line(mode: Mode, entry: &gix::index::Entry, index: &gix::index::File) -
 /// Has git read the files again that it would take for unchanged by mistake.
 fn forget_lookalikes(git: &Git, subject: &Subject<'_>, index: &gix::index::File) -> Result<()> {
     let found = unchanged::lookalikes(subject.worktree, index)?;
-    if found.is_empty() {
-        return Ok(());
-    }
     // An entry that is set so has no times.
-    let lines: Vec<u8> = found.iter().flat_map(|e| entry_line(e.mode, e, index)).collect();
-    sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
+    set_entries(git, found.iter().flat_map(|e| entry_line(e.mode, e, index)).collect())
 }
 
 pub(super) fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {

@@ -314,8 +314,7 @@ impl Snapshot {
     fn holds(&self, path: &Path) -> Result<bool> {
         let root = fs::File::open(path).context(|| format!("could not open '{}'", path.display()))?;
         let files: Vec<(&BStr, &Stamp)> = self.files().collect();
-        let some: Vec<_> = files.chunks(files.len().div_ceil(process::processors()).max(1)).collect();
-        let hold = process::in_parallel(process::processors(), &some, |files| {
+        let hold = process::in_parallel(process::processors(), &process::shares(&files), |files| {
             Ok(files.iter().all(|(path, stamp)| stamp.holds(&root, path)))
         })?;
         Ok(hold.into_iter().all(|holds| holds))

@@ -63,10 +63,7 @@ pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::
         let path = worktree.join(OsStr::from_bytes(entry.path(index)));
         fs::symlink_metadata(path).is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
     };
-    let entries = index.entries();
-    let some: Vec<&[gix::index::Entry]> =
-        entries.chunks(entries.len().div_ceil(process::processors()).max(1)).collect();
-    let found = process::in_parallel(process::processors(), &some, |entries| {
+    let found = process::in_parallel(process::processors(), &process::shares(index.entries()), |entries| {
         Ok(entries.iter().filter(is).cloned().collect::<Vec<_>>())
     })?;
     Ok(found.concat())
@@ -107,19 +104,23 @@ pub fn untouched(
 /// Whether a file has the times that an index tells, and the size unless that is withdrawn.
 fn is_as_told(told: &Stat, file: &Path) -> bool {
     fs::symlink_metadata(file).is_ok_and(|meta| {
-        let times = (told.mtime.secs, told.mtime.nsecs, told.ctime.secs, told.ctime.nsecs);
-        // Truncated as git does it.
-        let now = (meta.mtime() as u32, meta.mtime_nsec() as u32, meta.ctime() as u32, meta.ctime_nsec() as u32);
-        times == now && (told.size == 0 || told.size == meta.size() as u32)
+        has_seconds(told, &meta) && has_nanoseconds(told, &meta) && (told.size == 0 || told.size == meta.size() as u32)
     })
 }
 
 fn is_lookalike(told: &Stat, meta: &fs::Metadata) -> bool {
-    // Truncated as git does it.
-    let seconds = (told.mtime.secs, told.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32);
-    let nanoseconds = (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32);
     let kept = told.mtime.nsecs != 0 || told.ctime.nsecs != 0;
-    seconds && told.size == meta.size() as u32 && kept && (told.mtime.nsecs, told.ctime.nsecs) != nanoseconds
+    has_seconds(told, meta) && told.size == meta.size() as u32 && kept && !has_nanoseconds(told, meta)
+}
+
+/// Whether a file was written and changed in the seconds that an index tells, truncated as git does it.
+fn has_seconds(told: &Stat, meta: &fs::Metadata) -> bool {
+    (told.mtime.secs, told.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32)
+}
+
+/// The same of the nanoseconds in them.
+fn has_nanoseconds(told: &Stat, meta: &fs::Metadata) -> bool {
+    (told.mtime.nsecs, told.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
 }
 
 /// How many files of the index a folder holds; none if one of them, or anything else in it, is not as told.
@@ -153,15 +154,11 @@ fn is_clean(mode: Mode, told: &Stat, meta: &fs::Metadata, index: &gix::index::Fi
         Mode::SYMLINK => meta.is_symlink(),
         _ => false,
     };
-    // Truncated as git does it.
-    let same = |told: u32, now: i64| told == now as u32;
     let written = index.timestamp();
     let before = (i64::from(told.mtime.secs), told.mtime.nsecs) < (written.unix_seconds(), written.nanoseconds());
     kind && before
-        && same(told.mtime.secs, meta.mtime())
-        && same(told.mtime.nsecs, meta.mtime_nsec())
-        && same(told.ctime.secs, meta.ctime())
-        && same(told.ctime.nsecs, meta.ctime_nsec())
+        && has_seconds(told, meta)
+        && has_nanoseconds(told, meta)
         && told.ino == meta.ino() as u32
         && told.size == meta.size() as u32
         && (told.uid, told.gid) == (meta.uid(), meta.gid())

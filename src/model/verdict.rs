@@ -271,8 +271,8 @@ pub struct Terms {
     /// Ignored build folders were kept from one candidate to the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
-    /// What git goes by (configuration, hooks, `info/` files) changed, and oracle commands ended after that: not all
-    /// were judged alike, and one may have made another fail or pass.
+    /// What git goes by (configuration, `info/` files) changed, and oracle commands ended after that: not all were
+    /// judged alike, and one may have made another fail or pass.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
 }

@@ -178,6 +178,11 @@ pub fn processors() -> usize {
     *PROCESSORS
 }
 
+/// Many small items in as many parts as this machine does things at once, for [`in_parallel`].
+pub fn shares<T>(items: &[T]) -> Vec<&[T]> {
+    items.chunks(items.len().div_ceil(processors()).max(1)).collect()
+}
+
 /// Does `work` on every item, at most `jobs` at once; gives the results in the items' order.
 ///
 /// All items are worked on even when one fails; the error is that of the first item that failed. Work that is part of
