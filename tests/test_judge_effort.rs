@@ -131,8 +131,9 @@ fn an_outcome_is_known_only_under_the_same_conditions() {
     judge(&world, &[], 0, "the same tree in another run");
     assert!(world.repo.join(".frites/runs/2/c1/test.log").exists());
     world.write(".frites.toml", "[seed]\nlink = ['.env']\n");
-    judge(&world, &[], 1, "what lies behind a link may change");
-    judge(&world, &[], 1, "so it is never known");
+    judge(&world, &[], 0, "the same seed, named in another way");
+    world.write(".env", "c\n");
+    judge(&world, &[], 1, "a linked seed is known by its content");
     world.assert_clean();
 }
 

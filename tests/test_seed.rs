@@ -174,7 +174,7 @@ fn a_path_that_the_base_tracks_is_no_seed_though_head_does_not_track_it() {
     }
     let answer = world.frites(["spawn", "-n", "1", "--base", &base]).expect(0);
     for name in ["conf", "lib"] {
-        let words = format!("warning: seed.link: the base tracks '{name}', so it is not linked");
+        let words = format!("warning: seed.link: the base tracks '{name}', so it is not a seed");
         assert!(answer.stderr.contains(&words), "{}", answer.stderr);
     }
     assert_eq!(extra(&world, "1/c1"), ["conf/b.cfg", "free.cfg"]);
@@ -242,34 +242,73 @@ fn a_base_or_an_attempt_whose_folder_is_a_link_gets_no_seed_through_it() {
 }
 
 #[test]
-fn links_lead_to_the_users_files_and_clean_never_follows_them() {
+fn a_linked_seed_is_a_copy_and_edits_of_it_are_the_attempts_own() {
     let world = world(&[("seed.link", "node_modules/"), ("seed.link", "./web/cache"), ("seed.link", "absent")]);
     world.write("node_modules/m/index.js", "the user's\n");
     world.write("web/cache", "a file\n");
     let before = World::files_of(&world.repo);
     world.spawn(["-n", "2"]);
     let dir = world.worktree("1/c1");
-    assert_eq!(fs::read_link(dir.join("node_modules")).unwrap(), world.repo.join("node_modules"));
-    assert_eq!(fs::read_link(dir.join("web/cache")).unwrap(), world.repo.join("web/cache"));
-    // `node_modules/` in .gitignore does not match the link: git itself would add it.
-    assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "?? node_modules\n?? web/");
+    assert!(!dir.join("node_modules").is_symlink());
+    assert_eq!(fs::read(dir.join("node_modules/m/index.js")).unwrap(), b"the user's\n");
+    assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "?? web/");
     let answer = world.frites(["diff", "1/c1"]).expect(0);
     assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("", ""), "no patch, and nothing was left out");
     world.git_in(&dir, ["add", "-A"]);
-    world.git_in(&dir, ["commit", "-q", "-m", "with links"]);
+    world.git_in(&dir, ["commit", "-q", "-m", "with seeds"]);
     write(&dir.join("README"), "work\n");
     assert_eq!(changed(&world, "1/c1"), ["README"]);
-    let judged = world.frites(["judge", "--test", "test -L node_modules && cat node_modules/m/index.js web/cache"]);
-    judged.expect(0);
+    world.frites(["judge", "--test", "cat node_modules/m/index.js web/cache"]).expect(0);
     assert_eq!(fs::read(world.repo.join(".frites/runs/1/c1/test.log")).unwrap(), b"the user's\na file\n");
-    // Ones that the attempt edited or made real are its own.
-    fs::remove_file(dir.join("web/cache")).unwrap();
-    symlink("elsewhere", dir.join("web/cache")).unwrap();
+    write(&dir.join("web/cache"), "edited\n");
     assert_eq!(changed(&world, "1/c1"), ["README", "web/cache"]);
     world.frites(["clean", "1"]).expect(0);
     assert!(!dir.exists());
     assert_eq!(World::files_of(&world.repo), before);
     world.assert_clean();
+}
+
+/// `npm ci` begins by emptying `node_modules`; others append, truncate, chmod or replace what they find.
+#[test]
+fn no_command_writes_through_a_linked_seed() {
+    let harm = "find node_modules vendor/ deps/ secrets/ -type f -exec chmod u+w {} + -exec sh -c \
+        'for f; do echo harm >> \"$f\"; done' sh {} + && echo harm > .env && echo harm > .env.shared && \
+        rm deps/back/m/index.js && rm -rf node_modules/* && echo harm > vendor/new";
+    let all = ["node_modules", "vendor", "deps", "secrets", ".env"].map(|name| ("seed.link", name));
+    for command in ["setup", "test", "agent"] {
+        let world = world(&all);
+        world.git(["config", "--add", "frites.seed.copy", ".env.*"]);
+        let elsewhere = world.home().join("elsewhere");
+        write(&elsewhere.join("vendor/v"), "the user's\n");
+        write(&elsewhere.join("env"), "SECRET=1\n");
+        world.write("node_modules/m/index.js", "the user's\n");
+        world.write("deps/d", "the user's\n");
+        world.write("secrets/key", "the user's\n");
+        fs::set_permissions(world.repo.join("secrets/key"), fs::Permissions::from_mode(0o400)).unwrap();
+        // The seed itself is a link, a directory or a file; a link within a seed leads back to another seed.
+        symlink(elsewhere.join("vendor"), world.repo.join("vendor")).unwrap();
+        symlink(elsewhere.join("env"), world.repo.join(".env")).unwrap();
+        symlink(elsewhere.join("env"), world.repo.join(".env.shared")).unwrap();
+        symlink(world.repo.join("node_modules"), world.repo.join("deps/back")).unwrap();
+        let users = || (World::files_of(&world.repo), World::files_of(&elsewhere));
+        let before = users();
+        match command {
+            "setup" => {
+                world.git(["config", "frites.spawn.setup", harm]);
+                world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo w > work"]).expect(0);
+                world.frites(["judge", "--test", "true"]).expect(0);
+            }
+            "test" => {
+                world.attempts(&["echo w > work"]);
+                world.frites(["judge", "--test", harm]).expect(0);
+            }
+            _ => drop(world.attempts(&[&format!("{harm} && echo w > work")])),
+        }
+        assert_eq!(users(), before, "by {command}");
+        world.frites(["clean", "--all"]).expect(0);
+        assert_eq!(users(), before, "by clean after {command}");
+        world.assert_clean();
+    }
 }
 
 #[test]

@@ -114,7 +114,7 @@ keys! {
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file, or the folder of such files, that the tests leave.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "What ranks the candidates that passed.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout to copy into worktrees and judged checkouts, as a .gitignore names them.";
-    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Files and folders to link to instead, by their names from the root.";
+    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "More files and directories to copy, each with all it holds, by their names from the root. They were links once; now no command can write through them to your own files.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many candidates' commands run at once.";
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "How long a candidate's command may take.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "How long it may print nothing.";

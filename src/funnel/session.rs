@@ -110,7 +110,7 @@ impl Session {
     fn seeded(&self, run: &Run, name: &Name) -> Result<Seeded> {
         match read_toml(&self.store.seeds(&run.run, name)) {
             Some(seeded) => Ok(seeded),
-            None => self.seeds(&run.base)?.as_if_put(),
+            None => self.seeds(&run.base)?.as_if_put(&self.store.worktree(run, name)),
         }
     }
 

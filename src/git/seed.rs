@@ -30,21 +30,18 @@ pub const INCLUDE: &str = ".worktreeinclude";
 #[derive(Default)]
 pub struct Seeds {
     root: PathBuf,
-    found: BTreeMap<Vec<u8>, Way>,
+    /// Where the original of each lies: below the root, or where a link leads that stands for the seed.
+    found: BTreeMap<Vec<u8>, PathBuf>,
     /// What the user should be told.
     pub notes: Vec<String>,
-}
-
-/// How a seed gets into a worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Copy,
-    Link,
 }
 
 impl Seeds {
     /// Finds the seeds in the checkout at `root`: what `copy` matches and git does not track, what
     /// [`INCLUDE`] matches and git ignores, and what `link` names; never what `base` tracks.
+    ///
+    /// A linked seed is copied, too. A symbolic link would hand the user's own files to every command
+    /// that runs in the worktree: `npm ci` begins by deleting all that lies below `node_modules`.
     pub fn find(repo: &Repo, root: &Path, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
         let mut seeds = Seeds { root: root.to_owned(), ..Seeds::default() };
         let links = links(root, link)?;
@@ -53,49 +50,50 @@ impl Seeds {
         if links.is_empty() && own.is_empty() && shared.is_empty() {
             return Ok(seeds);
         }
+        let listing = Listing { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? };
         let mut copies = BTreeSet::new();
         if !own.is_empty() || !shared.is_empty() {
-            copies = Listing { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? }.read(repo)?;
+            copies = listing.read(repo)?;
         }
         let base = repo.index_of(base)?;
+        let linked: BTreeSet<Vec<u8>> = links.iter().cloned().collect();
         for path in links {
             if tracked(&base, &path) {
-                seeds.notes.push(format!("seed.link: the base tracks '{}', so it is not linked", quoted(&path)));
+                seeds.notes.push(format!("seed.link: the base tracks '{}', so it is not a seed", quoted(&path)));
+            } else if root.join(OsStr::from_bytes(&path)).is_dir() {
+                listing.enter(&path, true, &mut copies)?;
             } else {
-                seeds.found.insert(path, Way::Link);
+                copies.insert(path);
             }
         }
-        for path in copies {
-            let linked = folders_of(&path).chain([path.as_slice()]).any(|p| seeds.found.get(p) == Some(&Way::Link));
-            if !linked && !tracked(&base, &path) {
-                seeds.found.insert(path, Way::Copy);
-            }
+        for path in copies.into_iter().filter(|path| !tracked(&base, path)) {
+            let original = root.join(OsStr::from_bytes(&path));
+            let named = own.name_itself(&path) || shared.name_itself(&path) || linked.contains(&path);
+            let original = if named { followed(original, root) } else { original };
+            seeds.found.insert(path, original);
         }
         Ok(seeds)
     }
 
-    /// What the files to copy hold, read once for all worktrees.
+    /// What the seeds hold, read once for all worktrees.
     pub fn known(&self) -> Result<Known> {
-        let copies = self.found.iter().filter(|(_, way)| **way == Way::Copy).map(|(path, _)| path.as_slice());
-        Known::read(&self.root, &copies.collect::<Vec<_>>())
+        Known::read(&self.found.iter().collect::<Vec<_>>())
     }
 
-    /// A name for what all of them hold; none where one is a link, for what lies behind it is not looked at.
-    pub fn digest(&self) -> Result<Option<String>> {
-        if self.found.values().any(|way| *way == Way::Link) {
-            return Ok(None);
-        }
-        Ok(Some(digest(format!("{:?}", self.as_if_put()?).as_bytes())))
+    /// A name for what all of them hold.
+    pub fn digest(&self) -> Result<String> {
+        Ok(digest(format!("{:?}", self.originals()?).as_bytes()))
     }
 
-    /// What a worktree that got all of them would hold.
-    pub fn as_if_put(&self) -> Result<Seeded> {
-        let (links, copies): (Vec<_>, Vec<_>) = self.found.iter().partition(|(_, way)| **way == Way::Link);
-        let mut seeded = Seeded::look(&self.root, copies.into_iter().map(|(path, _)| path.clone()), &Known::default())?;
-        for (path, _) in links {
-            seeded.add_link(path, &self.root.join(OsStr::from_bytes(path)));
-        }
+    /// What the worktree `dir` would hold if it got all of them.
+    pub fn as_if_put(&self, dir: &Path) -> Result<Seeded> {
+        let mut seeded = self.originals()?;
+        seeded.move_links(&self.root, dir);
         Ok(seeded)
+    }
+
+    fn originals(&self) -> Result<Seeded> {
+        Seeded::read(self.found.iter().map(|(path, original)| (path.clone(), original.clone())), &Known::default())
     }
 
     /// Puts the seeds into a checkout; gives the paths that it got. What lies there already stays, and so
@@ -103,27 +101,25 @@ impl Seeds {
     ///
     /// Copies keep their modes and their times: a build output that was copied must look older than the
     /// sources that were just checked out, or it would be taken for theirs (GIT-FACTS, "Not safe for
-    /// build tools").
+    /// build tools"). An absolute link that leads into the user's checkout leads to the same place in
+    /// `into`, so that no path of a worktree is a way to the user's own files.
     pub fn put(&self, into: &Path) -> Result<Vec<Vec<u8>>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
         let mut clones = true;
-        for (path, way) in &self.found {
+        for (path, from) in &self.found {
             let relative = Path::new(OsStr::from_bytes(path));
-            let (from, to) = (self.root.join(relative), into.join(relative));
+            let to = into.join(relative);
             let attempt = || -> io::Result<bool> {
                 let folder = relative.parent().unwrap_or(relative);
-                if fs::symlink_metadata(&from).is_err()
+                if fs::symlink_metadata(from).is_err()
                     || (ready != folder && !make_folders(&self.root, into, folder)?)
                     || fs::symlink_metadata(&to).is_ok()
                 {
                     return Ok(false);
                 }
                 ready = folder.to_owned();
-                match way {
-                    Way::Link => symlink(&from, &to).map(|()| true),
-                    Way::Copy => copy(&from, &to, &mut clones),
-                }
+                copy(from, &to, |target| moved(target, &self.root, into), &mut clones)
             };
             if attempt_of(attempt).context(|| format!("could not seed '{}'", to.display()))? {
                 got.push(path.clone());
@@ -141,12 +137,28 @@ fn attempt_of(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
     }
 }
 
-/// Copies a file or a link; anything else is no seed. `clones` is whether the file system shares blocks,
-/// as far as is known: asking for every file would double the work where it does not.
-fn copy(from: &Path, to: &Path, clones: &mut bool) -> io::Result<bool> {
+/// The file that a seed stands for which is itself a link to a file outside the checkout, as `cp -H` has it: a
+/// command that writes to the seed must not write to that file.
+fn followed(original: PathBuf, root: &Path) -> PathBuf {
+    let target = fs::canonicalize(&original).ok().filter(|target| target.is_file() && !target.starts_with(root));
+    target.filter(|_| original.is_symlink()).unwrap_or(original)
+}
+
+/// The target of a link as it is below `into`, if it leads to something below `root`.
+pub fn moved(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
+    match target.strip_prefix(root) {
+        Ok(relative) => into.join(relative),
+        Err(_) => target,
+    }
+}
+
+/// Copies a file, or a link with the target that `moved` gives; anything else is no seed. `clones` is whether
+/// the file system shares blocks, as far as is known: asking for every file would double the work where it
+/// does not.
+fn copy(from: &Path, to: &Path, moved: impl Fn(PathBuf) -> PathBuf, clones: &mut bool) -> io::Result<bool> {
     let meta = fs::symlink_metadata(from)?;
     if meta.is_symlink() {
-        symlink(fs::read_link(from)?, to)?;
+        symlink(moved(fs::read_link(from)?), to)?;
     } else if meta.is_file() {
         *clones = *clones && reflink_copy::reflink(from, to).is_ok();
         if !*clones {
@@ -169,7 +181,8 @@ fn make_folders(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(_) => {
-                let mode = fs::symlink_metadata(&from)?.permissions().mode();
+                // The user's own folder may be a link to one elsewhere.
+                let mode = fs::metadata(&from)?.permissions().mode();
                 fs::create_dir(&to)?;
                 fs::set_permissions(&to, fs::Permissions::from_mode(mode | 0o700))?;
             }
@@ -306,6 +319,11 @@ impl Patterns {
 
     fn want(&self, path: &[u8], is_dir: bool) -> bool {
         self.wanted.matched_path_or_any_parents(OsStr::from_bytes(path), is_dir).is_ignore()
+    }
+
+    /// Whether a pattern matches the path, and not only a folder above it.
+    fn name_itself(&self, path: &[u8]) -> bool {
+        self.wanted.matched(OsStr::from_bytes(path), false).is_ignore()
     }
 
     fn name(&self, folder: &[u8]) -> bool {

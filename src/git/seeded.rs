@@ -1,17 +1,18 @@
 //! What a worktree was given before the attempt began, so that a capture can tell it from the attempt's
 //! own work.
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::bstr::{ByteSlice, ByteVec};
 use serde::{Deserialize, Serialize};
 
 use super::repo::to_oid;
+use super::seed;
 use super::worktree;
 use crate::error::{IoContext, Result};
 use crate::model::FORMAT;
@@ -68,18 +69,31 @@ impl From<Seeded> for Record {
 impl Seeded {
     /// Remembers what lies at `paths` in a worktree.
     pub fn look(worktree: &Path, paths: impl IntoIterator<Item = Vec<u8>>, known: &Known) -> Result<Seeded> {
-        let mut seeded = BTreeMap::new();
-        for path in paths {
+        let full = |path: Vec<u8>| {
             let full = worktree.join(OsStr::from_bytes(&path));
+            (path, full)
+        };
+        Seeded::read(paths.into_iter().map(full), known)
+    }
+
+    /// What these files hold, each by the path that it has in a worktree.
+    pub fn read(files: impl IntoIterator<Item = (Vec<u8>, PathBuf)>, known: &Known) -> Result<Seeded> {
+        let mut seeded = BTreeMap::new();
+        for (path, full) in files {
             let seed = read(&full, known.0.get(&path)).context(|| format!("could not read '{}'", full.display()))?;
             seeded.extend(seed.map(|seed| (path, seed)));
         }
         Ok(Seeded(seeded))
     }
 
-    /// Remembers a link.
-    pub fn add_link(&mut self, path: &[u8], target: &Path) {
-        self.0.insert(path.to_vec(), Seed::Link(worktree::path_bytes(target).to_vec()));
+    /// Lets each link that leads to something below `root` lead to the same below `into`.
+    pub fn move_links(&mut self, root: &Path, into: &Path) {
+        for seed in self.0.values_mut() {
+            if let Seed::Link(target) = seed {
+                let moved = seed::moved(PathBuf::from(OsString::from_vec(std::mem::take(target))), root, into);
+                *target = moved.into_os_string().into_vec();
+            }
+        }
     }
 
     /// Whether there is nothing to tell apart.
@@ -178,13 +192,13 @@ impl Stamp {
 pub struct Known(BTreeMap<Vec<u8>, (Stamp, Oid)>);
 
 impl Known {
-    /// Reads the files at `paths` below `root`, several at once. What cannot be read is not known.
-    pub fn read(root: &Path, paths: &[&[u8]]) -> Result<Known> {
-        let known = process::in_parallel(process::processors(), paths, |path| {
-            let full = root.join(OsStr::from_bytes(path));
-            let stamp = fs::symlink_metadata(&full).map(|meta| Stamp::of(&meta));
-            Ok(match (stamp, read(&full, None)) {
-                (Ok(stamp), Ok(Some(Seed::File(blob)))) => Some((path.to_vec(), (stamp, blob))),
+    /// Reads these files, each with the path that it has in a worktree, several at once. What cannot be
+    /// read is not known.
+    pub fn read(files: &[(&Vec<u8>, &PathBuf)]) -> Result<Known> {
+        let known = process::in_parallel(process::processors(), files, |(path, full)| {
+            let stamp = fs::symlink_metadata(full).map(|meta| Stamp::of(&meta));
+            Ok(match (stamp, read(full, None)) {
+                (Ok(stamp), Ok(Some(Seed::File(blob)))) => Some(((*path).clone(), (stamp, blob))),
                 _ => None,
             })
         })?;

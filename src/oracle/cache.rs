@@ -74,8 +74,7 @@ struct Known {
 }
 
 impl Cache {
-    /// The outcomes under these conditions; none where they cannot be pinned down: what lies behind a linked
-    /// seed may change unseen.
+    /// The outcomes under these conditions.
     pub fn open(
         repo: &Repo,
         home: Option<&Path>,
@@ -84,13 +83,13 @@ impl Cache {
         seeds: &Seeds,
         policy: &Policy,
         distrusted: Vec<(SystemTime, SystemTime)>,
-    ) -> Result<Option<Cache>> {
-        let Some(seeds) = seeds.digest()? else { return Ok(None) };
+    ) -> Result<Cache> {
+        let seeds = seeds.digest()?;
         let dir = checkout::home(repo)?.join("outcomes");
         forget_old(&dir);
         let conditions =
             format!("{FORMAT} {oracle:?} {manner:?} {seeds} {:?} {:?}", programs(oracle), surroundings(policy));
-        Ok(Some(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted }))
+        Ok(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted })
     }
 
     fn key(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<String> {

@@ -94,7 +94,8 @@ impl<'a> Hearing<'a> {
         // A checkout that is not pristine tells of more than the tree.
         let home = session.home.as_deref();
         let cache = if known && !terms.in_place && !terms.warm {
-            Cache::open(&session.repo, home, oracle, &manner, &seeds, &session.policy, when_attempts_ran(session)?)?
+            let ran = when_attempts_ran(session)?;
+            Some(Cache::open(&session.repo, home, oracle, &manner, &seeds, &session.policy, ran)?)
         } else {
             None
         };
