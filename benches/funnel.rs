@@ -19,14 +19,15 @@ struct Bench {
 impl Bench {
     /// A repository of `files` small files.
     fn new(files: usize) -> Bench {
-        let home = tempfile::tempdir().expect("a temporary folder");
+        let home = tempfile::tempdir().expect("a temporary directory");
         let repo = home.path().canonicalize().expect("it exists").join("repo");
         let bench = Bench { home, repo };
-        fs::create_dir_all(bench.repo.join("src")).expect("a folder");
+        fs::create_dir_all(bench.repo.join("src")).expect("a directory");
         for i in 0..files {
             let dir = bench.repo.join(format!("src/d{}", i % 50));
-            fs::create_dir_all(&dir).expect("a folder");
-            fs::write(dir.join(format!("f{i}.txt")), format!("line {i}\n").repeat(40)).expect("a file");
+            fs::create_dir_all(&dir).expect("a directory");
+            fs::write(dir.join(format!("f{i}.txt")), format!("line {i}\n").repeat(40))
+                .expect("a file");
         }
         for args in ["init -q -b main", "add -A", "commit -q -m base"] {
             bench.git(args);
@@ -37,7 +38,9 @@ impl Bench {
     fn command(&self, program: &str, args: &str) -> Command {
         let mut command = Command::new(program);
         command.args(args.split_whitespace()).current_dir(&self.repo).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home.path());
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home.path());
         for (name, value) in [
             ("GIT_AUTHOR_NAME", "B"),
             ("GIT_AUTHOR_EMAIL", "b@example.com"),
@@ -85,7 +88,8 @@ fn timed(work: impl FnOnce()) -> Duration {
 
 /// Medians of both ways, taken in turns so that a slow moment hits both.
 fn compare(what: &str, mut ours: impl FnMut() -> Duration, mut by_hand: impl FnMut() -> Duration) {
-    let (mut a, mut b): (Vec<Duration>, Vec<Duration>) = (0..ROUNDS).map(|_| (ours(), by_hand())).unzip();
+    let (mut a, mut b): (Vec<Duration>, Vec<Duration>) =
+        (0..ROUNDS).map(|_| (ours(), by_hand())).unzip();
     a.sort();
     b.sort();
     let (a, b) = (a[ROUNDS / 2].as_secs_f64() * 1e3, b[ROUNDS / 2].as_secs_f64() * 1e3);
@@ -106,7 +110,8 @@ fn judge_sixteen(bench: &Bench) {
     let run = bench.frites("spawn -q -n 16");
     let worktrees = bench.repo.join(".frites/worktrees").join(&run);
     for i in 1..=16 {
-        fs::write(worktrees.join(format!("c{i}/src/d1/f1.txt")), format!("{i}\n").repeat(i)).expect("a file");
+        fs::write(worktrees.join(format!("c{i}/src/d1/f1.txt")), format!("{i}\n").repeat(i))
+            .expect("a file");
         fs::write(worktrees.join(format!("c{i}/src/d2/new{i}.txt")), "new\n").expect("a file");
     }
     bench.frites(&format!("diff {run}"));
@@ -144,10 +149,14 @@ fn main() {
                 time
             },
             || {
-                let paths: Vec<PathBuf> = (0..CANDIDATES).map(|i| bench.home.path().join(format!("add-{i}"))).collect();
+                let paths: Vec<PathBuf> =
+                    (0..CANDIDATES).map(|i| bench.home.path().join(format!("add-{i}"))).collect();
                 let time = timed(|| {
                     for (i, path) in paths.iter().enumerate() {
-                        bench.git(&format!("worktree add -q -b by-hand-{i} {} HEAD", path.display()));
+                        bench.git(&format!(
+                            "worktree add -q -b by-hand-{i} {} HEAD",
+                            path.display()
+                        ));
                     }
                 });
                 for (i, path) in paths.iter().enumerate() {
@@ -198,12 +207,15 @@ fn main() {
         };
         let by_hand = |n: u32| {
             let capture = format!("refs/frites/{run}/c1");
-            let tree = bench.git(&format!("merge-tree --write-tree --merge-base=HEAD HEAD {capture}"));
+            let tree =
+                bench.git(&format!("merge-tree --write-tree --merge-base=HEAD HEAD {capture}"));
             let commit = bench.git(&format!("commit-tree {tree} -p HEAD -m land"));
             bench.git(&format!("update-ref refs/heads/by-hand-{n} {commit}"));
         };
         let apply = |options: &str, n: u32| {
-            drop(bench.frites(&format!("apply -q {options} --no-switch -m land --branch landed-{n} {run}")));
+            drop(bench.frites(&format!(
+                "apply -q {options} --no-switch -m land --branch landed-{n} {run}"
+            )));
         };
         compare(
             "  apply --judged, against merge-tree, commit-tree, update-ref",

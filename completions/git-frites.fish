@@ -1,5 +1,5 @@
 # fish completion for `git-frites …`, and for `git frites …`, which fish's own completion of git hands on.
-# That one does not tell of a `git -C DIR`: the runs of the current folder are offered then.
+# That one does not tell of a `git -C DIR`: the runs of the current directory are offered then.
 # Put it into share/fish/vendor_completions.d, or ~/.config/fish/completions.
 
 function __git_frites_complete

@@ -54,7 +54,8 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
             .map(|(_, words)| words.iter().map(|word| (*word).to_owned()).collect())
             .ok_or_else(|| unknown(config, name))?,
     };
-    let takes_it = command.iter().any(|arg| [PROMPT, PROMPT_FILE].iter().any(|key| arg.contains(*key)));
+    let takes_it =
+        command.iter().any(|arg| [PROMPT, PROMPT_FILE].iter().any(|key| arg.contains(*key)));
     let stdin = match config.get_for(keys::AGENT_STDIN, name.as_str()) {
         Some(input) => input == AgentInput::Prompt,
         None => !takes_it,
@@ -76,5 +77,7 @@ fn unknown(config: &Config, name: &Name) -> Error {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error,
     };
-    error.hint(format!("or say how it is called: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"))
+    error.hint(format!(
+        "or say how it is called: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"
+    ))
 }

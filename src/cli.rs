@@ -109,7 +109,13 @@ pub struct Making {
     #[arg(long = "agent", value_name = "NAME[=K]", conflicts_with_all = ["count", "candidates", "command"])]
     pub agents: Vec<String>,
     /// What the commands are asked to do; - reads it from standard input
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt_file", allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "TEXT",
+        conflicts_with = "prompt_file",
+        allow_hyphen_values = true
+    )]
     pub prompt: Option<String>,
     /// The same, from a file
     #[arg(long, value_name = "FILE")]
@@ -187,7 +193,7 @@ pub struct Judging {
     /// What ranks those that passed  [default: oracle.rank, or blast-radius]
     #[arg(long, value_name = "BY")]
     pub rank: Option<Rank>,
-    /// Keep ignored build folders from one candidate to the next
+    /// Keep ignored build directories from one candidate to the next
     #[arg(long)]
     pub warm: bool,
     /// Run everything, whatever is known from before
@@ -388,9 +394,11 @@ pub enum Strategy {
 
 /// `git frites clean`
 #[derive(Debug, Args)]
-#[command(after_help = "Unsaved work is captured first; what cannot be captured is never removed without --discard. \
+#[command(
+    after_help = "Unsaved work is captured first; what cannot be captured is never removed without --discard. \
 Captures stay under refs/frites/ until --forget.\n\n\
-Exit status: 0; 1 if something was left because it would have been lost.")]
+Exit status: 0; 1 if something was left because it would have been lost."
+)]
 pub struct Clean {
     /// The runs or candidates to remove  [default: the newest run]
     #[arg(value_name = "RUN[/CAND]")]
@@ -460,10 +468,12 @@ pub struct Path {
 
 /// `git frites config`
 #[derive(Debug, Args)]
-#[command(after_help = "Shows every key with its value and where that comes from: .frites.toml at the root of your \
+#[command(
+    after_help = "Shows every key with its value and where that comes from: .frites.toml at the root of your \
 checkout, git's configuration (`git config frites.KEY VALUE`), or a variable such as FRITES_ORACLE_TEST; a later one of \
 these wins.\n\n\
-Exit status: 0; 1 if KEY is set nowhere and has no default.")]
+Exit status: 0; 1 if KEY is set nowhere and has no default."
+)]
 pub struct Config {
     /// Print the value of this key alone
     #[arg(value_name = "KEY")]
@@ -478,8 +488,10 @@ pub struct Config {
 
 /// `git frites completions`
 #[derive(Debug, Args)]
-#[command(after_help = "`make install` puts them where shells look. By hand: source the script in your shell's \
-startup file, for bash after git's own completion. It completes `git frites` and `git-frites`.")]
+#[command(
+    after_help = "`make install` puts them where shells look. By hand: source the script in your shell's \
+startup file, for bash after git's own completion. It completes `git frites` and `git-frites`."
+)]
 pub struct Completions {
     /// Your shell
     #[arg(value_name = "SHELL")]
@@ -492,7 +504,7 @@ pub struct Man {
     /// A command, or `tutorial`  [default: the page about all]
     #[arg(value_name = "PAGE")]
     pub page: Option<String>,
-    /// Write all pages to this folder instead
+    /// Write all pages to this directory instead
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
     pub write: Option<PathBuf>,
 }

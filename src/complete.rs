@@ -26,7 +26,8 @@ const VARIABLE: &str = "FRITES_COMPLETE";
 /// Answers, if a shell asks; none if this is an ordinary call.
 pub fn answer() -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
-    let asked = CompleteEnv::with_factory(command).var(VARIABLE).bin("git-frites").completer("git-frites");
+    let asked =
+        CompleteEnv::with_factory(command).var(VARIABLE).bin("git-frites").completer("git-frites");
     match asked.try_complete(std::env::args_os(), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
@@ -81,7 +82,7 @@ fn offer(value: impl Into<OsString>, about: Option<String>) -> CompletionCandida
 /// description of old runs.
 const DESCRIBED: usize = 16;
 
-/// The runs of the repository of the current folder.
+/// The runs of the repository of the current directory.
 struct Runs {
     repo: Repo,
     store: Store,
@@ -112,7 +113,8 @@ impl Runs {
 
     /// The newest: the highest number, or one with a name.
     fn newest(&self) -> Option<Run> {
-        let (numbers, named): (Vec<&Name>, Vec<&Name>) = self.names.iter().partition(|name| name.number().is_some());
+        let (numbers, named): (Vec<&Name>, Vec<&Name>) =
+            self.names.iter().partition(|name| name.number().is_some());
         let one_of = numbers.into_iter().take(1).chain(named);
         one_of.filter_map(|name| self.read(name)).max_by_key(|run| run.created)
     }
@@ -122,48 +124,76 @@ impl Runs {
         let about = |name: &Name| {
             let run = self.read(name)?;
             let s = if run.candidates.len() == 1 { "" } else { "s" };
-            Some(format!("run of {} candidate{s}, {} ago", run.candidates.len(), table::age(run.created)))
+            Some(format!(
+                "run of {} candidate{s}, {} ago",
+                run.candidates.len(),
+                table::age(run.created)
+            ))
         };
-        begun.map(|(at, name)| offer(name.as_str(), (at < DESCRIBED).then(|| about(name)).flatten())).collect()
+        begun
+            .map(|(at, name)| offer(name.as_str(), (at < DESCRIBED).then(|| about(name)).flatten()))
+            .collect()
     }
 
     /// Candidates of `run`, each with `before` in front of its name.
     fn offer_candidates(&self, run: &Run, before: &str, current: &str) -> Offers {
-        let begun = run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
+        let begun =
+            run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
         let about = |name: &Name| {
             let candidate = self.store.candidate(&self.repo, run, name).ok()?;
             Some(format!("candidate of run {}, {}", run.run, candidate.state))
         };
-        let offer = |(at, name)| offer(format!("{before}{name}"), (at < DESCRIBED).then(|| about(name)).flatten());
+        let offer = |(at, name)| {
+            offer(format!("{before}{name}"), (at < DESCRIBED).then(|| about(name)).flatten())
+        };
         begun.map(offer).collect()
     }
 }
 
 fn runs(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
+        return Offers::new();
+    };
     runs.offer(current)
 }
 
 /// `RUN`, `RUN/CAND` or `RUN/CAND@N`, as far as it is typed; candidates of the newest run also bare.
 fn addresses(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
+        return Offers::new();
+    };
     let Some((typed, rest)) = current.split_once('/') else {
         let mut offers = runs.offer(current);
-        offers.extend(runs.newest().into_iter().flat_map(|newest| runs.offer_candidates(&newest, "", current)));
+        offers.extend(
+            runs.newest()
+                .into_iter()
+                .flat_map(|newest| runs.offer_candidates(&newest, "", current)),
+        );
         return offers;
     };
-    let Some(run) = typed.parse().ok().and_then(|word| runs.called(&word)) else { return Offers::new() };
+    let Some(run) = typed.parse().ok().and_then(|word| runs.called(&word)) else {
+        return Offers::new();
+    };
     if let Some((name, _)) = rest.split_once('@') {
-        let newest = name.parse().ok().and_then(|name| runs.store.latest(&runs.repo, &run.run, &name).ok()?);
-        let all = (1..=newest.map_or(0, |capture| capture.iteration)).map(|n| format!("{}/{name}@{n}", run.run));
-        return all.filter(|text| text.starts_with(current)).map(CompletionCandidate::new).collect();
+        let newest = name
+            .parse()
+            .ok()
+            .and_then(|name| runs.store.latest(&runs.repo, &run.run, &name).ok()?);
+        let all = (1..=newest.map_or(0, |capture| capture.iteration))
+            .map(|n| format!("{}/{name}@{n}", run.run));
+        return all
+            .filter(|text| text.starts_with(current))
+            .map(CompletionCandidate::new)
+            .collect();
     }
     runs.offer_candidates(&run, &format!("{}/", run.run), rest)
 }
 
 /// A candidate of the run that is named before it on the line, or of the newest.
 fn candidates(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else { return Offers::new() };
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
+        return Offers::new();
+    };
     let typed = std::env::args().skip_while(|arg| arg != "--").skip(2);
     let named = typed.filter_map(|word| match word.parse().ok()? {
         Address::Pair { run, .. } => runs.called(&run),
@@ -175,8 +205,10 @@ fn candidates(current: &OsStr) -> Offers {
 
 /// Branches, tags and remote branches that are not ours.
 fn revisions(current: &OsStr) -> Offers {
-    let mut offers =
-        refs(current, &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")]);
+    let mut offers = refs(
+        current,
+        &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")],
+    );
     if current.to_str().is_some_and(|current| "HEAD".starts_with(current)) {
         offers.push(offer("HEAD", Some("where you are".to_owned())));
     }
@@ -215,12 +247,14 @@ fn agents(current: &OsStr) -> Offers {
         Config::load(&repo, config::checkout_root(&repo, inside).as_deref()).ok()
     });
     let all = agents::known(&config.unwrap_or_default()).into_iter();
-    let begun = all.filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
+    let begun =
+        all.filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
     begun.map(CompletionCandidate::new).collect()
 }
 
 fn keys(current: &OsStr) -> Offers {
     let all = config::keys::ALL.iter().filter(|spec| !spec.name.contains('*'));
-    let begun = all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));
+    let begun =
+        all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));
     begun.map(|spec| offer(spec.name, Some(spec.about.to_owned()))).collect()
 }

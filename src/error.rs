@@ -20,7 +20,10 @@ pub mod exit {
 
     /// What each means, for the manual.
     pub const TABLE: &[(&str, &str)] = &[
-        ("`0`", "Done. `judge`: a verified winner. `spawn`: at least one candidate is open or usable."),
+        (
+            "`0`",
+            "Done. `judge`: a verified winner. `spawn`: at least one candidate is open or usable.",
+        ),
         (
             "`1`",
             "An honest no: nothing passed, nothing verified to land, refused because work would be lost, conflicts, \
@@ -29,8 +32,14 @@ pub mod exit {
         ("`2`", "Usage: an invalid option or name."),
         ("`3`", "There was nothing to judge with: the pick is unverified."),
         ("`4`", "No candidate is usable."),
-        ("`128`", "Fatal, as git has it: not a repository, an unknown run, local changes on `apply`, and so on."),
-        ("`128+`*n*", "Ended by signal *n*: 130 is Ctrl-C, 141 an output that nobody reads any more."),
+        (
+            "`128`",
+            "Fatal, as git has it: not a repository, an unknown run, local changes on `apply`, and so on.",
+        ),
+        (
+            "`128+`*n*",
+            "Ended by signal *n*: 130 is Ctrl-C, 141 an output that nobody reads any more.",
+        ),
     ];
 }
 
@@ -116,7 +125,8 @@ impl Error {
 
     /// Fatal: what should not happen has happened.
     pub fn internal(message: impl Into<String>) -> Self {
-        Error::fatal(message).hint("this is a mistake in git-frites: please report it, with what you did")
+        Error::fatal(message)
+            .hint("this is a mistake in git-frites: please report it, with what you did")
     }
 
     /// Adds a `hint:` line.
@@ -158,10 +168,16 @@ impl<T> IoContext<T> for std::io::Result<T> {
 fn advice(e: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::*;
     match e.kind() {
-        StorageFull | QuotaExceeded => "make room on that disk: `git frites clean RUN` takes a run's worktrees away",
-        ReadOnlyFilesystem => "that is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read",
+        StorageFull | QuotaExceeded => {
+            "make room on that disk: `git frites clean RUN` takes a run's worktrees away"
+        }
+        ReadOnlyFilesystem => {
+            "that is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read"
+        }
         PermissionDenied => "you are not allowed to: see who owns it with `ls -ld`",
-        InvalidData | IsADirectory => "something else lies in its place: see what with `ls -ld`, and move it away",
+        InvalidData | IsADirectory => {
+            "something else lies in its place: see what with `ls -ld`, and move it away"
+        }
         NotFound => "it was there a moment ago, or should have been: try again",
         _ => "try again; `git frites status` shows how things are",
     }

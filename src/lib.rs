@@ -9,12 +9,13 @@ mod commands;
 mod complete;
 mod config;
 mod error;
-mod funnel;
+mod fs;
 mod git;
+mod integrity;
 mod manual;
 mod model;
+mod ops;
 mod oracle;
-mod plain;
 mod process;
 mod store;
 mod ui;
@@ -27,8 +28,8 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Error, Result, exit};
-use funnel::session::Session;
 use model::nearest::nearest;
+use ops::session::Session;
 use process::{interrupt, supervisor};
 use ui::{ColorChoice, Ui};
 
@@ -99,7 +100,10 @@ fn refuse(e: &clap::Error) -> u8 {
     for line in lines {
         if let Some(form) = line.strip_prefix("Usage: ") {
             usage = form;
-        } else if usage.is_empty() && !line.starts_with("tip: ") && !line.starts_with("For more information") {
+        } else if usage.is_empty()
+            && !line.starts_with("tip: ")
+            && !line.starts_with("For more information")
+        {
             message = format!("{message} {line}");
         }
     }
@@ -113,21 +117,26 @@ fn refuse(e: &clap::Error) -> u8 {
         ContextValue::Strings(words) => words.first().cloned(),
         _ => None,
     };
-    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let similar =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let no_verb = || {
         Some(
-            nearest(cli.get_subcommands().map(clap::Command::get_name), &told(ContextKind::InvalidSubcommand)?)?
-                .to_owned(),
+            nearest(
+                cli.get_subcommands().map(clap::Command::get_name),
+                &told(ContextKind::InvalidSubcommand)?,
+            )?
+            .to_owned(),
         )
     };
     let mut error = Error::usage(message);
     if let Some(near) = similar.into_iter().find_map(told).or_else(no_verb) {
         error = error.hint(format!("did you mean '{near}'?"));
     }
-    let stray =
-        told(ContextKind::InvalidArg).filter(|arg| e.kind() == ErrorKind::UnknownArgument && !arg.starts_with('-'));
+    let stray = told(ContextKind::InvalidArg)
+        .filter(|arg| e.kind() == ErrorKind::UnknownArgument && !arg.starts_with('-'));
     if let (Some(program), "spawn" | "run") = (stray, verb.as_str()) {
-        error = error.hint(format!("a command comes after `--`: `git frites {verb} -- {program} …`"));
+        error =
+            error.hint(format!("a command comes after `--`: `git frites {verb} -- {program} …`"));
     }
     let error = error.hint(format!("see `git frites {verb} -h`").replace("  ", " "));
     ui.error(&error);

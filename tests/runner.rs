@@ -1,4 +1,4 @@
-//! All integration tests in one program: real git, real repositories in temporary folders.
+//! All integration tests in one program: real git, real repositories in temporary directories.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod common;
@@ -51,11 +51,14 @@ mod test_undo;
 #[test]
 fn no_test_file_is_forgotten() {
     let runner = include_str!("runner.rs");
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if let Some(module) = name.strip_suffix(".rs").filter(|m| *m != "runner") {
-            assert!(runner.contains(&format!("\nmod {module};\n")), "tests/runner.rs does not name {module}");
+            assert!(
+                runner.contains(&format!("\nmod {module};\n")),
+                "tests/runner.rs does not name {module}"
+            );
         }
     }
 }

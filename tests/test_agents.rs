@@ -18,14 +18,19 @@ fn world_with(programs: &[&str]) -> World {
         make_executable(&file);
     }
     let old = world.env("PATH");
-    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).unwrap();
+    let path =
+        std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).unwrap();
     world.set_env("PATH", path);
     world
 }
 
 /// A file of a candidate's capture.
 fn captured(world: &World, candidate: &str, file: &str) -> String {
-    let answer = world.run(&world.repo, "git", ["cat-file", "-p", &format!("refs/frites/{candidate}:{file}")]);
+    let answer = world.run(
+        &world.repo,
+        "git",
+        ["cat-file", "-p", &format!("refs/frites/{candidate}:{file}")],
+    );
     String::from_utf8(answer.expect(0).stdout).unwrap()
 }
 
@@ -53,7 +58,10 @@ fn each_agent_that_is_built_in_is_called_so_that_it_reads_the_prompt_and_asks_no
         let candidate = format!("1/{agent}-1");
         assert_eq!(captured(&world, &candidate, "args"), arguments, "{agent}");
         assert_eq!(captured(&world, &candidate, "stdin"), stdin, "{agent}");
-        assert!(captured(&world, &candidate, "where").ends_with(&format!("/{agent}-1/prompt.md")), "{agent}");
+        assert!(
+            captured(&world, &candidate, "where").ends_with(&format!("/{agent}-1/prompt.md")),
+            "{agent}"
+        );
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "mend the bug");
     world.assert_clean();
@@ -62,11 +70,22 @@ fn each_agent_that_is_built_in_is_called_so_that_it_reads_the_prompt_and_asks_no
 #[test]
 fn agents_are_mixed_and_their_candidates_are_numbered_by_kind() {
     let world = world_with(&["claude", "codex"]);
-    let out = world.frites(["spawn", "--agent", "claude=2", "--agent", "codex", "-p", "x"]).expect(0).out();
+    let out = world
+        .frites(["spawn", "--agent", "claude=2", "--agent", "codex", "-p", "x"])
+        .expect(0)
+        .out();
     let names: Vec<&str> = out.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(names, ["1/claude-1", "1/claude-2", "1/codex-1"]);
-    let json = world.frites(["spawn", "--json", "--agent", "codex", "--agent", "codex=2", "-p", "x"]).expect(0).json();
-    let agents: Vec<_> = json["candidates"].as_array().unwrap().iter().map(|c| c["agent"].as_str().unwrap()).collect();
+    let json = world
+        .frites(["spawn", "--json", "--agent", "codex", "--agent", "codex=2", "-p", "x"])
+        .expect(0)
+        .json();
+    let agents: Vec<_> = json["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["agent"].as_str().unwrap())
+        .collect();
     assert_eq!(agents, ["codex"; 3]);
     assert_eq!(json["candidates"][2]["candidate"], "codex-3");
 }
@@ -81,14 +100,22 @@ fn an_agent_is_defined_or_replaced_by_configuration_and_framed_one_by_one() {
     );
     world.commit("settings");
     world.git(["config", "frites.agent.claude.command", "claude 'two words' --flag"]);
-    world.frites(["spawn", "-q", "--agent", "mine=3", "--agent", "claude", "-p", "do it"]).expect(0);
-    for (candidate, prompt) in
-        [("mine-1", "Be brief.\n\ndo it"), ("mine-2", "Be thorough.\n\ndo it"), ("mine-3", "Be brief.\n\ndo it")]
-    {
+    world
+        .frites(["spawn", "-q", "--agent", "mine=3", "--agent", "claude", "-p", "do it"])
+        .expect(0);
+    for (candidate, prompt) in [
+        ("mine-1", "Be brief.\n\ndo it"),
+        ("mine-2", "Be thorough.\n\ndo it"),
+        ("mine-3", "Be brief.\n\ndo it"),
+    ] {
         let place = world.worktree(&format!("1/{candidate}"));
         let expected = format!("--say\n{prompt}\nin {}\n", place.display());
         assert_eq!(captured(&world, &format!("1/{candidate}"), "args"), expected);
-        assert_eq!(captured(&world, &format!("1/{candidate}"), "stdin"), "", "the prompt came as an argument");
+        assert_eq!(
+            captured(&world, &format!("1/{candidate}"), "stdin"),
+            "",
+            "the prompt came as an argument"
+        );
     }
     assert_eq!(captured(&world, "1/claude-1", "args"), "two words\n--flag\n");
     assert_eq!(captured(&world, "1/claude-1", "stdin"), "Take care.\n\ndo it");
@@ -121,22 +148,30 @@ fn three_megabytes_arrive_whole_by_standard_input_and_by_file_and_no_argument_ho
     world.frites(by_file).expect(0);
     let piped = format!("git frites spawn -q --agent claude -p - < '{file}'");
     world.sh(&world.repo, &piped).expect(0);
-    let expected = world.sh(&world.repo, &format!("sha256sum < '{file}' | cut -c-64")).expect(0).out();
+    let expected =
+        world.sh(&world.repo, &format!("sha256sum < '{file}' | cut -c-64")).expect(0).out();
     assert_eq!(captured(&world, "1/c1", "digest"), expected);
     assert_eq!(captured(&world, "2/c1", "digest"), expected);
-    let stdin = world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/3/claude-1:stdin"]).expect(0).stdout;
+    let stdin = world
+        .run(&world.repo, "git", ["cat-file", "-p", "refs/frites/3/claude-1:stdin"])
+        .expect(0)
+        .stdout;
     assert!(stdin == prompt, "the agent read {} bytes", stdin.len());
     // The record keeps it, for a run that goes on later.
-    let kept = world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/@record:prompt.md"]).expect(0).stdout;
+    let kept = world
+        .run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/@record:prompt.md"])
+        .expect(0)
+        .stdout;
     assert!(kept == prompt);
 
     let before = world.belongings();
     let argument = ["spawn", "-n", "1", "--prompt-file", file, "--", "echo", "{prompt}"];
     world.frites(argument).refuses(128, "the prompt cannot be an argument: it holds a NUL byte");
     fs::write(file, "x".repeat(131_072)).unwrap();
-    world
-        .frites(argument)
-        .refuses(128, "the prompt cannot be an argument: 131072 bytes are more than the 131071 of one");
+    world.frites(argument).refuses(
+        128,
+        "the prompt cannot be an argument: 131072 bytes are more than the 131071 of one",
+    );
     assert_eq!(world.belongings(), before);
     assert!(!world.repo.join(".frites/runs/4").exists());
     fs::write(file, "x".repeat(131_071)).unwrap();
@@ -170,16 +205,32 @@ fn what_cannot_be_asked_for_is_refused_before_anything_is_made() {
         (&["--agent", "clade", "-p", "x"], 2, "there is no agent 'clade'"),
         (&["--agent", "claude"], 2, "the agent 'claude' needs a prompt"),
         (&["--agent", "aider"], 2, "the agent 'aider' needs a prompt"),
-        (&["--agent", "codex", "-p", "x"], 128, "the agent 'codex' is not here: 'codex' is not on PATH"),
+        (
+            &["--agent", "codex", "-p", "x"],
+            128,
+            "the agent 'codex' is not here: 'codex' is not on PATH",
+        ),
         (&["--agent", "claude=0", "-p", "x"], 2, "'0' is no number of candidates"),
         (&["--agent", "claude=x", "-p", "x"], 2, "'x' is no number of candidates"),
-        (&["--agent", "claude=65", "-p", "x"], 128, "65 candidates are more than limits.candidates = 64"),
+        (
+            &["--agent", "claude=65", "-p", "x"],
+            128,
+            "65 candidates are more than limits.candidates = 64",
+        ),
         (&["--agent", "cl/aude", "-p", "x"], 2, "--agent: 'cl/aude' is not a valid name"),
         (&["--agent", "claude", "-p", "x", "--", "true"], 2, "cannot be used with"),
         (&["--agent", "claude", "-p", "  \n"], 2, "the prompt is empty"),
         (&["--agent", "claude", "-p", "x", "--prompt-file", "README"], 2, "cannot be used with"),
-        (&["--agent", "claude", "--prompt-file", "nowhere"], 128, "could not read the prompt from 'nowhere'"),
-        (&["-n", "1", "--", "echo", "{prompt_file}"], 2, "the command has {prompt_file} in it, and there is no prompt"),
+        (
+            &["--agent", "claude", "--prompt-file", "nowhere"],
+            128,
+            "could not read the prompt from 'nowhere'",
+        ),
+        (
+            &["-n", "1", "--", "echo", "{prompt_file}"],
+            2,
+            "the command has {prompt_file} in it, and there is no prompt",
+        ),
     ];
     for (arguments, code, words) in cases {
         let all: Vec<&str> = std::iter::once("spawn").chain(arguments.iter().copied()).collect();
@@ -189,7 +240,9 @@ fn what_cannot_be_asked_for_is_refused_before_anything_is_made() {
     let hint = world.frites(["spawn", "--agent", "clade", "-p", "x"]).expect(2).stderr;
     assert!(hint.contains("did you mean 'claude'?"), "{hint}");
     world.write(".frites.toml", "[agents.claude]\ncommand = \"claude 'unclosed\"\n");
-    world.frites(["status"]).refuses(128, "'agents.claude.command' takes a program and its arguments");
+    world
+        .frites(["status"])
+        .refuses(128, "'agents.claude.command' takes a program and its arguments");
 }
 
 #[test]
@@ -197,11 +250,39 @@ fn a_prompt_reaches_any_command_and_what_looks_like_a_placeholder_in_it_stays() 
     let world = World::new();
     let script = "cat > stdin; printf '%s' \"$1\" > one";
     world
-        .frites(["spawn", "-q", "-n", "1", "-p", "say {run} and {prompt}", "--", "sh", "-c", script, "sh", "{run}"])
+        .frites([
+            "spawn",
+            "-q",
+            "-n",
+            "1",
+            "-p",
+            "say {run} and {prompt}",
+            "--",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            "{run}",
+        ])
         .expect(0);
     assert_eq!(captured(&world, "1/c1", "stdin"), "say {run} and {prompt}");
     assert_eq!(captured(&world, "1/c1", "one"), "1");
-    world.frites(["spawn", "-q", "-n", "1", "-p", "say {run}", "--", "sh", "-c", script, "sh", "<{prompt}>"]).expect(0);
+    world
+        .frites([
+            "spawn",
+            "-q",
+            "-n",
+            "1",
+            "-p",
+            "say {run}",
+            "--",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            "<{prompt}>",
+        ])
+        .expect(0);
     assert_eq!(captured(&world, "2/c1", "stdin"), "", "it came as an argument");
     assert_eq!(captured(&world, "2/c1", "one"), "<say {run}>");
 }

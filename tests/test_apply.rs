@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::common::{Answer, World, poll, write};
 
 /// What [`judged`]'s candidates must pass.
-const TEST: &str =
-    "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
+const TEST: &str = "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
 const TWO: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
 
 /// A judged run of these attempts.
@@ -46,13 +45,17 @@ fn the_judged_tree_lands_staged_on_a_fresh_branch() {
     world.write("README", "stashed\n");
     world.git(["stash", "-q"]);
     world.write("notes.txt", "mine\n");
-    let (base, stash) = (world.git(["rev-parse", "HEAD"]), world.git(["stash", "list", "--format=%H"]));
+    let (base, stash) =
+        (world.git(["rev-parse", "HEAD"]), world.git(["stash", "list", "--format=%H"]));
     judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
     let answer = world.frites(["apply"]).expect(0);
     assert_eq!(answer.out(), "frites/apply/1\n");
     assert!(answer.stderr.contains("hint: the change is staged"), "{}", answer.stderr);
     assert_staged(&world, "frites/apply/1", &base, &world.tree("refs/frites/1/c1"));
-    assert_eq!(world.git(["status", "--porcelain"]), "D  README\nA  new.txt\nM  src/lib.txt\n?? notes.txt");
+    assert_eq!(
+        world.git(["status", "--porcelain"]),
+        "D  README\nA  new.txt\nM  src/lib.txt\n?? notes.txt"
+    );
     assert_eq!(world.git(["rev-parse", "main"]), base, "the user's branch is where it was");
     assert_eq!(world.git(["stash", "list", "--format=%H"]), stash);
     assert_eq!(fs::read_to_string(world.repo.join("notes.txt")).unwrap(), "mine\n");
@@ -106,7 +109,10 @@ fn commit_makes_its_message_from_the_verdict() {
         world.git(["log", "-1", "--format=%s%n%w(0,0,0)%b"]).lines().take(2).collect::<Vec<_>>(),
         ["Land 1/c1", "c1 is the only usable candidate, and it passed test: 2 lines in 1 file."]
     );
-    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Run,valueonly)"]).trim(), "1/c1@1");
+    assert_eq!(
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Run,valueonly)"]).trim(),
+        "1/c1@1"
+    );
     world.assert_clean();
 }
 
@@ -124,7 +130,10 @@ fn no_switch_commits_without_touching_the_checkout() {
     assert_eq!(answer.out(), "frites/apply/1\n");
     assert_eq!((world.belongings(), world.files()), before);
     assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"));
-    assert_eq!(world.git(["log", "--format=%s|%an", "-2", "frites/apply/1"]), "Aside|Test User\nbase|Test User");
+    assert_eq!(
+        world.git(["log", "--format=%s|%an", "-2", "frites/apply/1"]),
+        "Aside|Test User\nbase|Test User"
+    );
     assert_eq!(fs::read_to_string(world.home().join("seen")).unwrap(), "one\nTWO\nthree\nnew\n");
     let place = fs::read_to_string(world.home().join("where")).unwrap();
     assert!(!std::path::Path::new(place.trim()).starts_with(&world.repo), "{place}");
@@ -149,19 +158,27 @@ fn what_did_not_pass_lands_only_when_told_to() {
     judged(&world, &[TWO, "echo BAD >> src/lib.txt"]);
     let before = state(&world);
     let answer = world.frites(["apply", "1/c2"]).refuses(1, "1/c2 failed test (exit 1)");
-    assert!(answer.stderr.contains("git frites apply --allow-unverified 1/c2"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("git frites apply --allow-unverified 1/c2"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(state(&world), before);
     world.frites(["apply", "1/c2", "--allow-unverified", "-m", "All the same"]).expect(0);
     assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c2"));
-    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    assert_eq!(
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(),
+        "unverified"
+    );
     world.assert_clean();
 }
 
 #[test]
 fn a_near_miss_and_an_unverified_pick_do_not_land_by_themselves() {
-    for (judge, words) in
-        [(vec!["judge", "--test", "false"], "none of 2 passed"), (vec!["judge"], "nothing is verified")]
-    {
+    for (judge, words) in [
+        (vec!["judge", "--test", "false"], "none of 2 passed"),
+        (vec!["judge"], "nothing is verified"),
+    ] {
         let world = World::new();
         world.attempts(&[TWO, "echo x > x"]);
         world.frites(judge);
@@ -220,7 +237,9 @@ fn an_iteration_lands_by_its_number() {
     let before = state(&world);
     world.frites(["apply", "1/c1@1"]).refuses(1, "this state of 1/c1 was not judged");
     world.frites(["apply", "1/c1@3"]).refuses(1, "this state of 1/c1 was not judged");
-    world.frites(["apply", "1/c1@9"]).refuses(128, "1/c1 has no iteration 9: it was captured 3 times");
+    world
+        .frites(["apply", "1/c1@9"])
+        .refuses(128, "1/c1 has no iteration 9: it was captured 3 times");
     assert_eq!(state(&world), before);
     world.frites(["apply", "1/c1@2"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1~1"));
@@ -239,9 +258,17 @@ fn nothing_untracked_or_ignored_is_written_over() {
         ("echo mine > new.txt", "echo x > new.txt", "new.txt"),
         ("echo same > new.txt", "echo same > new.txt", "new.txt"),
         ("mkdir thing; echo mine > thing/notes", "echo x > thing", "thing/notes"),
-        ("mkdir -p ignored/deep; echo mine > ignored/deep/a", "echo x > ignored; git add -f ignored", "ignored/deep/a"),
+        (
+            "mkdir -p ignored/deep; echo mine > ignored/deep/a",
+            "echo x > ignored; git add -f ignored",
+            "ignored/deep/a",
+        ),
         ("echo mine > thing", "mkdir thing; echo x > thing/file", "thing"),
-        ("mkdir ../elsewhere; ln -s ../elsewhere way", "mkdir -p way/in; echo x > way/in/file", "way"),
+        (
+            "mkdir ../elsewhere; ln -s ../elsewhere way",
+            "mkdir -p way/in; echo x > way/in/file",
+            "way",
+        ),
         ("ln -s nowhere new.txt", "echo x > new.txt", "new.txt"),
         ("echo mine > src/sub", "mkdir -p src/sub; echo x > src/sub/file", "src/sub"),
         ("echo mine > src/extra", "rm -r src; echo x > src", "src/extra"),
@@ -254,8 +281,14 @@ fn nothing_untracked_or_ignored_is_written_over() {
         world.frites(["judge", "-q", "--test", "true"]).expect(0);
         world.sh(&world.repo, user).expect(0);
         let before = state(&world);
-        let answer = world.frites(["apply"]).refuses(1, "landing would write over files that git does not track: ");
-        assert!(answer.stderr.lines().next().unwrap().ends_with(&format!(": {path}")), "{user}:\n{}", answer.stderr);
+        let answer = world
+            .frites(["apply"])
+            .refuses(1, "landing would write over files that git does not track: ");
+        assert!(
+            answer.stderr.lines().next().unwrap().ends_with(&format!(": {path}")),
+            "{user}:\n{}",
+            answer.stderr
+        );
         assert_eq!(state(&world), before, "{user}");
         world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
         assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"), "{user}");
@@ -263,11 +296,14 @@ fn nothing_untracked_or_ignored_is_written_over() {
     }
 }
 
-/// git refuses, or fails when it has put a file for a folder already, and a folder for a file.
+/// git refuses, or fails when it has put a file for a directory already, and a directory for a file.
 #[test]
 fn a_file_that_git_does_not_write_changes_nothing() {
     let cases = [
-        ("git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt", "changes to 'src/lib.txt' would be"),
+        (
+            "git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt",
+            "changes to 'src/lib.txt' would be",
+        ),
         (
             "git update-index --assume-unchanged src/lib.txt; echo mine > src/lib.txt",
             "changes to 'src/lib.txt' would be",
@@ -279,10 +315,15 @@ fn a_file_that_git_does_not_write_changes_nothing() {
     ];
     for (script, words) in cases {
         let world = World::new();
-        world.write("a/b/c", "a file in a folder\n");
+        world.write("a/b/c", "a file in a directory\n");
         world.write("d", "a file\n");
         world.commit("more");
-        judged(&world, &[&format!("{TWO}; rm -r a d; mkdir d; echo file > a; echo in > d/in; echo new > new.txt")]);
+        judged(
+            &world,
+            &[&format!(
+                "{TWO}; rm -r a d; mkdir d; echo file > a; echo in > d/in; echo new > new.txt"
+            )],
+        );
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
         world.frites(["apply"]).refuses(128, &format!("your checkout is as it was: {words}"));
@@ -345,7 +386,9 @@ fn a_candidates_worktree_is_no_place_to_land_in() {
     judged(&world, &[TWO]);
     world.sh(&world.worktree("1/c1"), "git checkout -q .").expect(0);
     let before = state(&world);
-    world.frites_in(&world.worktree("1/c1"), ["apply", "--judged"]).refuses(128, "this is a candidate's worktree");
+    world
+        .frites_in(&world.worktree("1/c1"), ["apply", "--judged"])
+        .refuses(128, "this is a candidate's worktree");
     assert_eq!(state(&world), before);
     world.assert_clean();
 }
@@ -358,7 +401,8 @@ fn conflicts_with_a_head_that_moved_change_nothing() {
     world.write("both", "ours\n");
     world.commit("elsewhere");
     let before = state(&world);
-    for words in [vec!["apply"], vec!["apply", "-m", "x"], vec!["apply", "--no-switch", "-m", "x"]] {
+    for words in [vec!["apply"], vec!["apply", "-m", "x"], vec!["apply", "--no-switch", "-m", "x"]]
+    {
         let answer = world
             .frites(words)
             .refuses(1, "1/c1 conflicts with HEAD in both (add/add), src/lib.txt (content); nothing was changed");
@@ -375,7 +419,13 @@ fn moved(world: &World, file: &str) -> String {
     judged(world, &[TWO]);
     world.write(file, "moved\n");
     world.commit("elsewhere");
-    world.git(["merge-tree", "--write-tree", &format!("--merge-base={base}"), "HEAD", "refs/frites/1/c1"])
+    world.git([
+        "merge-tree",
+        "--write-tree",
+        &format!("--merge-base={base}"),
+        "HEAD",
+        "refs/frites/1/c1",
+    ])
 }
 
 #[test]
@@ -398,8 +448,9 @@ fn a_merged_tree_that_fails_changes_nothing() {
     moved(&world, "bad");
     let before = state(&world);
     for words in [vec!["apply"], vec!["apply", "--no-switch", "-m", "x"]] {
-        let answer =
-            world.frites(words).refuses(1, "1/c1 passed on its base, but merged with HEAD it failed test (exit 1)");
+        let answer = world
+            .frites(words)
+            .refuses(1, "1/c1 passed on its base, but merged with HEAD it failed test (exit 1)");
         assert!(answer.stderr.contains(".frites/runs/1/apply/test.log"), "{}", answer.stderr);
         assert_eq!(state(&world), before);
     }
@@ -414,7 +465,10 @@ fn no_rejudge_lands_the_merged_tree_as_unverified() {
     assert!(answer.stderr.contains("warning: HEAD is not the base"), "{}", answer.stderr);
     assert_eq!(judgements(&world), 1);
     assert_eq!(world.tree("HEAD"), merged);
-    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    assert_eq!(
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(),
+        "unverified"
+    );
     world.assert_clean();
 }
 
@@ -437,7 +491,11 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
     let cases = [
         ("pre-commit", "exit 1", "git did not make the commit"),
         ("commit-msg", "exit 1", "git did not make the commit"),
-        ("pre-commit", "echo formatted >> src/lib.txt; git add src/lib.txt", "a hook changed what was to be committed"),
+        (
+            "pre-commit",
+            "echo formatted >> src/lib.txt; git add src/lib.txt",
+            "a hook changed what was to be committed",
+        ),
         ("pre-commit", "echo more > more; git add more", "a hook changed what was to be committed"),
         ("pre-commit", "git rm -qf --cached new.txt; exit 1", "git did not make the commit"),
     ];
@@ -450,9 +508,15 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
         for options in [&["-m", "x"][..], &["--commit"], &["--no-switch", "-m", "x"]] {
             world.frites(["apply"].iter().chain(options)).refuses(1, words);
             assert_eq!(state(&world), before, "{script} {options:?}");
-            assert_eq!(world.git(["status", "--porcelain"]), "?? notes.txt", "{script} {options:?}");
+            assert_eq!(
+                world.git(["status", "--porcelain"]),
+                "?? notes.txt",
+                "{script} {options:?}"
+            );
         }
-        world.frites(["apply", "--no-verify", "--no-switch", "--branch", "aside", "-m", "x"]).expect(0);
+        world
+            .frites(["apply", "--no-verify", "--no-switch", "--branch", "aside", "-m", "x"])
+            .expect(0);
         world.frites(["apply", "--no-verify", "-m", "x"]).expect(0);
         for branch in ["aside", "frites/apply/1"] {
             assert_eq!(world.tree(branch), world.tree("refs/frites/1/c1"), "{script}");
@@ -482,7 +546,8 @@ fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
     let wait = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1";
     for edited in [None, Some("new.txt"), Some("src/lib.txt")] {
         world.hook("pre-commit", wait);
-        let mut apply = world.command(&world.repo, "git-frites", ["apply", "-m", "x"]).spawn().unwrap();
+        let mut apply =
+            world.command(&world.repo, "git-frites", ["apply", "-m", "x"]).spawn().unwrap();
         poll(|| started.exists());
         apply.kill().unwrap();
         apply.wait().unwrap();
@@ -492,13 +557,21 @@ fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
         if let Some(path) = edited {
             world.write(path, "edited since\n");
             let answer = world.frites(["status"]).expect(0);
-            assert!(answer.stderr.contains(&format!("'{path}' was edited since")), "{}", answer.stderr);
+            assert!(
+                answer.stderr.contains(&format!("'{path}' was edited since")),
+                "{}",
+                answer.stderr
+            );
             assert_eq!(fs::read_to_string(world.repo.join(path)).unwrap(), "edited since\n");
             world.git(["restore", path]);
         }
         let answer = world.frites(["status"]).expect(0);
         // The commit that was asked for was never made.
-        assert!(answer.stderr.contains("landing on 'frites/apply/1' is taken back"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("landing on 'frites/apply/1' is taken back"),
+            "{}",
+            answer.stderr
+        );
         assert_eq!(state(&world), before, "{edited:?}");
         fs::remove_file(&started).unwrap();
         fs::remove_file(&go).unwrap();
@@ -519,7 +592,11 @@ fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
     let answer = world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
     assert_eq!(fs::read_to_string(world.repo.join("mine")).unwrap(), "precious\n");
     assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\nmeanwhile\n");
-    assert!(answer.stderr.contains("hint: modified meanwhile, and left so: README"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("hint: modified meanwhile, and left so: README"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(), "one\ntwo\nthree\n");
     let kept = world.git(["show", "refs/frites/1/@withdrawn:src/lib.txt"]);
     assert!(kept.ends_with("reformatted"), "what the hook made of it is kept: {kept}");
@@ -535,7 +612,8 @@ fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
     world.write("moved", "on\n");
     world.commit("main moves");
     // The oracle itself stands for another terminal: it moves the user's checkout.
-    let switch = format!("unset GIT_CEILING_DIRECTORIES; git -C '{}' switch -q other", world.repo.display());
+    let switch =
+        format!("unset GIT_CEILING_DIRECTORIES; git -C '{}' switch -q other", world.repo.display());
     world.git(["config", "frites.oracle.test", &switch]);
     world.frites(["judge"]).expect(0);
     world.git(["switch", "-q", "main"]);
@@ -556,7 +634,9 @@ fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
     }
     world.git(["branch", "topic/a/b"]);
     for (name, blocker) in [("topic/a", "topic/a/b"), ("main/x", "main")] {
-        world.frites(["apply", "--branch", name]).refuses(128, &format!("a branch named '{blocker}' is in the way"));
+        world
+            .frites(["apply", "--branch", name])
+            .refuses(128, &format!("a branch named '{blocker}' is in the way"));
     }
     for name in ["HEAD", "frites/run/1/x"] {
         world.frites(["apply", "--branch", name]).refuses(2, "is not a valid branch name");
@@ -574,7 +654,10 @@ fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere
         "pre-commit",
         "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1",
     );
-    let mut apply = world.command(&linked, "git-frites", ["apply", "-m", "x", "--branch", "killed"]).spawn().unwrap();
+    let mut apply = world
+        .command(&linked, "git-frites", ["apply", "-m", "x", "--branch", "killed"])
+        .spawn()
+        .unwrap();
     poll(|| world.home().join("started").exists());
     apply.kill().unwrap();
     apply.wait().unwrap();
@@ -595,11 +678,16 @@ fn a_branch_may_be_named_and_must_be_new() {
     judged(&world, &[TWO]);
     let before = state(&world);
     for bad in ["a..b", "a b", "-x", "", "x.lock", "@{-1}"] {
-        world.frites(["apply", &format!("--branch={bad}")]).refuses(2, "is not a valid branch name");
+        world
+            .frites(["apply", &format!("--branch={bad}")])
+            .refuses(2, "is not a valid branch name");
     }
     world.frites(["apply", "--branch", "main"]).refuses(128, "a branch named 'main' exists");
     assert_eq!(state(&world), before);
-    assert_eq!(world.frites(["apply", "--branch", "topic/louder"]).expect(0).out(), "topic/louder\n");
+    assert_eq!(
+        world.frites(["apply", "--branch", "topic/louder"]).expect(0).out(),
+        "topic/louder\n"
+    );
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/topic/louder");
     world.assert_clean();
 }
@@ -619,8 +707,11 @@ fn a_second_apply_says_that_the_branch_exists() {
 /// SCOREBOARD row 8.
 #[test]
 fn of_many_applies_at_once_exactly_one_makes_the_branch() {
-    for (count, words) in [(16, &["apply"][..]), (8, &["apply", "-m", "x"]), (8, &["apply", "--no-switch", "-m", "x"])]
-    {
+    for (count, words) in [
+        (16, &["apply"][..]),
+        (8, &["apply", "-m", "x"]),
+        (8, &["apply", "--no-switch", "-m", "x"]),
+    ] {
         let world = World::new();
         judged(&world, &[TWO]);
         let answers: Vec<Answer> = std::thread::scope(|scope| {
@@ -649,10 +740,10 @@ fn links_modes_bytes_and_odd_names_land_as_they_are() {
     let world = World::new();
     world.write("tool.sh", "#!/bin/sh\n");
     world.write("gone/deep/file", "x\n");
-    world.write("becomes-folder", "x\n");
+    world.write("becomes-directory", "x\n");
     world.commit("more");
-    let script = "chmod +x tool.sh; ln -s ../README src/link; ln -sf nowhere dangling; rm -r gone becomes-folder; \
-        mkdir becomes-folder; echo x > becomes-folder/in; printf '\\000\\377\\r\\n\\001' > bin; printf 'no newline' > end; : > empty; \
+    let script = "chmod +x tool.sh; ln -s ../README src/link; ln -sf nowhere dangling; rm -r gone becomes-directory; \
+        mkdir becomes-directory; echo x > becomes-directory/in; printf '\\000\\377\\r\\n\\001' > bin; printf 'no newline' > end; : > empty; \
         printf 'a\\r\\nb\\n' > crlf; echo n > \"$(printf 'new\\nline')\"; echo f > \"$(printf 'bad\\377name')\"; echo q > '\"quoted\" name'";
     world.attempts(&[script]);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
@@ -663,12 +754,12 @@ fn links_modes_bytes_and_odd_names_land_as_they_are() {
     assert_eq!(theirs.len(), 13, "{theirs:?}");
     let mode = fs::metadata(world.repo.join("tool.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o111, 0o111);
-    assert!(!world.repo.join("gone").exists(), "an emptied folder goes");
+    assert!(!world.repo.join("gone").exists(), "an emptied directory goes");
     world.assert_clean();
 }
 
 #[test]
-fn a_landing_from_a_subfolder_and_from_a_linked_worktree_goes_there() {
+fn a_landing_from_a_subdirectory_and_from_a_linked_worktree_goes_there() {
     let world = World::new();
     judged(&world, &[TWO]);
     let linked = world.home().join("linked");
@@ -684,18 +775,20 @@ fn a_landing_from_a_subfolder_and_from_a_linked_worktree_goes_there() {
 /// The look at a worktree before it lands is quick; it must not be hasty.
 #[test]
 fn no_change_of_a_worktree_escapes_the_look_before_landing() {
-    let same =
-        "touch -r src/lib.txt ../stamp; printf 'one\\nOWT\\nthree\\n' > src/lib.txt; touch -r ../stamp src/lib.txt";
+    let same = "touch -r src/lib.txt ../stamp; printf 'one\\nOWT\\nthree\\n' > src/lib.txt; touch -r ../stamp src/lib.txt";
     let cases = [
         ("the same size and time", same),
         ("a mode", "chmod +x README"),
         ("a file that is gone", "rm README"),
         ("a new file", "touch src/new"),
-        ("a new folder with a file", "mkdir -p a/b; touch a/b/c"),
+        ("a new directory with a file", "mkdir -p a/b; touch a/b/c"),
         ("a link in place of a file", "rm README; ln -s src/lib.txt README"),
-        ("a file in place of a folder", "rm -r src; touch src"),
-        ("a folder moved through a link", "mv src ../moved; ln -s ../moved src"),
-        ("hidden from its own index", "git update-index --assume-unchanged README; echo x > README"),
+        ("a file in place of a directory", "rm -r src; touch src"),
+        ("a directory moved through a link", "mv src ../moved; ln -s ../moved src"),
+        (
+            "hidden from its own index",
+            "git update-index --assume-unchanged README; echo x > README",
+        ),
         ("an edit, committed", "echo x > README; git commit -qam x"),
         ("an ignored file that it tracks", "echo kept > kept.log; git add -f kept.log"),
     ];
@@ -711,7 +804,7 @@ fn no_change_of_a_worktree_escapes_the_look_before_landing() {
         assert_eq!(branches(&world), "", "{what}");
     }
     // What is no change lands; commits of the attempt are kept all the same.
-    let quiet = "touch README; git commit -q --allow-empty -m empty; touch ignored.log; mkdir -p empty/folder";
+    let quiet = "touch README; git commit -q --allow-empty -m empty; touch ignored.log; mkdir -p empty/directory";
     let world = World::new();
     world.write(".gitignore", "*.log\n");
     world.commit("ignore");

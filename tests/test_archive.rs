@@ -12,7 +12,10 @@ fn archived() -> (World, PathBuf) {
     world.spawn(["-c", "small", "large", "wrong", "--task", "T-1"]);
     world.sh(&world.worktree("1/small"), "echo NEW > new; chmod +x new").expect(0);
     world
-        .sh(&world.worktree("1/large"), "seq 20 > new; git add new; git commit -qm attempt; echo more >> README")
+        .sh(
+            &world.worktree("1/large"),
+            "seq 20 > new; git add new; git commit -qm attempt; echo more >> README",
+        )
         .expect(0);
     world.sh(&world.worktree("1/wrong"), "echo one > one").expect(0);
     world.frites(["diff", "1"]).expect(0);
@@ -41,10 +44,15 @@ fn a_clone_with_the_refs_alone_shows_judges_and_lands() {
 
     let status = there(&["status", "--json"]).expect(0).json();
     let run = &status["runs"][0];
-    assert_eq!((&run["run"], &run["task"], &run["verdict"]["decision"]), (&"1".into(), &"T-1".into(), &"judge".into()));
-    let states: Vec<_> = run["candidates"].as_array().unwrap().iter().map(|c| c["state"].clone()).collect();
+    assert_eq!(
+        (&run["run"], &run["task"], &run["verdict"]["decision"]),
+        (&"1".into(), &"T-1".into(), &"judge".into())
+    );
+    let states: Vec<_> =
+        run["candidates"].as_array().unwrap().iter().map(|c| c["state"].clone()).collect();
     assert_eq!(states, ["open", "open", "open"]);
-    let iterations: Vec<_> = run["candidates"].as_array().unwrap().iter().map(|c| c["iteration"].clone()).collect();
+    let iterations: Vec<_> =
+        run["candidates"].as_array().unwrap().iter().map(|c| c["iteration"].clone()).collect();
     assert_eq!(iterations, [1, 1, 2]);
     for (name, patch) in ["small", "large", "wrong"].iter().zip(&old) {
         assert_eq!(&there(&["diff", &format!("1/{name}")]).expect(0).out(), patch, "{name}");
@@ -52,7 +60,10 @@ fn a_clone_with_the_refs_alone_shows_judges_and_lands() {
     assert_eq!(there(&["diff", "1/wrong@1", "--name-only"]).expect(0).out(), "one\n");
     assert_eq!(there(&["judge", "--replay", "--json"]).expect(0).json(), verdict);
     assert_eq!(there(&["judge", "-q", "--test", "test -e new"]).expect(0).out(), "1/small\n");
-    assert_eq!(there(&["apply", "--no-switch", "-m", "Land", "1/large"]).expect(0).out(), "frites/apply/1\n");
+    assert_eq!(
+        there(&["apply", "--no-switch", "-m", "Land", "1/large"]).expect(0).out(),
+        "frites/apply/1\n"
+    );
     assert_eq!(
         world.git_in(&clone, ["rev-parse", "frites/apply/1^{tree}"]),
         world.git_in(&clone, ["rev-parse", "refs/frites/1/large^{tree}"])
@@ -83,7 +94,10 @@ fn what_landed_is_known_elsewhere_and_can_be_undone_there() {
     };
     assert_eq!(landings(), ["merged", "landed", "pending"]);
     assert_eq!(world.frites_in(&clone, ["apply", "--undo", "1/small"]).expect(0).out(), "main\n");
-    assert_eq!(world.frites_in(&clone, ["apply", "--undo", "1/large"]).expect(0).out(), "frites/apply/1\n");
+    assert_eq!(
+        world.frites_in(&clone, ["apply", "--undo", "1/large"]).expect(0).out(),
+        "frites/apply/1\n"
+    );
     assert_eq!(landings(), ["undone", "undone", "pending"]);
     assert!(!clone.join("new").exists());
     assert_eq!(world.git_in(&clone, ["for-each-ref", "refs/heads/frites"]), "");
@@ -94,10 +108,18 @@ fn a_bare_repository_merges_into_its_branches() {
     let (world, _) = archived();
     let bare = world.home().join("bare.git");
     let before = world.git(["rev-parse", "main"]);
-    world.frites_in(&bare, ["apply", "--merge"]).refuses(128, "this repository has no checkout here: it is bare");
-    assert_eq!(world.frites_in(&bare, ["apply", "--merge", "--into", "main", "1/large"]).expect(0).out(), "main\n");
+    world
+        .frites_in(&bare, ["apply", "--merge"])
+        .refuses(128, "this repository has no checkout here: it is bare");
+    assert_eq!(
+        world.frites_in(&bare, ["apply", "--merge", "--into", "main", "1/large"]).expect(0).out(),
+        "main\n"
+    );
     assert_eq!(world.git_in(&bare, ["rev-parse", "main^1"]), before);
-    assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("refs/frites/1/large"));
+    assert_eq!(
+        world.git_in(&bare, ["rev-parse", "main^{tree}"]),
+        world.tree("refs/frites/1/large")
+    );
     world.frites_in(&bare, ["apply", "--undo"]).expect(0);
     assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("main"));
 }

@@ -6,7 +6,8 @@ use crate::common::{Answer, World, files_below};
 /// Everything that a refused command may not have changed: the user's things and ours.
 fn everything(world: &World) -> String {
     let state = world.repo.join(".frites");
-    let ours: Vec<_> = ["runs", "worktrees"].iter().flat_map(|d| files_below(&state.join(d))).collect();
+    let ours: Vec<_> =
+        ["runs", "worktrees"].iter().flat_map(|d| files_below(&state.join(d))).collect();
     format!(
         "{}\n{}\n{}\n{ours:?}\n{:?}",
         world.belongings(),
@@ -21,7 +22,11 @@ fn everything(world: &World) -> String {
 fn refused(world: &World, args: &[&str], code: i32, words: &str, hint: &str) -> Answer {
     let before = everything(world);
     let answer = world.frites(args).refuses(code, words);
-    assert!(answer.stderr.lines().any(|l| l.starts_with("hint: ") && l.contains(hint)), "{hint}:\n{}", answer.stderr);
+    assert!(
+        answer.stderr.lines().any(|l| l.starts_with("hint: ") && l.contains(hint)),
+        "{hint}:\n{}",
+        answer.stderr
+    );
     assert_eq!(answer.out(), "", "{args:?}");
     assert_eq!(everything(world), before, "{args:?}");
     answer
@@ -37,7 +42,7 @@ fn judged() -> World {
 }
 
 #[test]
-fn a_folder_that_is_no_repository_is_refused_by_every_command() {
+fn a_directory_that_is_no_repository_is_refused_by_every_command() {
     let world = World::empty("nowhere");
     for verb in ["spawn", "diff", "judge", "apply", "clean", "status", "log", "path"] {
         let answer = world.frites([verb]).refuses(128, "not a git repository");
@@ -59,7 +64,13 @@ fn a_base_that_names_no_commit_is_refused() {
     let blob = world.git(["rev-parse", "HEAD:README"]);
     for base in ["nosuch", "-x", "--all", "", "HEAD~5", "main..main", &blob] {
         let flag = format!("--base={base}");
-        refused(&world, &["spawn", &flag], 128, &format!("'{base}' does not name a commit"), "git log");
+        refused(
+            &world,
+            &["spawn", &flag],
+            128,
+            &format!("'{base}' does not name a commit"),
+            "git log",
+        );
     }
     assert!(!world.repo.join(".frites").exists());
 }
@@ -71,7 +82,13 @@ fn counts_outside_their_range_are_refused() {
     refused(&world, &["spawn", "-n", "-1"], 2, "-1", "spawn -h");
     refused(&world, &["spawn", "-n", "many"], 2, "invalid value 'many'", "spawn -h");
     refused(&world, &["spawn", "-j", "0"], 2, "invalid value '0'", "spawn -h");
-    refused(&world, &["spawn", "-n", "65"], 128, "65 candidates are more than limits.candidates = 64", "git config");
+    refused(
+        &world,
+        &["spawn", "-n", "65"],
+        128,
+        "65 candidates are more than limits.candidates = 64",
+        "git config",
+    );
     world.git(["config", "frites.limits.candidates", "2"]);
     refused(&world, &["spawn", "-n", "3"], 128, "more than limits.candidates = 2", "git config");
     world.git(["config", "frites.limits.worktrees", "3"]);
@@ -84,7 +101,10 @@ fn counts_outside_their_range_are_refused() {
 fn names_outside_the_rule_are_refused_with_the_rule() {
     let world = World::new();
     let long = "a".repeat(65);
-    let bad = ["a/b", "a..b", "..", "-a", ".a", &long, "run", "apply", "Run", "x.lock", "x.LOCK", "x.", "a b", "", "é"];
+    let bad = [
+        "a/b", "a..b", "..", "-a", ".a", &long, "run", "apply", "Run", "x.lock", "x.LOCK", "x.",
+        "a b", "", "é",
+    ];
     for name in bad {
         let rule = "64";
         let words = format!("'{name}' is not a valid name");
@@ -92,7 +112,13 @@ fn names_outside_the_rule_are_refused_with_the_rule() {
         refused(&world, &["spawn", "-c", "good", &format!("--candidate={name}")], 2, &words, rule);
         refused(&world, &["spawn", "--run", name], 2, &words, rule);
     }
-    refused(&world, &["spawn", "-c", "one", "Two", "two"], 2, "'two' and 'Two' are the same name", "more than case");
+    refused(
+        &world,
+        &["spawn", "-c", "one", "Two", "two"],
+        2,
+        "'two' and 'Two' are the same name",
+        "more than case",
+    );
     refused(&world, &["spawn", "-c", "one", "-c", "one"], 2, "'one' and 'one'", "more than case");
     assert!(!world.repo.join(".frites").exists());
     for good in ["a".repeat(64).as_str(), "runs", "x.lockd", "A_b.c-1"] {
@@ -105,10 +131,22 @@ fn a_run_that_exists_is_not_made_again_in_any_case() {
     let world = World::new();
     world.spawn(["--run", "fix", "-n", "1"]);
     for name in ["fix", "Fix", "FIX"] {
-        refused(&world, &["spawn", "--run", name], 128, "a run named 'fix' exists", "clean --forget fix");
+        refused(
+            &world,
+            &["spawn", "--run", name],
+            128,
+            "a run named 'fix' exists",
+            "clean --forget fix",
+        );
     }
     world.frites(["clean", "fix"]).expect(0);
-    refused(&world, &["spawn", "--run", "fix"], 128, "a run named 'fix' exists", "clean --forget fix");
+    refused(
+        &world,
+        &["spawn", "--run", "fix"],
+        128,
+        "a run named 'fix' exists",
+        "clean --forget fix",
+    );
     world.assert_clean();
 }
 
@@ -117,7 +155,13 @@ fn a_branch_of_the_users_that_is_in_the_way_is_named() {
     let world = World::new();
     for branch in ["frites", "frites/run"] {
         world.git(["branch", branch]);
-        refused(&world, &["spawn"], 128, &format!("a branch named '{branch}' is in the way"), "git branch -m");
+        refused(
+            &world,
+            &["spawn"],
+            128,
+            &format!("a branch named '{branch}' is in the way"),
+            "git branch -m",
+        );
         world.git(["branch", "-D", branch]);
     }
     world.spawn([""; 0]);
@@ -161,14 +205,28 @@ fn apply_refuses_in_the_middle_of_a_merge() {
 #[test]
 fn apply_refuses_a_branch_that_exists() {
     let world = judged();
-    for (branch, args) in [("frites/apply/1", vec!["apply"]), ("mine", vec!["apply", "--branch", "mine"])] {
+    for (branch, args) in
+        [("frites/apply/1", vec!["apply"]), ("mine", vec!["apply", "--branch", "mine"])]
+    {
         world.git(["branch", branch]);
-        refused(&world, &args, 128, &format!("a branch named '{branch}' exists"), &format!("git branch -D {branch}"));
+        refused(
+            &world,
+            &args,
+            128,
+            &format!("a branch named '{branch}' exists"),
+            &format!("git branch -D {branch}"),
+        );
         let aside = [&args[..], &["--no-switch", "-m", "x"]].concat();
         refused(&world, &aside, 128, &format!("a branch named '{branch}' exists"), "--branch NAME");
     }
     for name in ["a..b", "-x", "x.lock", "", "a b"] {
-        refused(&world, &["apply", &format!("--branch={name}")], 2, "is not a valid branch name", "check-ref-format");
+        refused(
+            &world,
+            &["apply", &format!("--branch={name}")],
+            2,
+            "is not a valid branch name",
+            "check-ref-format",
+        );
     }
 }
 
@@ -207,21 +265,51 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
         if verb != "judge" {
             let words = "run fixer has no candidate 'alpah'";
             refused(&world, &[verb, "fixer/alpah"], 128, words, "did you mean 'fixer/alpha'?");
-            refused(&world, &[verb, "fixer/zz"], 128, "run fixer has no candidate 'zz'", "it has alpha, beta");
+            refused(
+                &world,
+                &[verb, "fixer/zz"],
+                128,
+                "run fixer has no candidate 'zz'",
+                "it has alpha, beta",
+            );
         }
         refused(&world, &[verb, "a/b/c"], 2, "is not a valid name", "RUN/CANDIDATE@ITERATION");
     }
     // A word alone may have been meant for a candidate of the newest run.
-    refused(&world, &["diff", "alpah"], 128, "there is no run 'alpah', and no such candidate of run fixer", "'alpha'?");
+    refused(
+        &world,
+        &["diff", "alpah"],
+        128,
+        "there is no run 'alpah', and no such candidate of run fixer",
+        "'alpha'?",
+    );
     refused(&world, &["path", "c9"], 128, "no such candidate of run fixer", "that has alpha, beta");
     refused(&world, &["log", "7"], 128, "there is no run '7'", "git frites log");
     let unknown = "fixer/alpha has no iteration 9: it was captured once";
     refused(&world, &["diff", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
     refused(&world, &["apply", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
-    refused(&world, &["diff", "fixer/alpha@0"], 2, "'fixer/alpha@0' does not end in an iteration", "RUN/CANDIDATE");
-    refused(&world, &["diff", "fixer@1"], 2, "an iteration belongs to a candidate", "fixer/CANDIDATE@ITERATION");
+    refused(
+        &world,
+        &["diff", "fixer/alpha@0"],
+        2,
+        "'fixer/alpha@0' does not end in an iteration",
+        "RUN/CANDIDATE",
+    );
+    refused(
+        &world,
+        &["diff", "fixer@1"],
+        2,
+        "an iteration belongs to a candidate",
+        "fixer/CANDIDATE@ITERATION",
+    );
     refused(&world, &["path", "fixer"], 2, "run fixer has 2 candidates", "fixer/alpha");
-    refused(&world, &["judge", "fixer/alpha"], 2, "'fixer/alpha' is a candidate", "git frites judge fixer");
+    refused(
+        &world,
+        &["judge", "fixer/alpha"],
+        2,
+        "'fixer/alpha' is a candidate",
+        "git frites judge fixer",
+    );
     // What is removed must be named in full; what is only looked at need not.
     refused(&world, &["clean", "fix"], 128, "there is no run 'fix'", "did you mean 'fixer'?");
     for verb in ["diff", "log"] {
@@ -234,23 +322,95 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
 fn unknown_words_on_the_command_line_are_usage_errors() {
     let world = World::new();
     refused(&world, &["spwan"], 2, "unrecognized subcommand 'spwan'", "did you mean 'spawn'?");
-    refused(&world, &["help", "jugde"], 2, "unrecognized subcommand 'jugde'", "did you mean 'judge'?");
+    refused(
+        &world,
+        &["help", "jugde"],
+        2,
+        "unrecognized subcommand 'jugde'",
+        "did you mean 'judge'?",
+    );
     refused(&world, &["nonsense"], 2, "unrecognized subcommand 'nonsense'", "git frites -h");
-    refused(&world, &["spawn", "--nosuch"], 2, "unexpected argument '--nosuch'", "git frites spawn -h");
-    refused(&world, &["judge", "--tset", "x"], 2, "unexpected argument '--tset'", "did you mean '--test'?");
-    refused(&world, &["judge", "--rank", "agrement"], 2, "invalid value 'agrement'", "did you mean 'agreement'?");
-    refused(&world, &["run", "-n", "3", "make", "-j2"], 2, "unexpected argument 'make'", "`git frites run -- make …`");
-    refused(&world, &["spawn", "-n", "0"], 2, "for '-n <N>': it takes a whole number from 1", "git frites spawn -h");
-    refused(&world, &["judge", "-j", "two"], 2, "it takes a whole number from 1", "git frites judge -h");
-    refused(&world, &["judge", "--retries", "101"], 2, "a whole number from 0 to 100", "git frites judge -h");
-    refused(&world, &["spawn", "-n", "2", "-c", "a"], 2, "cannot be used with", "git frites spawn -h");
+    refused(
+        &world,
+        &["spawn", "--nosuch"],
+        2,
+        "unexpected argument '--nosuch'",
+        "git frites spawn -h",
+    );
+    refused(
+        &world,
+        &["judge", "--tset", "x"],
+        2,
+        "unexpected argument '--tset'",
+        "did you mean '--test'?",
+    );
+    refused(
+        &world,
+        &["judge", "--rank", "agrement"],
+        2,
+        "invalid value 'agrement'",
+        "did you mean 'agreement'?",
+    );
+    refused(
+        &world,
+        &["run", "-n", "3", "make", "-j2"],
+        2,
+        "unexpected argument 'make'",
+        "`git frites run -- make …`",
+    );
+    refused(
+        &world,
+        &["spawn", "-n", "0"],
+        2,
+        "for '-n <N>': it takes a whole number from 1",
+        "git frites spawn -h",
+    );
+    refused(
+        &world,
+        &["judge", "-j", "two"],
+        2,
+        "it takes a whole number from 1",
+        "git frites judge -h",
+    );
+    refused(
+        &world,
+        &["judge", "--retries", "101"],
+        2,
+        "a whole number from 0 to 100",
+        "git frites judge -h",
+    );
+    refused(
+        &world,
+        &["spawn", "-n", "2", "-c", "a"],
+        2,
+        "cannot be used with",
+        "git frites spawn -h",
+    );
     refused(&world, &["spawn", "-n"], 2, "a value is required for '-n <N>'", "git frites spawn -h");
     refused(&world, &["diff", "--stat", "--patch"], 2, "cannot be used with", "git frites diff -h");
-    refused(&world, &["judge", "--replay", "--test", "x"], 2, "cannot be used with", "git frites judge -h");
+    refused(
+        &world,
+        &["judge", "--replay", "--test", "x"],
+        2,
+        "cannot be used with",
+        "git frites judge -h",
+    );
     refused(&world, &["status", "--color=sometimes"], 2, "invalid value 'sometimes'", "git frites");
     // An option after the names is an option, not one more name.
-    refused(&world, &["spawn", "-c", "a", "b", "--nosuch"], 2, "unexpected argument '--nosuch'", "git frites spawn -h");
-    refused(&world, &["spawn", "-c", "a", "-b"], 2, "unexpected argument '-b'", "git frites spawn -h");
+    refused(
+        &world,
+        &["spawn", "-c", "a", "b", "--nosuch"],
+        2,
+        "unexpected argument '--nosuch'",
+        "git frites spawn -h",
+    );
+    refused(
+        &world,
+        &["spawn", "-c", "a", "-b"],
+        2,
+        "unexpected argument '-b'",
+        "git frites spawn -h",
+    );
     let help = world.frites([""; 0]).expect(2);
     assert!(help.stderr.contains("Usage: git frites"), "{}", help.stderr);
     assert_eq!(help.out(), "");
@@ -264,11 +424,17 @@ fn a_program_that_is_not_there_is_refused_before_anything_is_made() {
     refused(&world, &["spawn", "--", "echo one; echo two"], 128, "is not on PATH", "sh -c");
     assert!(!world.repo.join(".frites").exists());
 
-    world.write(".frites.toml", "[oracle]\nbuild = \"true\"\ntest = [\"nosuchprogram\", \"--all\"]\n");
+    world.write(
+        ".frites.toml",
+        "[oracle]\nbuild = \"true\"\ntest = [\"nosuchprogram\", \"--all\"]\n",
+    );
     world.spawn(["-n", "1"]);
     fs::write(world.worktree("1/c1").join("README"), "x\n").unwrap();
     let answer = refused(&world, &["judge"], 128, missing, "--test CMD");
-    assert!(answer.stderr.contains("the test command cannot run") && answer.stderr.contains(".frites.toml"));
+    assert!(
+        answer.stderr.contains("the test command cannot run")
+            && answer.stderr.contains(".frites.toml")
+    );
     world.frites(["judge", "--test", "true"]).expect(0);
 }
 
@@ -277,14 +443,30 @@ fn a_wrong_configuration_file_is_named_with_line_column_and_nearest_key() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     let cases = [
-        ("[oracle]\ntest = \"x\"\nbiuld = \"y\"\n", "3:1: unknown key 'oracle.biuld'", "did you mean 'oracle.build'?"),
+        (
+            "[oracle]\ntest = \"x\"\nbiuld = \"y\"\n",
+            "3:1: unknown key 'oracle.biuld'",
+            "did you mean 'oracle.build'?",
+        ),
         ("[orcale]\ntest = \"x\"\n", "1:2: unknown key 'orcale'", "oracle.test"),
         ("  nonsense = 1\n", "1:3: unknown key 'nonsense'", "spawn.jobs"),
-        ("[spawn]\njobs = \"four\"\n", "2:8: 'spawn.jobs' takes a whole number from 1", "spawn.jobs"),
+        (
+            "[spawn]\njobs = \"four\"\n",
+            "2:8: 'spawn.jobs' takes a whole number from 1",
+            "spawn.jobs",
+        ),
         ("[spawn]\njobs = 0\n", "2:8: 'spawn.jobs' takes a whole number from 1", "spawn.jobs"),
-        ("[oracle]\ntest = 3\n", "2:8: 'oracle.test' takes a string (run by sh -c) or an array", "oracle.test"),
+        (
+            "[oracle]\ntest = 3\n",
+            "2:8: 'oracle.test' takes a string (run by sh -c) or an array",
+            "oracle.test",
+        ),
         ("[oracle]\ntest = []\n", "2:8: 'oracle.test' takes", "oracle.test"),
-        ("[oracle]\ndetect = \"no\"\n", "2:10: 'oracle.detect' takes true or false", "oracle.detect"),
+        (
+            "[oracle]\ndetect = \"no\"\n",
+            "2:10: 'oracle.detect' takes true or false",
+            "oracle.detect",
+        ),
         ("oracle = 1\n", "1:1: unknown key 'oracle'", "oracle.test"),
         ("[oracle\ntest = 1\n", ".frites.toml:1:", "TOML"),
         ("[oracle]\ntest = \"a\"\ntest = \"b\"\n", ".frites.toml:3:1: duplicate key", "TOML"),
@@ -293,7 +475,11 @@ fn a_wrong_configuration_file_is_named_with_line_column_and_nearest_key() {
         world.write(".frites.toml", text);
         let answer = refused(&world, &["spawn"], 128, words, hint);
         let file = world.repo.join(".frites.toml");
-        assert!(answer.stderr.starts_with(&format!("fatal: {}:", file.display())), "{}", answer.stderr);
+        assert!(
+            answer.stderr.starts_with(&format!("fatal: {}:", file.display())),
+            "{}",
+            answer.stderr
+        );
     }
     for args in [["judge"].as_slice(), &["diff", "1"], &["apply"], &["clean"], &["status"]] {
         refused(&world, args, 128, "duplicate key", "TOML");
@@ -326,5 +512,11 @@ fn a_wrong_git_setting_is_named_with_its_place_and_nearest_key() {
 fn a_wrong_variable_is_named() {
     let mut world = World::new();
     world.set_env("FRITES_SPAWN_JOBS", "none");
-    refused(&world, &["spawn"], 128, "FRITES_SPAWN_JOBS: 'spawn.jobs' takes a whole number from 1", "spawn.jobs");
+    refused(
+        &world,
+        &["spawn"],
+        128,
+        "FRITES_SPAWN_JOBS: 'spawn.jobs' takes a whole number from 1",
+        "spawn.jobs",
+    );
 }

@@ -46,11 +46,17 @@ impl Attempt {
         let world = &self.world;
         let mut wanted = listing(&self.dir);
         wanted.retain(|path, _| {
-            !left_out.iter().any(|out| Path::new(std::ffi::OsStr::from_bytes(path)).starts_with(out))
+            !left_out
+                .iter()
+                .any(|out| Path::new(std::ffi::OsStr::from_bytes(path)).starts_with(out))
         });
         let index = fs::read(world.repo.join(".git/index")).unwrap();
         let diff = world.frites(["diff", "1/c1"]).expect(0);
-        assert_eq!(fs::read(world.repo.join(".git/index")).unwrap(), index, "the user's index was written");
+        assert_eq!(
+            fs::read(world.repo.join(".git/index")).unwrap(),
+            index,
+            "the user's index was written"
+        );
 
         let captured = world.tree("refs/frites/1/c1");
         for commit in &self.commits {
@@ -103,7 +109,7 @@ impl Attempt {
     }
 }
 
-/// Every path below a folder, folders aside: its kind (and executable bit) and its bytes. Without git's
+/// Every path below a directory, directories aside: its kind (and executable bit) and its bytes. Without git's
 /// and our own.
 fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<Vec<u8>, (&'static str, Vec<u8>)>) {
@@ -116,9 +122,13 @@ fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
                     walk(root, &entry, found);
                     continue;
                 }
-                t if t.is_symlink() => ("link", fs::read_link(&entry).unwrap().as_os_str().as_bytes().to_vec()),
+                t if t.is_symlink() => {
+                    ("link", fs::read_link(&entry).unwrap().as_os_str().as_bytes().to_vec())
+                }
                 t if t.is_fifo() => ("fifo", Vec::new()),
-                _ if meta.permissions().mode() & 0o100 != 0 => ("executable", fs::read(&entry).unwrap()),
+                _ if meta.permissions().mode() & 0o100 != 0 => {
+                    ("executable", fs::read(&entry).unwrap())
+                }
                 _ => ("file", fs::read(&entry).unwrap()),
             };
             found.insert(below.as_os_str().as_bytes().to_vec(), what);
@@ -173,8 +183,9 @@ fn a_detached_attempt_lands() {
 
 #[test]
 fn an_orphan_branch_lands_as_the_files_it_holds() {
-    let attempt =
-        attempt("git switch -q --orphan fresh; echo only >only; git add only; git commit -qm only; git rev-parse HEAD");
+    let attempt = attempt(
+        "git switch -q --orphan fresh; echo only >only; git add only; git commit -qm only; git rev-parse HEAD",
+    );
     attempt.lands(&[]);
     assert_eq!(attempt.world.git(["ls-files"]), "only");
 }
@@ -223,8 +234,16 @@ fn a_file_that_the_base_has_with_other_line_ends_is_captured_only_if_it_is_touch
         git status --porcelain >>\"$HOME/seen\"; echo x >>src/lib.txt";
     let answer = world.frites(["judge", "-j", "1", "--baseline", "--test", test]).expect(0);
     assert!(answer.out().contains("2 of 2 passed"), "{}", answer.out());
-    assert_eq!(answer.stderr.matches("it changed src/lib.txt, which git tracks").count(), 3, "{}", answer.stderr);
-    assert_eq!(fs::read_to_string(world.home().join("seen")).unwrap(), " M crlf.txt\n M crlf.txt\n");
+    assert_eq!(
+        answer.stderr.matches("it changed src/lib.txt, which git tracks").count(),
+        3,
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(
+        fs::read_to_string(world.home().join("seen")).unwrap(),
+        " M crlf.txt\n M crlf.txt\n"
+    );
 }
 
 /// A version that is staged and in no file is work, too.
@@ -240,17 +259,20 @@ fn what_is_staged_and_nowhere_else_stays_reachable() {
     let captures = || {
         world.frites(["diff", "1/c1"]).expect(0);
         let objects = world.git(["rev-list", "--objects", "--no-object-names", "refs/frites/1/c1"]);
-        let iterations = world.git(["rev-list", "--count", "--first-parent", "main..refs/frites/1/c1"]);
+        let iterations =
+            world.git(["rev-list", "--count", "--first-parent", "main..refs/frites/1/c1"]);
         (objects, iterations)
     };
-    let script = "echo 1 >README; git add -f README .env; echo 2 >README; git rev-parse :README :.env";
+    let script =
+        "echo 1 >README; git add -f README .env; echo 2 >README; git rev-parse :README :.env";
     let staged = world.sh(&dir, script).expect(0).out();
     let (work, seed) = staged.trim().split_once('\n').unwrap();
     let (objects, iterations) = captures();
     assert!(objects.contains(work) && !objects.contains(seed), "{objects}");
     assert_eq!((captures().0, iterations.as_str()), (objects, "1"), "once is enough");
     // Also where no file has changed since.
-    let only = world.sh(&dir, "echo 3 >new; git add new; rm new; git rev-parse :new").expect(0).out();
+    let only =
+        world.sh(&dir, "echo 3 >new; git add new; rm new; git rev-parse :new").expect(0).out();
     assert!(captures().0.contains(only.trim()));
     world.frites(["clean"]).expect(0);
     world.assert_clean();
@@ -268,7 +290,8 @@ fn bits_that_hide_an_edit_from_git_hide_nothing() {
 
 #[test]
 fn a_deleted_git_file_changes_nothing_about_the_capture() {
-    let attempt = attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >new; rm .git");
+    let attempt =
+        attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >new; rm .git");
     attempt.lands(&[]);
     attempt.world.frites(["clean", "1/c1"]).expect(0);
     assert!(!attempt.dir.exists());
@@ -288,7 +311,9 @@ fn a_git_file_that_points_to_another_repository_changes_nothing_about_the_captur
 fn a_worktree_made_a_repository_of_its_own_is_captured_and_kept() {
     let attempt = attempt("rm .git; git init -q; echo 1 >>README; git add -A; git commit -qm own");
     let before = attempt.world.tree("main");
-    assert!(attempt.world.frites(["diff", "1/c1"]).expect(0).stderr.contains("repository of its own"));
+    assert!(
+        attempt.world.frites(["diff", "1/c1"]).expect(0).stderr.contains("repository of its own")
+    );
     assert_ne!(attempt.world.tree("refs/frites/1/c1"), before);
     attempt.clean_refuses(".git");
 }
@@ -306,8 +331,15 @@ fn content_of_every_kind_lands_exactly() {
     attempt.lands(&[]);
     let names = attempt.world.run(&attempt.world.repo, "git", ["ls-files", "-z"]).stdout;
     let names: Vec<&[u8]> = names.split(|b| *b == 0).collect();
-    for name in [&b"new\nline"[..], b"b\xffd", b"binary", b"dangling", b"renamed", b"empty", b"a \"quote\" and\\slash"]
-    {
+    for name in [
+        &b"new\nline"[..],
+        b"b\xffd",
+        b"binary",
+        b"dangling",
+        b"renamed",
+        b"empty",
+        b"a \"quote\" and\\slash",
+    ] {
         assert!(names.contains(&name), "{:?} did not land", String::from_utf8_lossy(name));
     }
 }
@@ -322,7 +354,10 @@ fn files_that_nobody_touched_land_as_they_are_when_the_attributes_change() {
     world.spawn(["-n", "1"]);
     world.sh(&world.repo, "touch -d '1 hour' .frites/runs/1/c1/index").expect(0);
     world.write(".frites/worktrees/1/c1/.gitattributes", "*.win -text\n");
-    assert_eq!(world.frites(["diff", "--name-only", "1/c1"]).expect(0).out(), ".gitattributes\na.win\n");
+    assert_eq!(
+        world.frites(["diff", "--name-only", "1/c1"]).expect(0).out(),
+        ".gitattributes\na.win\n"
+    );
     world.frites(["apply", "--allow-unverified", "1/c1"]).expect(0);
     assert_eq!(fs::read(world.repo.join("a.win")).unwrap(), b"a\r\nb\r\n");
     world.assert_clean();
@@ -334,16 +369,18 @@ fn attributes_that_convert_line_ends_land_the_same_bytes() {
 }
 
 #[test]
-fn a_folder_becomes_a_file_and_a_file_a_folder() {
+fn a_directory_becomes_a_file_and_a_file_a_directory() {
     attempt("rm -r dir README link; echo file >dir; mkdir -p README/deep link; echo x >README/deep/x; echo y >link/y")
         .lands(&[]);
 }
 
 #[test]
-fn a_link_takes_the_place_of_a_tracked_folder() {
-    let attempt = attempt("rm -r dir; mkdir elsewhere; echo moved > elsewhere/a; ln -s elsewhere dir");
+fn a_link_takes_the_place_of_a_tracked_directory() {
+    let attempt =
+        attempt("rm -r dir; mkdir elsewhere; echo moved > elsewhere/a; ln -s elsewhere dir");
     attempt.lands(&[]);
-    let files = attempt.world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/c1", "dir", "elsewhere"]);
+    let files =
+        attempt.world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/c1", "dir", "elsewhere"]);
     assert_eq!(files, "dir\nelsewhere/a");
 }
 
@@ -361,14 +398,19 @@ fn deleted_files_land_as_deleted() {
 fn a_patch_that_ends_in_blank_context_is_not_trimmed() {
     let attempt = attempt("printf 'second\\n\\n\\n\\n' >blank.txt");
     let patch = attempt.world.frites(["diff", "1/c1"]).expect(0).stdout;
-    assert!(patch.ends_with(b"@@ -1,4 +1,4 @@\n-first\n+second\n \n \n \n"), "{}", String::from_utf8_lossy(&patch));
+    assert!(
+        patch.ends_with(b"@@ -1,4 +1,4 @@\n-first\n+second\n \n \n \n"),
+        "{}",
+        String::from_utf8_lossy(&patch)
+    );
     attempt.lands(&[]);
 }
 
 #[test]
 fn lines_that_look_like_patch_headers_are_counted() {
-    let attempt =
-        attempt("printf '%s\\n' '-- a' '++ b' '--- a/numbers' '+++ b/numbers' '--' '++' '@@ -1 +1 @@' >numbers");
+    let attempt = attempt(
+        "printf '%s\\n' '-- a' '++ b' '--- a/numbers' '+++ b/numbers' '--' '++' '@@ -1 +1 @@' >numbers",
+    );
     let numbers = attempt.numbers();
     assert_eq!(
         (numbers["lines"].as_u64(), numbers["files_touched"].as_u64()),
@@ -395,7 +437,10 @@ fn a_nested_node_modules_is_left_out_and_counted() {
     let attempt = attempt(
         "mkdir -p pkg/node_modules/x; for i in 1 2 3; do echo $i >pkg/node_modules/x/$i.js; done; echo x >pkg/main.js",
     );
-    assert_eq!(attempt.lands(&["pkg/node_modules"]), "1/c1: 3 untracked paths left out by diff.exclude\n");
+    assert_eq!(
+        attempt.lands(&["pkg/node_modules"]),
+        "1/c1: 3 untracked paths left out by diff.exclude\n"
+    );
 }
 
 #[test]
@@ -423,15 +468,19 @@ fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_read_is_flagged_and_kept() {
+fn a_directory_that_may_not_be_read_is_flagged_and_kept() {
     let attempt = attempt("mkdir locked; echo work >locked/work; chmod 0 locked; echo 1 >>README");
     // root reads everything, but without these capabilities.
     let plain = match fs::read_dir(attempt.dir.join("locked")) {
         Err(_) => "",
         Ok(_) => "setpriv --bounding-set=-dac_override,-dac_read_search",
     };
-    let frites = |words: &str| attempt.world.sh(&attempt.world.repo, &format!("{plain} git-frites {words} 1/c1"));
-    if !plain.is_empty() && attempt.world.sh(&attempt.dir, &format!("! {plain} ls locked")).code != 0 {
+    let frites = |words: &str| {
+        attempt.world.sh(&attempt.world.repo, &format!("{plain} git-frites {words} 1/c1"))
+    };
+    if !plain.is_empty()
+        && attempt.world.sh(&attempt.dir, &format!("! {plain} ls locked")).code != 0
+    {
         return skipped("root may read everything, and `setpriv` is not there");
     }
     let said = frites("diff").expect(0).left_out();
@@ -447,7 +496,10 @@ fn a_folder_that_may_not_be_read_is_flagged_and_kept() {
 #[test]
 fn an_embedded_repository_without_commits_is_flagged_and_kept() {
     let attempt = attempt("git init -q inner; echo x >inner/x; echo 1 >>README");
-    assert_eq!(attempt.lands(&["inner"]), "warning: 1/c1: not captured: 'inner' (a nested repository)\n");
+    assert_eq!(
+        attempt.lands(&["inner"]),
+        "warning: 1/c1: not captured: 'inner' (a nested repository)\n"
+    );
     attempt.clean_refuses("inner");
 }
 
@@ -456,7 +508,10 @@ fn an_embedded_repository_with_commits_is_flagged_and_kept() {
     let attempt = attempt(
         "git init -q deep/inner; echo x >deep/inner/x; git -C deep/inner add x; git -C deep/inner commit -qm x; echo 1 >>README",
     );
-    assert_eq!(attempt.lands(&["deep/inner"]), "warning: 1/c1: not captured: 'deep/inner' (a nested repository)\n");
+    assert_eq!(
+        attempt.lands(&["deep/inner"]),
+        "warning: 1/c1: not captured: 'deep/inner' (a nested repository)\n"
+    );
     attempt.clean_refuses("deep/inner");
 }
 
@@ -477,7 +532,9 @@ fn an_embedded_repository_that_was_added_is_flagged_and_kept() {
 
 #[test]
 fn what_a_changed_gitignore_hides_is_flagged_and_kept() {
-    let attempt = attempt("echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work; echo old >old.log");
+    let attempt = attempt(
+        "echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work; echo old >old.log",
+    );
     let said = attempt.lands(&["hidden", "old.log"]);
     assert!(
         said.starts_with("warning: 1/c1: not captured: 1 path that its own .gitignore change hides, such as 'hidden"),
@@ -491,21 +548,47 @@ fn what_a_changed_gitignore_hides_is_flagged_and_kept() {
 fn what_a_submodule_alone_holds_is_flagged_and_kept() {
     let world = World::new();
     let library = world.home().join("library");
-    world.sh(&world.home(), "git init -q library; cd library; echo l >l; git add l; git commit -qm l").expect(0);
-    world.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
+    world
+        .sh(
+            &world.home(),
+            "git init -q library; cd library; echo l >l; git add l; git commit -qm l",
+        )
+        .expect(0);
+    world.git([
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        library.to_str().unwrap(),
+        "lib",
+    ]);
     world.commit("submodule");
     world.spawn(["-n", "1"]);
     let dir = world.worktree("1/c1");
-    world.git_in(&dir, ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]);
-    assert_eq!(world.frites(["diff", "1/c1"]).expect(0).left_out(), "", "a clean submodule is no loss");
+    world.git_in(
+        &dir,
+        ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"],
+    );
+    assert_eq!(
+        world.frites(["diff", "1/c1"]).expect(0).left_out(),
+        "",
+        "a clean submodule is no loss"
+    );
     let said = |script: &str| {
         world.sh(&dir, script).expect(0);
         world.frites(["diff", "1/c1"]).expect(0).left_out()
     };
     let edited = said("echo edit >>lib/l");
-    assert_eq!(edited, "warning: 1/c1: not captured: 'lib' (a submodule with uncommitted changes)\n");
+    assert_eq!(
+        edited,
+        "warning: 1/c1: not captured: 'lib' (a submodule with uncommitted changes)\n"
+    );
     let committed = said("git -C lib commit -qam edit");
-    assert_eq!(committed, "warning: 1/c1: not captured: 'lib' (a submodule with commits that are nowhere else)\n");
+    assert_eq!(
+        committed,
+        "warning: 1/c1: not captured: 'lib' (a submodule with commits that are nowhere else)\n"
+    );
     assert_eq!(said("git -C lib push -q origin HEAD:refs/heads/published"), "");
     assert_eq!(said("echo stashed >>lib/l; git -C lib stash -q"), committed);
     assert_eq!(said("git -C lib stash drop -q"), "");
@@ -513,13 +596,16 @@ fn what_a_submodule_alone_holds_is_flagged_and_kept() {
     Attempt { world, dir, commits: Vec::new() }.clean_refuses("lib");
 }
 
-/// Where its files are not there, the folder of a submodule is empty whatever commit it is at.
+/// Where its files are not there, the directory of a submodule is empty whatever commit it is at.
 #[test]
 fn a_submodule_that_is_not_checked_out_is_captured_as_the_attempt_tracks_it() {
     let world = World::new();
     let [one, two] = ["1".repeat(40), "2".repeat(40)];
-    let link = |id: &str, path: &str| format!("git update-index --add --cacheinfo 160000,{id},{path}");
-    world.sh(&world.repo, &format!("{}; mkdir lib; git commit -qm submodule", link(&one, "lib"))).expect(0);
+    let link =
+        |id: &str, path: &str| format!("git update-index --add --cacheinfo 160000,{id},{path}");
+    world
+        .sh(&world.repo, &format!("{}; mkdir lib; git commit -qm submodule", link(&one, "lib")))
+        .expect(0);
     world.spawn(["-n", "1"]);
     let dir = world.worktree("1/c1");
     let captured = || {
@@ -544,12 +630,21 @@ fn where_modes_of_files_mean_nothing_those_of_the_attempts_index_count() {
     let captured = |script: &str| {
         world.sh(&dir, script).expect(0);
         world.frites(["diff", "1/c1"]).expect(0);
-        world.git(["ls-tree", "--format=%(objectmode) %(path)", "refs/frites/1/c1", "README", "new"])
+        world.git([
+            "ls-tree",
+            "--format=%(objectmode) %(path)",
+            "refs/frites/1/c1",
+            "README",
+            "new",
+        ])
     };
     let script = "chmod +x README; echo x >new; git add --chmod=+x new; echo y >new";
     assert_eq!(captured(script), "100644 README\n100755 new");
     assert_eq!(captured("git update-index --chmod=+x README"), "100755 README\n100755 new");
-    assert_eq!(captured("git commit -qam x; git update-index --chmod=-x README"), "100644 README\n100755 new");
+    assert_eq!(
+        captured("git commit -qam x; git update-index --chmod=-x README"),
+        "100644 README\n100755 new"
+    );
     world.assert_clean();
 }
 
@@ -590,7 +685,11 @@ fn two_edits_give_two_chained_captures() {
     let chain = world.git(["rev-list", "--first-parent", "refs/frites/1/c1", "^main"]);
     let second = world.git(["rev-parse", "refs/frites/1/c1"]);
     assert_eq!(chain, format!("{second}\n{first}"));
-    assert_eq!(world.git(["rev-parse", &format!("{first}^@")]), base, "no work of git's own: one parent");
+    assert_eq!(
+        world.git(["rev-parse", &format!("{first}^@")]),
+        base,
+        "no work of git's own: one parent"
+    );
     for (commit, n) in [(&first, 1), (&second, 2)] {
         let wanted = format!(
             "Frites-Run: 1\nFrites-Candidate: c1\nFrites-Index: 1\nFrites-Iteration: {n}\nFrites-Base: {base}\nFrites-State: open"
@@ -607,7 +706,10 @@ fn nothing_changed_means_no_capture_and_no_second_one() {
     let Attempt { world, dir, .. } = attempt("touch README");
     for _ in 0..2 {
         assert_eq!(diff(&world, "1/c1").out(), "");
-        assert_eq!(world.run(&world.repo, "git", ["rev-parse", "--verify", "-q", "refs/frites/1/c1"]).code, 1);
+        assert_eq!(
+            world.run(&world.repo, "git", ["rev-parse", "--verify", "-q", "refs/frites/1/c1"]).code,
+            1
+        );
     }
     world.sh(&dir, "echo 1 >>README; git commit -qam one").expect(0);
     diff(&world, "1/c1");
@@ -636,11 +738,17 @@ fn a_commit_alone_is_captured_although_no_file_changes() {
 #[test]
 fn a_run_is_recorded_on_its_base_from_the_start() {
     let Attempt { world, .. } = attempt(":");
-    assert_eq!(world.git(["rev-parse", "refs/frites/1/@record^@"]), world.git(["rev-parse", "main"]));
+    assert_eq!(
+        world.git(["rev-parse", "refs/frites/1/@record^@"]),
+        world.git(["rev-parse", "main"])
+    );
     let record = world.git(["show", "refs/frites/1/@record:run.toml"]);
     assert_eq!(
         record.as_bytes(),
-        fs::read_to_string(world.repo.join(".frites/runs/1/run.toml")).unwrap().trim_end().as_bytes()
+        fs::read_to_string(world.repo.join(".frites/runs/1/run.toml"))
+            .unwrap()
+            .trim_end()
+            .as_bytes()
     );
     world.assert_clean();
 }
@@ -658,7 +766,8 @@ fn captures_survive_garbage_collection() {
 
 #[test]
 fn git_clean_in_the_users_checkout_loses_no_captured_run() {
-    let attempt = attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >untracked");
+    let attempt =
+        attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >untracked");
     let world = &attempt.world;
     let before = diff(world, "1/c1");
     let captured = world.git(["rev-parse", "refs/frites/1/c1"]);
@@ -666,7 +775,11 @@ fn git_clean_in_the_users_checkout_loses_no_captured_run() {
     assert!(!world.repo.join(".frites").exists());
     let status = world.frites(["status", "--json"]).expect(0);
     assert!(status.out().contains("\"c1\""), "{}", status.out());
-    for args in [&["diff", "--no-capture", "1/c1"][..], &["diff", "1/c1"], &["diff", "--no-capture", "1/c1@1"]] {
+    for args in [
+        &["diff", "--no-capture", "1/c1"][..],
+        &["diff", "1/c1"],
+        &["diff", "--no-capture", "1/c1@1"],
+    ] {
         assert_eq!(world.frites(args).expect(0).stdout, before.stdout, "{args:?}");
     }
     assert_eq!(world.git(["rev-parse", "refs/frites/1/c1"]), captured);
@@ -683,7 +796,11 @@ fn a_name_that_git_refuses_is_flagged_and_not_lost() {
     fs::write(world.worktree("1/c1/git~1"), "work\n").unwrap();
     fs::write(world.worktree("1/c1/README"), "edited\n").unwrap();
     let answer = world.frites(["diff", "1/c1"]).expect(0);
-    assert!(answer.stderr.contains("not captured: 'git~1' (git refuses that name)"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("not captured: 'git~1' (git refuses that name)"),
+        "{}",
+        answer.stderr
+    );
     world.frites(["clean"]).refuses(1, "holds what cannot be captured");
     assert!(world.worktree("1/c1/git~1").exists());
 }
@@ -717,7 +834,8 @@ fn a_candidate_that_cannot_be_captured_does_not_hide_the_others() {
     assert_eq!(answer.out().lines().count(), 2);
     let answer = world.frites(["judge", "--test", "true"]).expect(0);
     assert!(
-        answer.out().contains("not captured") && answer.out().contains("single: c2 is the only usable"),
+        answer.out().contains("not captured")
+            && answer.out().contains("single: c2 is the only usable"),
         "{}",
         answer.out()
     );
@@ -731,8 +849,14 @@ fn a_candidate_that_cannot_be_captured_does_not_hide_the_others() {
 #[test]
 fn an_attempt_that_left_only_excluded_files_keeps_its_worktree() {
     let world = World::new();
-    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "mkdir dist; echo work > dist/report"]).expect(4);
+    world
+        .frites(["spawn", "-n", "1", "--", "sh", "-c", "mkdir dist; echo work > dist/report"])
+        .expect(4);
     assert!(world.worktree("1/c1/dist/report").exists());
     let answer = world.frites(["clean"]).expect(0);
-    assert!(answer.stderr.contains("1 untracked path left out by diff.exclude"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("1 untracked path left out by diff.exclude"),
+        "{}",
+        answer.stderr
+    );
 }

@@ -30,7 +30,10 @@ fn unsaved_work_is_captured_first_and_can_be_seen_afterwards() {
     let before = world.belongings();
     let answer = world.frites(["clean"]).expect(0);
     let lines: Vec<String> = answer.out().lines().map(str::to_owned).collect();
-    assert!(lines[0].starts_with("removed 1/c1 (") && lines[1].starts_with("removed 1/c2 ("), "{lines:?}");
+    assert!(
+        lines[0].starts_with("removed 1/c1 (") && lines[1].starts_with("removed 1/c2 ("),
+        "{lines:?}"
+    );
     assert!(lines[2].starts_with("freed ") && lines[2].ends_with("KiB"), "{lines:?}");
     assert_removed(&world, "1/c1");
     assert_removed(&world, "1/c2");
@@ -66,7 +69,10 @@ fn a_worktree_is_not_removed_from_within() {
         assert!(answer.out().contains("remove"), "the other one goes: {}", answer.out());
         assert_eq!(fs::read_to_string(inside.join("new.txt")).unwrap(), "new\n");
     }
-    assert_eq!(world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]), "refs/heads/frites/run/1/c1");
+    assert_eq!(
+        world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]),
+        "refs/heads/frites/run/1/c1"
+    );
     world.frites(["clean", "1"]).expect(0);
     world.assert_clean();
 }
@@ -123,18 +129,27 @@ fn what_cannot_be_captured_is_kept_and_does_not_stop_the_rest() {
         let files = files_below(&kept);
         let answer = world.frites(["clean", "1"]).refuses(1, words);
         assert!(answer.stderr.contains("1/c2 holds what cannot be captured"), "{}", answer.stderr);
-        assert!(answer.out().contains("removed 1/c1 (") && answer.out().contains("removed 1/c3 ("), "{}", answer.out());
+        assert!(
+            answer.out().contains("removed 1/c1 (") && answer.out().contains("removed 1/c3 ("),
+            "{}",
+            answer.out()
+        );
         assert!(!answer.out().contains("1/c2"), "{}", answer.out());
         assert_eq!(files_below(&kept), files);
         assert_eq!(branches(&world), ["1/c2"]);
         assert_removed(&world, "1/c1");
         assert_removed(&world, "1/c3");
         let json = world.frites(["clean", "1", "--json"]).expect(1).json();
-        let removed: Vec<_> = (0..3).map(|i| json["candidates"][i]["removed"].as_bool().unwrap()).collect();
+        let removed: Vec<_> =
+            (0..3).map(|i| json["candidates"][i]["removed"].as_bool().unwrap()).collect();
         assert_eq!(removed, [true, false, true]);
         assert!(json["candidates"][1]["error"].as_str().unwrap().contains(words), "{json:#}");
         world.frites(["clean", "1", "--forget"]).refuses(1, words);
-        assert_eq!(world.git(["show", "refs/frites/1/c1:a"]), "a", "a run that is not wholly clean is not forgotten");
+        assert_eq!(
+            world.git(["show", "refs/frites/1/c1:a"]),
+            "a",
+            "a run that is not wholly clean is not forgotten"
+        );
         world.frites(["clean", "1/c2", "--discard"]).expect(0);
         assert_removed(&world, "1/c2");
         world.assert_clean();
@@ -146,15 +161,24 @@ fn a_dry_run_changes_nothing_and_shows_the_bytes() {
     let world = World::new();
     world.attempts(&["head -c 3000000 /dev/zero > big", "true"]);
     let state = || {
-        (world.git(["for-each-ref"]), World::files_of(&world.worktree("1/c1")), files_below(&world.repo.join(".git")))
+        (
+            world.git(["for-each-ref"]),
+            World::files_of(&world.worktree("1/c1")),
+            files_below(&world.repo.join(".git")),
+        )
     };
     let before = state();
     let out = world.frites(["clean", "-n"]).expect(0).out();
     assert!(out.starts_with("would remove 1/c1 (2.9 MiB)\nwould remove 1/c2 ("), "{out}");
     assert!(out.ends_with("\nwould free 2.9 MiB\n"), "{out}");
-    assert!(world.frites(["clean", "-n", "--forget"]).expect(0).out().contains("would forget run 1\n"));
+    assert!(
+        world.frites(["clean", "-n", "--forget"]).expect(0).out().contains("would forget run 1\n")
+    );
     let json = world.frites(["clean", "-n", "--json"]).expect(0).json();
-    assert!(json["dry_run"].as_bool().unwrap() && !json["candidates"][0]["removed"].as_bool().unwrap(), "{json:#}");
+    assert!(
+        json["dry_run"].as_bool().unwrap() && !json["candidates"][0]["removed"].as_bool().unwrap(),
+        "{json:#}"
+    );
     assert_eq!(state(), before);
     assert!(world.frites(["clean"]).expect(0).out().ends_with("\nfreed 2.9 MiB\n"));
     world.assert_clean();
@@ -171,7 +195,10 @@ fn cleaning_twice_is_fine_and_frees_nothing() {
         assert!(!answer.out().contains("1/c1"), "{}", answer.out());
     }
     let answer = world.frites(["clean", "1/c1"]).expect(0);
-    assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("freed 0 B\n", "nothing is left to remove\n"));
+    assert_eq!(
+        (answer.out().as_str(), answer.stderr.as_str()),
+        ("freed 0 B\n", "nothing is left to remove\n")
+    );
     world.frites(["clean", "1", "1/c2", "c2", "-q"]).expect(0);
     assert_eq!(branches(&world).len(), 0);
     world.assert_clean();
@@ -209,10 +236,12 @@ fn forget_removes_all_of_a_run_but_its_number() {
 fn a_run_whose_commands_still_run_is_not_cleaned() {
     let world = World::new();
     let script = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
-    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
+    let mut spawn =
+        world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
     let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     poll(|| world.home().join("started").exists());
-    for words in [&["clean"][..], &["clean", "1/c1", "--discard"], &["clean", "--all", "--forget"]] {
+    for words in [&["clean"][..], &["clean", "1/c1", "--discard"], &["clean", "--all", "--forget"]]
+    {
         world.frites(words).refuses(128, "run 1 is still at work in another process");
     }
     assert!(world.worktree("1/c1").exists());
@@ -231,7 +260,8 @@ fn a_branch_that_the_user_went_to_stays() {
     world.sh(&world.worktree("1/c1"), "git switch -q --detach").expect(0);
     world.git(["worktree", "add", "-q", linked.to_str().unwrap(), "frites/run/1/c1"]);
     for words in [&["clean", "1"][..], &["clean", "1/c1", "--discard"]] {
-        let answer = world.frites(words).refuses(1, "the branch 'frites/run/1/c1' is checked out in");
+        let answer =
+            world.frites(words).refuses(1, "the branch 'frites/run/1/c1' is checked out in");
         assert!(answer.stderr.contains(linked.to_str().unwrap()), "{}", answer.stderr);
         assert!(world.worktree("1/c1/x").exists());
         assert_eq!(branches(&world)[0], "1/c1");
@@ -261,7 +291,10 @@ fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
             fs::rename(&place, world.home().join("moved")).unwrap();
             symlink(&target, &place).unwrap();
             let answer = world.frites(["clean", "1"].iter().chain(options));
-            let answer = answer.refuses(1, "is not a folder of ours any more: a link or a file is in its place");
+            let answer = answer.refuses(
+                1,
+                "is not a directory of ours any more: a link or a file is in its place",
+            );
             assert!(!answer.out().contains("removed"), "{}", answer.out());
             assert_eq!((World::files_of(&target), world.belongings()), before);
             assert_eq!(branches(&world), ["1/c1"]);
@@ -280,7 +313,9 @@ fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
 fn links_inside_of_a_worktree_are_not_followed() {
     let world = World::new();
     write(&world.home().join("precious/keep"), "mine\n");
-    world.attempts(&["ln -s \"$HOME/precious\" way; ln -s \"$HOME/precious\" src/way; ln -s ../../../.. up"]);
+    world.attempts(&[
+        "ln -s \"$HOME/precious\" way; ln -s \"$HOME/precious\" src/way; ln -s ../../../.. up",
+    ]);
     world.frites(["clean"]).expect(0);
     assert_eq!(fs::read_to_string(world.home().join("precious/keep")).unwrap(), "mine\n");
     assert_eq!(world.git(["cat-file", "-p", "refs/frites/1/c1:up"]), "../../../..");
@@ -288,7 +323,7 @@ fn links_inside_of_a_worktree_are_not_followed() {
 }
 
 #[test]
-fn read_only_folders_are_removed() {
+fn read_only_directories_are_removed() {
     let world = World::new();
     world.attempts(&[
         "mkdir -p mod/deep/er; echo x > mod/deep/er/x; chmod 444 mod/deep/er/x; chmod 555 mod/deep/er mod/deep mod",
@@ -344,7 +379,7 @@ fn a_foreign_repository_at_the_path_is_kept() {
 }
 
 #[test]
-fn a_folder_that_git_has_no_entry_for_is_not_ours() {
+fn a_directory_that_git_has_no_entry_for_is_not_ours() {
     let world = World::new();
     world.attempts(&["true"]);
     let place = world.worktree("1/c1");
@@ -375,7 +410,9 @@ fn a_configured_worktree_root_may_be_relative_or_behind_a_link() {
     let world = World::new();
     world.sh(&world.home(), "mkdir real; ln -s real link").expect(0);
     for (at, (configured, real)) in
-        [("../outside", "outside"), ("../link", "real"), ("../link/deep", "real/deep")].iter().enumerate()
+        [("../outside", "outside"), ("../link", "real"), ("../link/deep", "real/deep")]
+            .iter()
+            .enumerate()
     {
         world.git(["config", "frites.spawn.worktree-root", configured]);
         let run = world.spawn(["-n", "1"]);
@@ -419,7 +456,11 @@ fn a_capture_that_fails_keeps_the_worktree_and_says_how_large_it_is() {
         write(&world.worktree("1/c2/.gitattributes"), "locked filter=broken\n");
     }
     let answer = world.frites(["clean"]).refuses(1, "1/c2 could not be captured");
-    assert!(answer.stderr.contains("its worktree of ") && answer.stderr.contains("KiB is kept"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("its worktree of ") && answer.stderr.contains("KiB is kept"),
+        "{}",
+        answer.stderr
+    );
     assert!(answer.stderr.contains("`--discard` removes it"), "{}", answer.stderr);
     assert_removed(&world, "1/c1");
     let locked = world.worktree("1/c2/locked");
@@ -431,14 +472,17 @@ fn a_capture_that_fails_keeps_the_worktree_and_says_how_large_it_is() {
 }
 
 #[test]
-fn empty_folders_of_cleaned_runs_go() {
+fn empty_directories_of_cleaned_runs_go() {
     let world = World::new();
     world.attempts(&["true", "true"]);
     world.frites(["clean", "1/c1"]).expect(0);
     assert!(world.worktree("1").exists());
     world.frites(["clean"]).expect(0);
-    let left: Vec<_> =
-        fs::read_dir(world.repo.join(".frites/worktrees")).unwrap().flatten().map(|e| e.path()).collect();
+    let left: Vec<_> = fs::read_dir(world.repo.join(".frites/worktrees"))
+        .unwrap()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(Path::new(&world.repo.join(".frites/runs/1/run.toml")).exists(), "the record stays");
     world.assert_clean();
@@ -450,22 +494,30 @@ fn a_busy_run_or_a_wrong_word_stops_nothing_half_way() {
     world.spawn(["-n", "1"]);
     world.spawn(["-n", "2"]);
     let script = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
-    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
+    let mut spawn =
+        world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", script]);
     let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     poll(|| world.home().join("started").exists());
     world.spawn(["-n", "1"]);
     world.frites(["clean", "--forget", "1", "2/c2"]).refuses(2, "--forget removes whole runs");
-    assert!(world.worktree("1/c1").exists() && world.worktree("2/c2").exists(), "nothing was removed before that");
+    assert!(
+        world.worktree("1/c1").exists() && world.worktree("2/c2").exists(),
+        "nothing was removed before that"
+    );
     let answer = world.frites(["clean", "--all"]).expect(1);
     assert!(answer.stderr.contains("run 3 is still at work"), "{}", answer.stderr);
-    assert!(answer.out().contains("removed 1/c1") && answer.out().contains("removed 4/c1"), "{}", answer.out());
+    assert!(
+        answer.out().contains("removed 1/c1") && answer.out().contains("removed 4/c1"),
+        "{}",
+        answer.out()
+    );
     assert!(world.worktree("3/c1").exists() && !world.worktree("4/c1").exists());
     write(&world.home().join("go"), "");
     assert!(spawn.wait().unwrap().success());
 }
 
 #[test]
-fn the_state_folder_stays_ignored_after_it_was_swept_away() {
+fn the_state_directory_stays_ignored_after_it_was_swept_away() {
     let world = World::new();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > x"]);
     world.git(["clean", "-ffdxq"]);
@@ -489,7 +541,7 @@ fn a_lock_from_the_future_or_a_stray_file_in_the_cache_stops_nothing() {
     world.frites(["status"]).expect(0);
 }
 
-/// SCOREBOARD row 26: unsaved work, a user branch on it, read-only folders, a foreign repository at the path.
+/// SCOREBOARD row 26: unsaved work, a user branch on it, read-only directories, a foreign repository at the path.
 #[test]
 fn a_clean_of_everything_loses_nothing_that_is_saved_nowhere_else() {
     let world = World::new();

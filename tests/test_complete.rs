@@ -83,7 +83,10 @@ fn options_are_offered_where_a_dash_is_typed_or_nothing_else_is() {
 fn what_is_offered_is_told_about() {
     let world = runs();
     let offers = offered(&world, &world.repo, &["apply", ""]);
-    assert!(offers[2].starts_with("fixer\trun of 2 candidates, ") && offers[2].ends_with(" ago"), "{offers:?}");
+    assert!(
+        offers[2].starts_with("fixer\trun of 2 candidates, ") && offers[2].ends_with(" ago"),
+        "{offers:?}"
+    );
     assert_eq!(offers[3], "c1\tcandidate of run 2, open");
     let offers = offered(&world, &world.repo, &["stat"]);
     assert_eq!(offers, ["status\tList runs and candidates"]);
@@ -100,9 +103,15 @@ fn names_are_offered_without_their_records() {
     world.sh(&world.repo, damage).expect(0);
     assert_eq!(values(&world, &["judge", ""]), ["3", "2", "1", "fixer"]);
     assert_eq!(values(&world, &["apply", "1/"]), ["1/c1", "1/c2"]);
-    assert!(values(&world, &["apply", "fixer/"]).iter().all(|value| value.starts_with('-')), "it cannot be read");
+    assert!(
+        values(&world, &["apply", "fixer/"]).iter().all(|value| value.starts_with('-')),
+        "it cannot be read"
+    );
     let offers = offered(&world, &world.repo, &["apply", "3/"]);
-    assert_eq!((offers[15].as_str(), offers[16].as_str()), ("3/c16\tcandidate of run 3, open", "3/c17"));
+    assert_eq!(
+        (offers[15].as_str(), offers[16].as_str()),
+        ("3/c16\tcandidate of run 3, open", "3/c17")
+    );
 }
 
 #[test]
@@ -122,19 +131,25 @@ fn a_tab_says_nothing_where_nothing_can_be_read() {
         values(&world, &["apply", ""]);
         values(&world, &["spawn", "--base", ""]);
     }
-    assert!(values(&world, &["apply", ""]).iter().all(|value| value.starts_with('-')), "options are left");
+    assert!(
+        values(&world, &["apply", ""]).iter().all(|value| value.starts_with('-')),
+        "options are left"
+    );
     let mut command = world.command(&world.repo, "git-frites", ["--", "git-frites", "judge", ""]);
-    let answer = crate::common::answer(&command.env("FRITES_COMPLETE", "no-shell").output().unwrap());
+    let answer =
+        crate::common::answer(&command.env("FRITES_COMPLETE", "no-shell").output().unwrap());
     assert_eq!((answer.code, answer.out().as_str(), answer.stderr.as_str()), (1, "", ""));
 }
 
 #[test]
 fn the_scripts_are_printed_for_every_shell_and_need_no_repository() {
     let world = World::empty("no repository");
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("completions");
-    for (shell, file) in [("bash", "git-frites.bash"), ("zsh", "_git-frites"), ("fish", "git-frites.fish")] {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("completions");
+    for (shell, file) in
+        [("bash", "git-frites.bash"), ("zsh", "_git-frites"), ("fish", "git-frites.fish")]
+    {
         let printed = world.run(&world.repo, "git-frites", ["completions", shell]).expect(0);
-        assert_eq!(printed.stdout, fs::read(folder.join(file)).unwrap(), "{shell}");
+        assert_eq!(printed.stdout, fs::read(directory.join(file)).unwrap(), "{shell}");
     }
     for shell in ["elvish", "powershell"] {
         let printed = world.run(&world.repo, "git-frites", ["completions", shell]).expect(0).out();
@@ -161,8 +176,9 @@ fn gits_bash_completion() -> Option<PathBuf> {
 /// A bash on a terminal with these files sourced. Ctrl-X d gives the line up to now and empties it; ESC `*`
 /// puts in all that is offered.
 fn bash(world: &World, sources: &[PathBuf]) -> Terminal {
-    let mut rc =
-        String::from("PS1='ready> '\nbind 'set enable-bracketed-paste off' 'set bell-style none' 2>/dev/null\n");
+    let mut rc = String::from(
+        "PS1='ready> '\nbind 'set enable-bracketed-paste off' 'set bell-style none' 2>/dev/null\n",
+    );
     for source in sources {
         rc.push_str(&format!(". '{}'\n", source.display()));
     }
@@ -208,7 +224,11 @@ fn bash_completes_the_command_without_gits_completion() {
             ("git-frites apply fixer/", ALL, "git-frites apply fixer/alpha fixer/beta"),
             ("git-frites diff fixer/alpha@", ALL, "git-frites diff fixer/alpha@1 @2"),
             ("git-frites spawn --base=si", TAB, "git-frites spawn --base=side"),
-            ("git-frites apply -m 'two words' fixer/al", TAB, "git-frites apply -m 'two words' fixer/alpha"),
+            (
+                "git-frites apply -m 'two words' fixer/al",
+                TAB,
+                "git-frites apply -m 'two words' fixer/alpha",
+            ),
             ("git-frites judge READ", TAB, "git-frites judge READ"),
             ("git-frites spawn -- cat READ", TAB, "git-frites spawn -- cat README"),
         ],
@@ -218,7 +238,9 @@ fn bash_completes_the_command_without_gits_completion() {
 #[test]
 fn bash_completes_git_frites_through_gits_completion() {
     let world = runs();
-    let Some(git) = gits_bash_completion() else { return skipped("git's completion for bash is not installed") };
+    let Some(git) = gits_bash_completion() else {
+        return skipped("git's completion for bash is not installed");
+    };
     if !terminal::available(&world) {
         return skipped("no terminal can be made with `script`");
     }
@@ -239,10 +261,13 @@ fn bash_completes_git_frites_through_gits_completion() {
         ],
     );
     bash.press("cd /\n");
-    check(&mut bash, &[(&cases, TAB, &completed), ("git frites judge fi", TAB, "git frites judge fi")]);
+    check(
+        &mut bash,
+        &[(&cases, TAB, &completed), ("git frites judge fi", TAB, "git frites judge fi")],
+    );
 }
 
-/// bash-completion finds the file by its name, in a folder of the user's, when git's completion asks.
+/// bash-completion finds the file by its name, in a directory of the user's, when git's completion asks.
 #[test]
 fn bash_completion_loads_the_installed_file_by_itself() {
     let mut world = runs();
@@ -273,7 +298,9 @@ fn bash_completion_loads_the_installed_file_by_itself() {
 #[test]
 fn zsh_completes_both_spellings() {
     let world = runs();
-    if !terminal::available(&world) || world.run(&world.repo, "sh", ["-c", "command -v zsh"]).code != 0 {
+    if !terminal::available(&world)
+        || world.run(&world.repo, "sh", ["-c", "command -v zsh"]).code != 0
+    {
         return skipped("zsh is not installed, or no terminal can be made with `script`");
     }
     let zshrc = format!(
@@ -298,7 +325,11 @@ fn zsh_completes_both_spellings() {
             ("git-frites apply fixer/", all, "git-frites apply fixer/alpha fixer/beta"),
             ("git frites spawn --base ", all, "git frites spawn --base main side v1 HEAD"),
             ("git frites spawn --base=si", TAB, "git frites spawn --base=side"),
-            ("git frites apply -m 'two words' fixer/al", TAB, "git frites apply -m 'two words' fixer/alpha"),
+            (
+                "git frites apply -m 'two words' fixer/al",
+                TAB,
+                "git frites apply -m 'two words' fixer/alpha",
+            ),
             ("git frites spawn -- cat READ", TAB, "git frites spawn -- cat README"),
         ],
     );
@@ -316,35 +347,53 @@ fn zsh_completes_both_spellings() {
 #[test]
 fn fish_completes_both_spellings() {
     let world = runs();
-    let version = world.run(&world.repo, "sh", ["-c", "command -v fish >/dev/null && fish --version"]).out();
+    let version =
+        world.run(&world.repo, "sh", ["-c", "command -v fish >/dev/null && fish --version"]).out();
     if version.is_empty() {
         return skipped("fish is not installed");
     }
-    let folder = world.home().join(".config/fish/completions");
-    write(&folder.join("git-frites.fish"), fs::read(completions().join("git-frites.fish")).unwrap());
+    let directory = world.home().join(".config/fish/completions");
+    write(
+        &directory.join("git-frites.fish"),
+        fs::read(completions().join("git-frites.fish")).unwrap(),
+    );
     if version.contains("version 3.6.0") {
         skipped(
             "`git frites` in fish 3.6.0 as it is: its `path basename` leaves the `git-` on (upstream, mended in 3.6.1)",
         );
         let gits = fs::read_to_string("/usr/share/fish/completions/git.fish").unwrap();
-        let mended = gits.replace("(path basename $file)", "(path basename $file | string replace git- '')");
+        let mended =
+            gits.replace("(path basename $file)", "(path basename $file | string replace git- '')");
         assert_ne!(gits, mended);
-        write(&folder.join("git.fish"), mended);
+        write(&directory.join("git.fish"), mended);
     }
     let ask = |line: &str| {
-        let answer = world.run(&world.repo, "fish", ["-c", &format!("complete -C \"{line}\"")]).expect(0);
+        let answer =
+            world.run(&world.repo, "fish", ["-c", &format!("complete -C \"{line}\"")]).expect(0);
         assert_eq!(answer.stderr, "", "{line}");
         answer.out().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     for command in ["git-frites", "git frites"] {
-        let alpha = ["fixer/alpha\tcandidate of run fixer, open", "fixer/beta\tcandidate of run fixer, open"];
+        let alpha = [
+            "fixer/alpha\tcandidate of run fixer, open",
+            "fixer/beta\tcandidate of run fixer, open",
+        ];
         assert_eq!(ask(&format!("{command} apply fixer/")), alpha, "{command}");
-        assert!(ask(&format!("{command} ")).contains(&"status\tList runs and candidates".to_owned()), "{command}");
+        assert!(
+            ask(&format!("{command} ")).contains(&"status\tList runs and candidates".to_owned()),
+            "{command}"
+        );
         let mut refs = ask(&format!("{command} spawn --base "));
         refs.sort();
-        assert_eq!(refs, ["HEAD\twhere you are", "main\tbranch", "side\tbranch", "v1\ttag"], "{command}");
+        assert_eq!(
+            refs,
+            ["HEAD\twhere you are", "main\tbranch", "side\tbranch", "v1\ttag"],
+            "{command}"
+        );
     }
-    skipped("`git -C DIR frites` in fish: its completion of git (upstream) hands on no option of git's own");
+    skipped(
+        "`git -C DIR frites` in fish: its completion of git (upstream) hands on no option of git's own",
+    );
     assert!(ask("git-frites judge READ").is_empty(), "no files where none are taken");
     assert!(ask("git-frites spawn -- cat READ").iter().any(|offer| offer.starts_with("README")));
 }

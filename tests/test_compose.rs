@@ -58,7 +58,9 @@ fn code_0_is_done() {
     says(&world, &["diff", "1", "--exit-code"], 0, "1/a\t0 lines in 0 files\topen\n");
     fs::write(world.worktree("1/a").join("src/lib.txt"), "fixed\n").unwrap();
     says(&world, &["diff", "1", "--numstat"], 0, "# 1/a\n1\t3\tsrc/lib.txt\n");
-    for verb in [vec!["judge", "1"], vec!["status"], vec!["log"], vec!["apply", "1"], vec!["clean", "1"]] {
+    for verb in
+        [vec!["judge", "1"], vec!["status"], vec!["log"], vec!["apply", "1"], vec!["clean", "1"]]
+    {
         assert_ne!(world.frites(&verb).expect(0).out(), "", "{verb:?}");
     }
     for help in [vec!["help"], vec!["-h"], vec!["judge", "--help"], vec!["--version"]] {
@@ -73,7 +75,12 @@ fn code_1_is_an_honest_no() {
     let run = world.spawn(["-n", "2"]);
     world.frites(["apply"]).refuses(1, "run 1 was not judged");
     fs::write(world.worktree("1/c2").join("src/lib.txt"), "wrong\n").unwrap();
-    says(&world, &["diff", "1", "--exit-code"], 1, "1/c1\t0 lines in 0 files\topen\n1/c2\t4 lines in 1 file\topen\n");
+    says(
+        &world,
+        &["diff", "1", "--exit-code"],
+        1,
+        "1/c1\t0 lines in 0 files\topen\n1/c2\t4 lines in 1 file\topen\n",
+    );
     says(&world, &["diff", "1/c2", "--exit-code", "--name-only"], 1, "src/lib.txt\n");
     says(&world, &["diff", "1/c1", "--exit-code"], 0, "");
     let judged = world.frites(["judge"]).expect(1);
@@ -119,7 +126,9 @@ fn code_3_is_a_pick_that_nothing_verified() {
 #[test]
 fn code_4_is_no_usable_candidate() {
     let world = project();
-    let failing = world.frites(["spawn", "-q", "--", "sh", "-c", "echo fixed > src/lib.txt; exit 7"]).expect(4);
+    let failing = world
+        .frites(["spawn", "-q", "--", "sh", "-c", "echo fixed > src/lib.txt; exit 7"])
+        .expect(4);
     assert_eq!(failing.out(), "1\n", "the run is there to be looked at");
     assert!(failing.stderr.contains("no candidate is usable"), "{}", failing.stderr);
     world.frites(["spawn", "--", "true"]).expect(4);
@@ -131,7 +140,9 @@ fn code_4_is_no_usable_candidate() {
         world.frites(["apply", run]).refuses(1, "there is nothing to land");
     }
     // One that can be judged is enough.
-    world.frites(["spawn", "--", "sh", "-c", "echo fixed > src/lib.txt; test $FRITES_INDEX = 2"]).expect(0);
+    world
+        .frites(["spawn", "--", "sh", "-c", "echo fixed > src/lib.txt; test $FRITES_INDEX = 2"])
+        .expect(0);
     says(&world, &["judge", "-q"], 0, "4/c2\n");
     world.assert_clean();
 }
@@ -150,12 +161,15 @@ fn what_was_done_is_kept_after(signal: Signal, code: i32) {
     let before = world.belongings();
     let script = r#"echo draft > work.txt; echo $$ > "$HOME/new-$FRITES_CANDIDATE"
         mv "$HOME/new-$FRITES_CANDIDATE" "$HOME/pid-$FRITES_CANDIDATE"; sleep 600; echo late > late.txt"#;
-    let mut command = world.command(&world.repo, "git", ["frites", "spawn", "-j", "2", "--", "sh", "-c", script]);
+    let mut command =
+        world.command(&world.repo, "git", ["frites", "spawn", "-j", "2", "--", "sh", "-c", script]);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let pids = ["c1", "c2"].map(|c| {
         let file = world.home().join(format!("pid-{c}"));
-        until("the command has started", || fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok())
+        until("the command has started", || {
+            fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok()
+        })
     });
     let busy = world.frites(["judge", "1"]);
     kill_process_group(Pid::from_child(&child), signal).unwrap();
@@ -173,7 +187,11 @@ fn what_was_done_is_kept_after(signal: Signal, code: i32) {
     }
     let shown = world.frites(["status", "1"]).expect(0);
     assert!(
-        shown.out().contains(if killed { "cancelled (git-frites was interrupted)" } else { "cancelled (interrupted)" }),
+        shown.out().contains(if killed {
+            "cancelled (git-frites was interrupted)"
+        } else {
+            "cancelled (interrupted)"
+        }),
         "{}",
         shown.out()
     );
@@ -238,19 +256,27 @@ fn the_whole_way_is_a_recipe_of_make() {
 fn a_judge_that_finds_nothing_stops_the_line_and_the_recipe() {
     let world = project();
     let script = line("echo wrong > \"$(git frites path \"$run/c1\")/src/lib.txt\"");
-    world.write("Makefile", format!("all: fix\n\techo done > done.txt\nfix:\n\t{}\n", script.replace('$', "$$")));
+    world.write(
+        "Makefile",
+        format!("all: fix\n\techo done > done.txt\nfix:\n\t{}\n", script.replace('$', "$$")),
+    );
     world.commit("make");
     let before = world.belongings();
     for shell in ["sh", "bash"] {
         for script in [script.clone(), script.replace(" && ", "\n")] {
             let stopped = world.run(&world.repo, shell, ["-euc", &script]).expect(1);
-            assert!(stopped.out().contains("near-miss: ") && !stopped.out().contains("apply"), "{}", stopped.out());
+            assert!(
+                stopped.out().contains("near-miss: ") && !stopped.out().contains("apply"),
+                "{}",
+                stopped.out()
+            );
         }
     }
     let made = world.run(&world.repo, "make", [""; 0]).expect(2);
     assert!(made.stderr.contains("[Makefile:4: fix] Error 1"), "{}", made.stderr);
     assert_eq!(world.belongings(), before, "nothing landed, nothing was written");
-    let none = world.sh(&world.repo, "winner=$(git frites judge -q) && echo \"won: $winner\"").expect(1);
+    let none =
+        world.sh(&world.repo, "winner=$(git frites judge -q) && echo \"won: $winner\"").expect(1);
     assert_eq!(none.out(), "");
     world.assert_clean();
 }
@@ -259,25 +285,53 @@ fn a_judge_that_finds_nothing_stops_the_line_and_the_recipe() {
 fn stdout_carries_the_answer_alone() {
     let world = project();
     let path = |c: &str| world.worktree(c).display().to_string();
-    says(&world, &["spawn", "-n", "2"], 0, &format!("1/c1\t{}\n1/c2\t{}\n", path("1/c1"), path("1/c2")));
+    says(
+        &world,
+        &["spawn", "-n", "2"],
+        0,
+        &format!("1/c1\t{}\n1/c2\t{}\n", path("1/c1"), path("1/c2")),
+    );
     assert_eq!(says(&world, &["spawn", "-q", "-n", "1"], 0, "2\n"), "");
     let said = says(
         &world,
-        &["spawn", "-n", "1", "--", "sh", "-c", "echo fixed > src/lib.txt; echo noise; echo noise >&2"],
+        &[
+            "spawn",
+            "-n",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            "echo fixed > src/lib.txt; echo noise; echo noise >&2",
+        ],
         0,
         &format!("3/c1\t{}\n", path("3/c1")),
     );
     assert!(said.contains("3/c1: succeeded in ") && !said.contains("noise"), "{said}");
-    let quiet = ["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo fixed > src/lib.txt; echo noise; echo noise >&2"];
+    let quiet = [
+        "spawn",
+        "-q",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "echo fixed > src/lib.txt; echo noise; echo noise >&2",
+    ];
     assert_eq!(says(&world, &quiet, 0, "4\n"), "");
 
     let judged = world.frites(["judge", "4"]).expect(0);
-    assert!(judged.out().contains("\nsingle: ") && judged.stderr.contains("4/c1: test passed"), "{judged:?}");
+    assert!(
+        judged.out().contains("\nsingle: ") && judged.stderr.contains("4/c1: test passed"),
+        "{judged:?}"
+    );
     assert_eq!(says(&world, &["judge", "-q", "4"], 0, "4/c1\n"), "");
     assert_eq!(world.frites(["judge", "4", "--json"]).expect(0).json()["version"], 1);
 
     let patch = world.frites(["diff", "4/c1"]).expect(0);
-    assert_eq!(patch.out(), world.git(["diff", "--full-index", "--binary", "HEAD", "refs/frites/4/c1"]) + "\n");
+    assert_eq!(
+        patch.out(),
+        world.git(["diff", "--full-index", "--binary", "HEAD", "refs/frites/4/c1"]) + "\n"
+    );
     assert_eq!(patch.stderr, "");
     says(&world, &["diff", "4"], 0, "4/c1\t4 lines in 1 file\tsucceeded\n");
 
@@ -288,7 +342,11 @@ fn stdout_carries_the_answer_alone() {
     assert_eq!(says(&world, &["apply", "4", "-q"], 0, "frites/apply/4\n"), "");
 
     let cleaned = world.frites(["clean", "2"]).expect(0);
-    assert!(cleaned.out().starts_with("removed 2/c1 (") && cleaned.out().contains("\nfreed "), "{}", cleaned.out());
+    assert!(
+        cleaned.out().starts_with("removed 2/c1 (") && cleaned.out().contains("\nfreed "),
+        "{}",
+        cleaned.out()
+    );
     assert_eq!(cleaned.stderr, "");
     assert_eq!(says(&world, &["clean", "-q", "1"], 0, ""), "");
     let logged = world.frites(["log"]).expect(0);

@@ -6,7 +6,10 @@ use crate::common::World;
 /// The line of a key in the table, its columns parted by single blanks.
 fn line(world: &World, key: &str) -> String {
     let out = world.frites(["config"]).expect(0).out();
-    let found = out.lines().find(|l| l.split_whitespace().next() == Some(key)).unwrap_or_else(|| panic!("{out}"));
+    let found = out
+        .lines()
+        .find(|l| l.split_whitespace().next() == Some(key))
+        .unwrap_or_else(|| panic!("{out}"));
     found.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -15,7 +18,10 @@ fn each_layer_hides_the_one_below_and_is_named_with_its_place() {
     let mut world = World::new();
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"10m\" default");
     assert_eq!(line(&world, "spawn.jobs"), "spawn.jobs - (the number of processors) default");
-    world.write(".frites.toml", "[oracle]\ntest = ['make', 'check']\ntimeout = \"1m\"\n\n[spawn]\njobs = 3\n");
+    world.write(
+        ".frites.toml",
+        "[oracle]\ntest = ['make', 'check']\ntimeout = \"1m\"\n\n[spawn]\njobs = 3\n",
+    );
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"1m\" .frites.toml:3");
     assert_eq!(line(&world, "oracle.test"), "oracle.test [\"make\", \"check\"] .frites.toml:2");
     world.git(["config", "frites.oracle.timeout", "2m"]);
@@ -41,7 +47,10 @@ fn the_document_tells_values_in_their_types() {
     let document = world.frites(["config", "--json"]).expect(0).json();
     let key = |name: &str| {
         let keys = document["keys"].as_array().unwrap();
-        keys.iter().find(|k| k["key"] == name).unwrap_or_else(|| panic!("{name}: {document:#}")).clone()
+        keys.iter()
+            .find(|k| k["key"] == name)
+            .unwrap_or_else(|| panic!("{name}: {document:#}"))
+            .clone()
     };
     assert_eq!(key("spawn.jobs")["value"], 3);
     assert_eq!(key("spawn.jobs")["place"], ".frites.toml:2");
@@ -92,10 +101,26 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_key() {
     let file = world.repo.join(".frites.toml");
     let path = file.to_str().unwrap();
     let cases = [
-        ("[oracle]\ntests = 'x'\n", format!("{path}:2:1: unknown key 'oracle.tests'"), "did you mean 'oracle.test'?"),
-        ("[orakel]\ntest = 'x'\n", format!("{path}:1:2: unknown key 'orakel'"), "oracle.build, oracle.lint"),
-        ("[spawn]\n  jobs = 'many'\n", format!("{path}:2:10: 'spawn.jobs' takes a whole number from 1"), "correct"),
-        ("oracle.test = { a = 1 }\n", format!("{path}:1:15: 'oracle.test' takes a string"), "correct"),
+        (
+            "[oracle]\ntests = 'x'\n",
+            format!("{path}:2:1: unknown key 'oracle.tests'"),
+            "did you mean 'oracle.test'?",
+        ),
+        (
+            "[orakel]\ntest = 'x'\n",
+            format!("{path}:1:2: unknown key 'orakel'"),
+            "oracle.build, oracle.lint",
+        ),
+        (
+            "[spawn]\n  jobs = 'many'\n",
+            format!("{path}:2:10: 'spawn.jobs' takes a whole number from 1"),
+            "correct",
+        ),
+        (
+            "oracle.test = { a = 1 }\n",
+            format!("{path}:1:15: 'oracle.test' takes a string"),
+            "correct",
+        ),
         ("oracle = 'x'\n", format!("{path}:1:1: unknown key 'oracle'"), "oracle.test"),
     ];
     for (text, words, hint) in cases {
@@ -109,7 +134,8 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_key() {
     let answer = world.frites(["config"]).refuses(128, ".git/config): unknown key 'spawn.job'");
     assert!(answer.stderr.contains("did you mean 'spawn.jobs'?"), "{}", answer.stderr);
     world.git(["config", "--unset", "frites.spawn.job"]);
-    let answer = world.frites(["config", "oracel.test"]).refuses(2, "there is no key 'oracel.test'");
+    let answer =
+        world.frites(["config", "oracel.test"]).refuses(2, "there is no key 'oracel.test'");
     assert!(answer.stderr.contains("did you mean 'oracle.test'?"), "{}", answer.stderr);
 }
 

@@ -19,7 +19,12 @@ fn project(files: &[File<'_>]) -> World {
 fn stand_in(world: &mut World, program: &str) {
     let bin = world.home().join("bin");
     let path = bin.join(program);
-    write(&path, format!("#!/bin/sh\necho \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"));
+    write(
+        &path,
+        format!(
+            "#!/bin/sh\necho \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"
+        ),
+    );
     make_executable(&path);
     let old = std::env::var("PATH").unwrap();
     let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
@@ -39,16 +44,21 @@ fn explained(stderr: &str) -> Vec<String> {
     lines.map(|l| l.replace('`', "")).collect()
 }
 
-const SCRIPTS: &str = r#""scripts": {"build": "tsc", "lint": "eslint .", "test": "jest", "start": "node ."}"#;
+const SCRIPTS: &str =
+    r#""scripts": {"build": "tsc", "lint": "eslint .", "test": "jest", "start": "node ."}"#;
 
 /// Each project, what is run for it, and from which file that was read.
 #[test]
 fn each_kind_of_project_runs_its_own_commands() {
     let scripts = format!("{{{SCRIPTS}}}");
     let needing = format!("{{{SCRIPTS}, \"devDependencies\": {{\"jest\": \"1\"}}}}");
-    let declared = format!("{{{SCRIPTS}, \"packageManager\": \"yarn@4.1.0\", \"dependencies\": {{\"a\": \"1\"}}}}");
+    let declared = format!(
+        "{{{SCRIPTS}, \"packageManager\": \"yarn@4.1.0\", \"dependencies\": {{\"a\": \"1\"}}}}"
+    );
     let by = |manager: &str, why: &str| {
-        ["build", "lint", "test"].map(|s| format!("{s}: {manager} run {s}, from package.json{why}")).to_vec()
+        ["build", "lint", "test"]
+            .map(|s| format!("{s}: {manager} run {s}, from package.json{why}"))
+            .to_vec()
     };
     // The setup ends in the lock file's name.
     let with = |setup: &str, manager: &str| {
@@ -81,12 +91,18 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "yarn",
             vec![("package.json", &declared), ("yarn.lock", ""), (".yarnrc.yml", "")],
-            [vec!["setup: yarn install --immutable, from yarn.lock".to_owned()], by("yarn", " (packageManager)")]
-                .concat(),
+            [
+                vec!["setup: yarn install --immutable, from yarn.lock".to_owned()],
+                by("yarn", " (packageManager)"),
+            ]
+            .concat(),
         ),
         (
             "yarn",
-            vec![("package.json", &needing), ("yarn.lock", "# generated\n\n__metadata:\n  version: 6\n")],
+            vec![
+                ("package.json", &needing),
+                ("yarn.lock", "# generated\n\n__metadata:\n  version: 6\n"),
+            ],
             with("yarn install --immutable, from yarn.lock", "yarn"),
         ),
         (
@@ -110,7 +126,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "cargo",
             vec![
-                ("Cargo.toml", "[workspace]\nmembers = []\n[workspace.lints.rust]\nunsafe_code = \"forbid\"\n"),
+                (
+                    "Cargo.toml",
+                    "[workspace]\nmembers = []\n[workspace.lints.rust]\nunsafe_code = \"forbid\"\n",
+                ),
                 ("Cargo.lock", ""),
             ],
             only(&[
@@ -128,19 +147,35 @@ fn each_kind_of_project_runs_its_own_commands() {
                 "test: go test ./..., from go.mod",
             ]),
         ),
-        ("python3", vec![("test_a.py", "")], only(&["test: python3 -m unittest discover, from test_a.py"])),
+        (
+            "python3",
+            vec![("test_a.py", "")],
+            only(&["test: python3 -m unittest discover, from test_a.py"]),
+        ),
         (
             "python3",
             vec![("pyproject.toml", "[tool.pytest.ini_options]\n")],
             only(&["test: python3 -m pytest, from pyproject.toml"]),
         ),
-        ("python3", vec![("setup.cfg", "[tool:pytest]\n")], only(&["test: python3 -m pytest, from setup.cfg"])),
-        ("python3", vec![("tox.ini", "[pytest]\n")], only(&["test: python3 -m pytest, from tox.ini"])),
-        ("python3", vec![("conftest.py", "")], only(&["test: python3 -m pytest, from conftest.py"])),
+        (
+            "python3",
+            vec![("setup.cfg", "[tool:pytest]\n")],
+            only(&["test: python3 -m pytest, from setup.cfg"]),
+        ),
+        (
+            "python3",
+            vec![("tox.ini", "[pytest]\n")],
+            only(&["test: python3 -m pytest, from tox.ini"]),
+        ),
+        (
+            "python3",
+            vec![("conftest.py", "")],
+            only(&["test: python3 -m pytest, from conftest.py"]),
+        ),
         (
             "python3",
             vec![("setup.py", ""), ("tests/test_a.py", "")],
-            only(&["test: python3 -m pytest, from the tests folder"]),
+            only(&["test: python3 -m pytest, from the tests directory"]),
         ),
         ("ruff", vec![("ruff.toml", "")], only(&["lint: ruff check, from ruff.toml"])),
         (
@@ -159,7 +194,11 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "cargo",
-            vec![("Cargo.toml", "[package]\nname = \"a\"\n"), (".config/nextest.toml", ""), ("clippy.toml", "")],
+            vec![
+                ("Cargo.toml", "[package]\nname = \"a\"\n"),
+                (".config/nextest.toml", ""),
+                ("clippy.toml", ""),
+            ],
             only(&[
                 "build: cargo build, from Cargo.toml",
                 "lint: cargo clippy, from clippy.toml",
@@ -167,8 +206,16 @@ fn each_kind_of_project_runs_its_own_commands() {
             ]),
         ),
         ("tox", vec![("tox.ini", "[tox]\n[pytest]\n")], only(&["test: tox, from tox.ini"])),
-        ("tox", vec![("pyproject.toml", "[tool.tox]\n[tool.pytest]\n")], only(&["test: tox, from pyproject.toml"])),
-        ("nox", vec![("noxfile.py", ""), ("conftest.py", "")], only(&["test: nox, from noxfile.py"])),
+        (
+            "tox",
+            vec![("pyproject.toml", "[tool.tox]\n[tool.pytest]\n")],
+            only(&["test: tox, from pyproject.toml"]),
+        ),
+        (
+            "nox",
+            vec![("noxfile.py", ""), ("conftest.py", "")],
+            only(&["test: nox, from noxfile.py"]),
+        ),
         (
             "uv",
             vec![("pyproject.toml", "[tool.pytest.ini_options]\n[tool.ruff]\n"), ("uv.lock", "")],
@@ -180,16 +227,23 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "poetry",
-            vec![("pyproject.toml", "[project]\nname = \"a\"\n"), ("poetry.lock", ""), ("tests/test_a.py", "")],
+            vec![
+                ("pyproject.toml", "[project]\nname = \"a\"\n"),
+                ("poetry.lock", ""),
+                ("tests/test_a.py", ""),
+            ],
             only(&[
                 "setup: poetry install --no-interaction, from poetry.lock",
-                "test: poetry run python -m pytest, from the tests folder",
+                "test: poetry run python -m pytest, from the tests directory",
             ]),
         ),
         (
             "deno",
             vec![
-                ("deno.jsonc", "{\n  // a comment\n  \"tasks\": {\"test\": \"deno test -A\"},\n}\n"),
+                (
+                    "deno.jsonc",
+                    "{\n  // a comment\n  \"tasks\": {\"test\": \"deno test -A\"},\n}\n",
+                ),
                 ("package.json", "{}"),
             ],
             only(&[
@@ -220,7 +274,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "mvn",
             vec![("pom.xml", "<project/>")],
-            only(&["build: mvn --batch-mode test-compile, from pom.xml", "test: mvn --batch-mode test, from pom.xml"]),
+            only(&[
+                "build: mvn --batch-mode test-compile, from pom.xml",
+                "test: mvn --batch-mode test, from pom.xml",
+            ]),
         ),
         (
             "gradle",
@@ -241,7 +298,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "just",
             vec![
-                ("justfile", "test name:\n  true\nalias build := all\nall:\n  true\ncheck *args:\n"),
+                (
+                    "justfile",
+                    "test name:\n  true\nalias build := all\nall:\n  true\ncheck *args:\n",
+                ),
                 ("Makefile", "lint:\n"),
             ],
             only(&["build: just build, from justfile", "test: just check, from justfile"]),
@@ -267,8 +327,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         stand_in(&mut world, program);
         let answer = world.frites(["judge", "--explain"]).expect(0);
         assert_eq!(explained(&answer.stderr), *expected, "{files:?}");
-        let called: Vec<String> =
-            expected.iter().map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap().to_owned()).collect();
+        let called: Vec<String> = expected
+            .iter()
+            .map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap().to_owned())
+            .collect();
         assert_eq!(calls(&world).lines().collect::<Vec<_>>(), called, "{files:?}");
         world.assert_clean();
     };
@@ -284,7 +346,10 @@ fn each_kind_of_project_runs_its_own_commands() {
 fn a_project_that_shows_no_command_has_no_oracle() {
     let cases = [
         ("README", "hello\n"),
-        ("package.json", r#"{"name": "a", "scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#),
+        (
+            "package.json",
+            r#"{"name": "a", "scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#,
+        ),
         ("package.json", r#"{"name": "a", "dependencies": {"b": "1"}}"#),
         ("pyproject.toml", "[project]\nname = \"a\"\n"),
         ("Makefile", "install:\n\ttrue\n# test: not a rule\n.PHONY: test\nTEST = a:b\n"),
@@ -293,7 +358,11 @@ fn a_project_that_shows_no_command_has_no_oracle() {
     for (path, text) in cases {
         let world = project(&[(path, text)]);
         let answer = world.frites(["judge", "--explain"]).expect(3);
-        assert!(answer.stderr.contains("no command was named, configured or found"), "{path}: {}", answer.stderr);
+        assert!(
+            answer.stderr.contains("no command was named, configured or found"),
+            "{path}: {}",
+            answer.stderr
+        );
         world.assert_clean();
     }
 }
@@ -338,7 +407,8 @@ fn a_tool_that_is_not_installed_is_fatal_with_its_source() {
     }
     let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
     world.set_env("PATH", format!("{}:{ours}", bin.display()));
-    let answer = world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
+    let answer =
+        world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
     assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
     world.assert_clean();
 }
@@ -352,17 +422,29 @@ fn presets_and_wrappers_are_used_as_they_stand() {
     stand_in(&mut world, "cmake");
     stand_in(&mut world, "ctest");
     let answer = world.frites(["judge", "--explain"]).expect(0);
-    assert!(answer.stderr.contains("test: `ctest --preset fast`, from CMakePresets.json"), "{}", answer.stderr);
-    assert_eq!(calls(&world), "cmake --preset it's\ncmake --build --preset all\nctest --preset fast\n");
+    assert!(
+        answer.stderr.contains("test: `ctest --preset fast`, from CMakePresets.json"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(
+        calls(&world),
+        "cmake --preset it's\ncmake --build --preset all\nctest --preset fast\n"
+    );
     world.assert_clean();
     for (wrapper, script, goals) in [
         ("mvnw", "pom.xml", "--batch-mode test-compile\n--batch-mode test\n"),
         ("gradlew", "build.gradle", "--no-daemon assemble\n--no-daemon check\n"),
     ] {
         // Not even executable.
-        let world = project(&[(script, "<project/>\n"), (wrapper, "echo \"$*\" >> \"$HOME/calls\"\n")]);
+        let world =
+            project(&[(script, "<project/>\n"), (wrapper, "echo \"$*\" >> \"$HOME/calls\"\n")]);
         let answer = world.frites(["judge", "--explain"]).expect(0);
-        assert!(answer.stderr.contains(&format!(", from {script} ({wrapper})")), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains(&format!(", from {script} ({wrapper})")),
+            "{}",
+            answer.stderr
+        );
         assert_eq!(calls(&world), goals);
         world.assert_clean();
     }
@@ -378,7 +460,10 @@ fn real_tools_tell_right_from_wrong() {
         ("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
         ("Cargo.lock", "version = 3\n\n[[package]]\nname = \"tiny\"\nversion = \"0.1.0\"\n"),
         (".gitignore", "target\n"),
-        ("src/lib.rs", "pub fn two() -> i32 { 1 }\n#[test]\nfn is_two() { assert_eq!(two(), 2); }\n"),
+        (
+            "src/lib.rs",
+            "pub fn two() -> i32 { 1 }\n#[test]\nfn is_two() { assert_eq!(two(), 2); }\n",
+        ),
     ];
     let make = [
         ("Makefile", "build:\n\tcp value built\ntest: built\n\tgrep -q 2 built\nbuilt: build\n"),
@@ -386,7 +471,10 @@ fn real_tools_tell_right_from_wrong() {
         ("value", "1\n"),
     ];
     let npm = [
-        ("package.json", r#"{"name": "tiny", "version": "1.0.0", "scripts": {"test": "node test.js"}}"#),
+        (
+            "package.json",
+            r#"{"name": "tiny", "version": "1.0.0", "scripts": {"test": "node test.js"}}"#,
+        ),
         ("value.js", "module.exports = 1;\n"),
         ("test.js", "if (require('./value') !== 2) process.exit(1);\n"),
     ];
@@ -399,7 +487,13 @@ fn real_tools_tell_right_from_wrong() {
     ];
     // Tool, project, the file at issue, and how its line becomes right, stays wrong, and breaks.
     let cases: [(&str, &[File<'_>], &str, &str, &str); 4] = [
-        ("make", &make, "sed -i.bak s/1/2/ value; rm value.bak", "echo 3 > value", "c2 failed test (exit 2)"),
+        (
+            "make",
+            &make,
+            "sed -i.bak s/1/2/ value; rm value.bak",
+            "echo 3 > value",
+            "c2 failed test (exit 2)",
+        ),
         (
             "cargo",
             &cargo,
@@ -442,7 +536,11 @@ fn real_tools_tell_right_from_wrong() {
             answer.stderr
         );
         world.frites(["apply"]).expect(0);
-        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"), "no build output lands");
+        assert_eq!(
+            world.git(["write-tree"]),
+            world.tree("refs/frites/1/c1"),
+            "no build output lands"
+        );
         world.assert_clean();
     }
 }

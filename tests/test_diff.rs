@@ -31,7 +31,9 @@ fn a_run_is_summed_up_in_a_line_for_each_candidate() {
     let world = world();
     let before = world.belongings();
     let wanted = "1/c1\t2 lines in 2 files\topen\n1/c2\t4 lines in 1 file\topen\n1/c3\t0 lines in 0 files\topen\n";
-    for (args, notes) in [(&["diff"][..], "captured 1/c1@1\ncaptured 1/c2@1\n"), (&["diff", "1"], "")] {
+    for (args, notes) in
+        [(&["diff"][..], "captured 1/c1@1\ncaptured 1/c2@1\n"), (&["diff", "1"], "")]
+    {
         let answer = world.frites(args).expect(0);
         assert_eq!((answer.out().as_str(), answer.stderr.as_str()), (wanted, notes));
     }
@@ -42,7 +44,8 @@ fn a_run_is_summed_up_in_a_line_for_each_candidate() {
 #[test]
 fn a_summary_says_how_a_command_ended() {
     let world = World::new();
-    let script = "case {candidate} in c1) echo x >new;; c2) exit 3;; c3) echo y >new; kill -9 $$;; esac";
+    let script =
+        "case {candidate} in c1) echo x >new;; c2) exit 3;; c3) echo y >new; kill -9 $$;; esac";
     world.frites(["spawn", "-n", "4", "--", "sh", "-c", script]).expect(0);
     let wanted = "1/c1\t1 line in 1 file\tsucceeded\n1/c2\t0 lines in 0 files\tfailed (exit 3)\n\
                   1/c3\t1 line in 1 file\tfailed (signal 9)\n1/c4\t0 lines in 0 files\tempty\n";
@@ -53,7 +56,12 @@ fn a_summary_says_how_a_command_ended() {
 #[test]
 fn each_format_is_gits_own() {
     let world = world();
-    world.sh(&world.worktree("1/c1"), "printf 'a\\0b' >bin; printf 'b\\0c' >'o d\td'; chmod +x src/lib.txt").expect(0);
+    world
+        .sh(
+            &world.worktree("1/c1"),
+            "printf 'a\\0b' >bin; printf 'b\\0c' >'o d\td'; chmod +x src/lib.txt",
+        )
+        .expect(0);
     world.frites(["diff", "1/c1"]).expect(0);
     for format in ["--stat", "--numstat", "--name-status", "--name-only", "--patch"] {
         for nul in [&[][..], &["-z"]] {
@@ -77,14 +85,25 @@ fn a_format_for_a_run_comes_after_each_candidates_name() {
     let world = world();
     let of = |args: &[&str]| world.frites([&["diff"], args].concat()).expect(0).out();
     assert_eq!(of(&["--name-only"]), "# 1/c1\nREADME\nnew\n# 1/c2\nsrc/lib.txt\n# 1/c3\n");
-    assert_eq!(of(&["--name-status", "1"]), "# 1/c1\nM\tREADME\nA\tnew\n# 1/c2\nM\tsrc/lib.txt\n# 1/c3\n");
-    assert_eq!(of(&["--numstat", "1"]), "# 1/c1\n1\t0\tREADME\n1\t0\tnew\n# 1/c2\n1\t3\tsrc/lib.txt\n# 1/c3\n");
-    assert_eq!(of(&["-z", "--name-only", "1"]), "# 1/c1\0README\0new\0# 1/c2\0src/lib.txt\0# 1/c3\0");
-    assert!(
-        of(&["--stat", "1"])
-            .contains("# 1/c2\n src/lib.txt | 4 +---\n 1 file changed, 1 insertion(+), 3 deletions(-)\n# 1/c3\n")
+    assert_eq!(
+        of(&["--name-status", "1"]),
+        "# 1/c1\nM\tREADME\nA\tnew\n# 1/c2\nM\tsrc/lib.txt\n# 1/c3\n"
     );
-    assert_eq!(without_ids(&of(&["--patch", "1"])), format!("# 1/c1\n{PATCH_1}# 1/c2\n{PATCH_2}# 1/c3\n"));
+    assert_eq!(
+        of(&["--numstat", "1"]),
+        "# 1/c1\n1\t0\tREADME\n1\t0\tnew\n# 1/c2\n1\t3\tsrc/lib.txt\n# 1/c3\n"
+    );
+    assert_eq!(
+        of(&["-z", "--name-only", "1"]),
+        "# 1/c1\0README\0new\0# 1/c2\0src/lib.txt\0# 1/c3\0"
+    );
+    assert!(of(&["--stat", "1"]).contains(
+        "# 1/c2\n src/lib.txt | 4 +---\n 1 file changed, 1 insertion(+), 3 deletions(-)\n# 1/c3\n"
+    ));
+    assert_eq!(
+        without_ids(&of(&["--patch", "1"])),
+        format!("# 1/c1\n{PATCH_1}# 1/c2\n{PATCH_2}# 1/c3\n")
+    );
     assert_eq!(of(&["-p", "1"]), of(&["--patch", "1"]));
     assert_eq!(without_ids(&of(&["1/c1"])), PATCH_1);
     assert_eq!(of(&["1/c3"]), "");
@@ -125,8 +144,9 @@ fn json_says_what_the_patch_says() {
         ],
     });
     let mut sorted = document.clone();
-    let by_path =
-        |f: &serde_json::Value| f["path_hex"].as_str().map_or_else(|| f["path"].to_string(), |_| "\"b".into());
+    let by_path = |f: &serde_json::Value| {
+        f["path_hex"].as_str().map_or_else(|| f["path"].to_string(), |_| "\"b".into())
+    };
     sorted["diffs"][0]["files"].as_array_mut().unwrap().sort_by_key(by_path);
     assert_eq!(sorted, wanted);
     world.frites(["diff", "--json", "--stat", "1"]).refuses(2, "--json");
@@ -148,7 +168,11 @@ fn exit_code_tells_whether_there_are_differences() {
     ] {
         let answer = world.frites([&["diff", "--exit-code"], args].concat()).expect(code);
         assert_eq!(answer.stderr, "", "{args:?}: no message, for differences are an answer");
-        assert_eq!(world.frites([&["diff"], args].concat()).expect(0).stdout, answer.stdout, "{args:?}");
+        assert_eq!(
+            world.frites([&["diff"], args].concat()).expect(0).stdout,
+            answer.stdout,
+            "{args:?}"
+        );
     }
 }
 
@@ -183,7 +207,10 @@ fn two_candidates_are_compared_with_each_other() {
     assert_eq!(of(&["1/c1", "1/c2"]), patch.expect(0).out());
     let diffs = world.frites(["diff", "--json", "1/c1", "1/c3"]).expect(0).json()["diffs"].clone();
     assert_eq!(diffs[0]["address"], "1/c1..1/c3");
-    assert_eq!((diffs[0]["lines"].as_u64(), diffs[0]["files_touched"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(
+        (diffs[0]["lines"].as_u64(), diffs[0]["files_touched"].as_u64()),
+        (Some(2), Some(2))
+    );
     assert_eq!(diffs[0]["from"].as_str(), Some(world.tree("refs/frites/1/c1").as_str()));
 
     world.spawn(["-c", "other"]);
@@ -204,8 +231,14 @@ fn an_iteration_is_shown_as_it_was() {
     for (address, wanted) in [("1/c1@1", &first), ("c1@1", &first), ("1/c1@2", &second)] {
         assert_eq!(&world.frites(["diff", address]).expect(0).stdout, wanted, "{address}");
     }
-    assert_eq!(world.frites(["diff", "--name-status", "1/c1@1", "1/c1@2"]).expect(0).out(), "D\tnew\nM\tsrc/lib.txt\n");
-    assert_eq!(world.frites(["diff", "--json", "1/c1@1"]).expect(0).json()["diffs"][0]["iteration"], 1);
+    assert_eq!(
+        world.frites(["diff", "--name-status", "1/c1@1", "1/c1@2"]).expect(0).out(),
+        "D\tnew\nM\tsrc/lib.txt\n"
+    );
+    assert_eq!(
+        world.frites(["diff", "--json", "1/c1@1"]).expect(0).json()["diffs"][0]["iteration"],
+        1
+    );
     world.frites(["diff", "1/c1@9"]).refuses(128, "1/c1");
     world.frites(["diff", "1@1"]).refuses(2, "'1' is a run");
     world.frites(["diff", "1/c1@0"]).refuses(2, "iteration");
@@ -283,7 +316,12 @@ fn has_script(world: &World) -> bool {
 }
 
 /// On a terminal that `script` makes; gives what the terminal showed.
-fn on_a_terminal(world: &World, command: &str, pager: Option<&str>, env: &[(&str, &str)]) -> (i32, String) {
+fn on_a_terminal(
+    world: &World,
+    command: &str,
+    pager: Option<&str>,
+    env: &[(&str, &str)],
+) -> (i32, String) {
     let mut call = world.command(&world.repo, "script", ["-qefc", command, "/dev/null"]);
     call.envs(env.iter().copied()).env("SHELL", "/bin/sh");
     if let Some(pager) = pager {
@@ -303,13 +341,31 @@ fn it_pages_on_a_terminal_alone() {
     let paged: String = patch.lines().map(|l| format!("PAGED:{l}\n")).collect();
     let sed = "sed s/^/PAGED:/";
     assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", Some(sed), &[]), (0, paged.clone()));
-    assert_eq!(on_a_terminal(&world, "git frites diff --exit-code 1/c1", Some(sed), &[]), (1, paged.clone()));
-    assert_eq!(on_a_terminal(&world, "git frites diff 1/c1 | cat", Some(sed), &[]), (0, patch.clone()));
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff --exit-code 1/c1", Some(sed), &[]),
+        (1, paged.clone())
+    );
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1 | cat", Some(sed), &[]),
+        (0, patch.clone())
+    );
     assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", Some("cat"), &[]), (0, patch.clone()));
-    assert_eq!(on_a_terminal(&world, "git frites diff 1/c3", Some(sed), &[]), (0, String::new()), "nothing to page");
-    assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", Some("head -n 1"), &[]).0, 0, "a pager that is quit");
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c3", Some(sed), &[]),
+        (0, String::new()),
+        "nothing to page"
+    );
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1", Some("head -n 1"), &[]).0,
+        0,
+        "a pager that is quit"
+    );
     world.git(["config", "--global", "core.pager", sed]);
-    assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", None, &[]), (0, paged), "git's own setting");
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1", None, &[]),
+        (0, paged),
+        "git's own setting"
+    );
 }
 
 #[test]
@@ -320,8 +376,9 @@ fn it_colours_on_a_terminal_unless_told_otherwise() {
     }
     let green = "\u{1b}[32m";
     let on = [("TERM", "xterm")];
-    let colored =
-        |command: &str, env: &[(&str, &str)]| on_a_terminal(&world, command, Some("cat"), env).1.contains(green);
+    let colored = |command: &str, env: &[(&str, &str)]| {
+        on_a_terminal(&world, command, Some("cat"), env).1.contains(green)
+    };
     assert!(colored("git frites diff 1/c1", &on));
     assert!(!colored("git frites --color=never diff 1/c1", &on));
     assert!(!colored("git frites diff 1/c1", &[("TERM", "xterm"), ("NO_COLOR", "1")]));
@@ -338,7 +395,7 @@ fn path_prints_where_a_candidate_is() {
         let wanted = [world.worktree("1/c2").as_os_str().as_bytes(), b"\n"].concat();
         assert_eq!((answer.stdout, answer.stderr.as_str()), (wanted, ""));
     }
-    // From a folder deep in a candidate's worktree, too.
+    // From a directory deep in a candidate's worktree, too.
     let deep = world.worktree("1/c1").join("src");
     assert_eq!(
         world.frites_in(&deep, ["path", "1/c2"]).expect(0).out(),
@@ -347,7 +404,10 @@ fn path_prints_where_a_candidate_is() {
     world.frites(["path"]).refuses(2, "run 1 has 3 candidates");
     world.frites(["path", "1/c9"]).refuses(128, "run 1 has no candidate 'c9'");
     world.spawn(["-c", "only"]);
-    assert_eq!(world.frites(["path"]).expect(0).out(), format!("{}\n", world.worktree("2/only").display()));
+    assert_eq!(
+        world.frites(["path"]).expect(0).out(),
+        format!("{}\n", world.worktree("2/only").display())
+    );
     world.frites(["clean", "2/only"]).expect(0);
     world.frites(["path", "2/only"]).refuses(128, "2/only has no worktree any more");
 }

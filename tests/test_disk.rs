@@ -10,7 +10,9 @@ fn judge_refuses_to_start_where_too_little_would_stay_free() {
     let answer = world.frites(["judge", "--test", "true"]).refuses(128, "the disk is too full: ");
     assert!(answer.stderr.contains("for checkouts, 900.0 TiB to stay free)"), "{}", answer.stderr);
     assert!(
-        answer.stderr.contains("hint: make room with `git frites clean RUN`, or judge fewer at once"),
+        answer
+            .stderr
+            .contains("hint: make room with `git frites clean RUN`, or judge fewer at once"),
         "{}",
         answer.stderr
     );
@@ -48,9 +50,16 @@ fn a_run_that_fills_the_disk_fails_loudly_and_leaves_the_others_whole() {
         git worktree list | wc -l
         echo $code
     "#;
-    let answer = world.run(&world.home(), "unshare", ["--user", "--map-root-user", "--mount", "sh", "-euc", script]);
+    let answer = world.run(
+        &world.home(),
+        "unshare",
+        ["--user", "--map-root-user", "--mount", "sh", "-euc", script],
+    );
     if matches!(answer.code, 1 | 77) && answer.stderr.contains("unshare") || answer.code == 77 {
-        return skipped(&format!("no file system of one's own can be mounted here: {}", answer.stderr));
+        return skipped(&format!(
+            "no file system of one's own can be mounted here: {}",
+            answer.stderr
+        ));
     }
     let answer = answer.expect(0);
     let out = answer.out();

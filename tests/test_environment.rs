@@ -5,13 +5,19 @@ use crate::common::World;
 
 /// The environment that a command wrote with `env -0`.
 fn variables(bytes: &str) -> BTreeMap<String, String> {
-    bytes.split('\0').filter_map(|v| v.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
+    bytes
+        .split('\0')
+        .filter_map(|v| v.split_once('='))
+        .map(|(n, v)| (n.to_owned(), v.to_owned()))
+        .collect()
 }
 
 /// What a candidate's command and the test command saw under a configuration.
 fn seen(settings: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     let mut world = World::new();
-    for (name, value) in [("AWS_SECRET", "s3"), ("OPENAI_API_KEY", "k"), ("EDITOR", "ed"), ("LC_TIME", "C")] {
+    for (name, value) in
+        [("AWS_SECRET", "s3"), ("OPENAI_API_KEY", "k"), ("EDITOR", "ed"), ("LC_TIME", "C")]
+    {
         world.set_env(name, value);
     }
     let oracle = world.home().join("oracle-env");
@@ -20,7 +26,9 @@ fn seen(settings: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) 
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", "env -0 > env"]).expect(0);
     world.frites(["judge", "--test", &format!("env -0 > '{}'", oracle.display())]).expect(0);
     let read = |bytes: Vec<u8>| variables(&String::from_utf8(bytes).unwrap());
-    let candidate = read(world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/c1:env"]).expect(0).stdout);
+    let candidate = read(
+        world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/c1:env"]).expect(0).stdout,
+    );
     (candidate, read(std::fs::read(oracle).unwrap()))
 }
 
@@ -29,7 +37,11 @@ fn commands_inherit_everything_but_what_is_denied() {
     let (candidate, oracle) = seen("[env]\ndeny = [\"AWS_*\", \"EDITOR\"]\n");
     for sees in [&candidate, &oracle] {
         assert_eq!(sees.get("OPENAI_API_KEY").map(String::as_str), Some("k"));
-        assert!(sees.keys().all(|name| !name.starts_with("AWS_") && name != "EDITOR"), "{:?}", sees.keys());
+        assert!(
+            sees.keys().all(|name| !name.starts_with("AWS_") && name != "EDITOR"),
+            "{:?}",
+            sees.keys()
+        );
     }
     assert_eq!(candidate["FRITES_CANDIDATE"], "c1");
     assert!(oracle.keys().all(|name| !name.starts_with("FRITES_")), "{:?}", oracle.keys());
@@ -37,9 +49,11 @@ fn commands_inherit_everything_but_what_is_denied() {
 
 #[test]
 fn a_clean_environment_holds_what_programs_need_and_what_is_passed() {
-    let (candidate, oracle) = seen("[env]\nmode = \"clean\"\npass = [\"*_API_KEY\", \"AWS_*\"]\ndeny = [\"AWS_*\"]\n");
+    let (candidate, oracle) =
+        seen("[env]\nmode = \"clean\"\npass = [\"*_API_KEY\", \"AWS_*\"]\ndeny = [\"AWS_*\"]\n");
     for sees in [&candidate, &oracle] {
-        for name in ["PATH", "HOME", "TERM", "LC_ALL", "LC_TIME", "TZ", "TMPDIR", "OPENAI_API_KEY"] {
+        for name in ["PATH", "HOME", "TERM", "LC_ALL", "LC_TIME", "TZ", "TMPDIR", "OPENAI_API_KEY"]
+        {
             assert!(sees.contains_key(name), "{name} is missing: {:?}", sees.keys());
         }
         for name in ["AWS_SECRET", "EDITOR", "CARGO_HOME", "GIT_AUTHOR_DATE"] {
@@ -53,7 +67,9 @@ fn a_clean_environment_holds_what_programs_need_and_what_is_passed() {
 fn a_mode_or_a_pattern_that_is_none_is_refused() {
     let world = World::new();
     world.write(".frites.toml", "[env]\nmode = \"cleam\"\n");
-    world.frites(["spawn"]).refuses(128, ".frites.toml:2:8: 'env.mode' takes one of inherit, clean");
+    world
+        .frites(["spawn"])
+        .refuses(128, ".frites.toml:2:8: 'env.mode' takes one of inherit, clean");
     world.write(".frites.toml", "[env]\ndeny = [\"A[\"]\n");
     world.frites(["spawn"]).refuses(128, "[env]: 'A[' is no pattern");
 }

@@ -15,7 +15,11 @@ fn spawn(world: &World, n: &str, script: &str) -> Answer {
 fn world() -> World {
     let mut world = World::new();
     let bad = world.home().join("bad");
-    fs::write(&bad, "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\ntest $# -eq 0 || exit 1\nexec cat\n").unwrap();
+    fs::write(
+        &bad,
+        "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\ntest $# -eq 0 || exit 1\nexec cat\n",
+    )
+    .unwrap();
     make_executable(&bad);
     world.set_env("BAD", bad);
     world
@@ -33,14 +37,19 @@ fn assert_nothing_ran(world: &World, when: &str) {
 /// What was warned of, without the common beginning.
 fn warnings(answer: &Answer) -> BTreeSet<String> {
     let lines = answer.stderr.lines().filter_map(|l| l.strip_prefix("warning: while run "));
-    lines.filter_map(|l| l.split_once("'s commands ran: ").map(|(_, what)| what.to_owned())).collect()
+    lines
+        .filter_map(|l| l.split_once("'s commands ran: ").map(|(_, what)| what.to_owned()))
+        .collect()
 }
 
 /// The differences of the newest event `escaped`, in words.
 fn event(world: &World) -> BTreeSet<String> {
     let log = world.frites(["log", "--json"]).expect(0).out();
-    let events: Vec<serde_json::Value> = log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let Some(event) = events.iter().rev().find(|e| e["event"] == "escaped") else { return BTreeSet::new() };
+    let events: Vec<serde_json::Value> =
+        log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let Some(event) = events.iter().rev().find(|e| e["event"] == "escaped") else {
+        return BTreeSet::new();
+    };
     let list = event["differences"].as_array().unwrap();
     assert_eq!(event["count"], list.len());
     list.iter().map(|d| d["what"].as_str().unwrap().to_owned()).collect()
@@ -52,7 +61,10 @@ fn names(world: &World, script: &str, expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|s| (*s).to_owned()).collect();
     assert_eq!(warnings(&answer), expected, "{}", answer.stderr);
     assert_eq!(event(world), expected);
-    assert_eq!(answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"), !expected.is_empty());
+    assert_eq!(
+        answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
+        !expected.is_empty()
+    );
 }
 
 #[test]
@@ -104,7 +116,10 @@ fn configuration_hooks_and_files_of_the_git_directory_are_named() {
     let log = fs::read_to_string(world.repo.join(".frites/events.jsonl")).unwrap();
     assert!(!log.contains("secret"), "secrets are not told: {log}");
     assert_eq!(world.git(["config", "user.old"]), "2", "nothing is reverted");
-    assert!(world.repo.join(".git/hooks/pre-commit").exists() && !world.repo.join(".git/hooks/commit-msg").exists());
+    assert!(
+        world.repo.join(".git/hooks/pre-commit").exists()
+            && !world.repo.join(".git/hooks/commit-msg").exists()
+    );
 }
 
 #[test]
@@ -118,7 +133,8 @@ fn refs_heads_and_files_of_other_checkouts_are_named() {
     }
     world.git(["worktree", "add", "-q", world.home().join("side").to_str().unwrap(), "side"]);
     world.write("dirty", "1\n");
-    let (user, side) = (world.repo.display().to_string(), world.home().join("side").display().to_string());
+    let (user, side) =
+        (world.repo.display().to_string(), world.home().join("side").display().to_string());
     let script = format!(
         "echo 1 >>README; git branch -f moved {next}; git branch -D gone; git branch new; git tag v1
         git update-ref refs/replace/{base} {next}; git stash -q; echo 1 >>README; echo 3 >>README
@@ -157,7 +173,12 @@ fn a_sibling_that_was_removed_is_named_and_an_empty_one_is_not() {
         c2) while test -d .; do test -e .git || exit 0; done;;
         esac";
     let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]);
-    assert_eq!(warnings(&answer), ["the worktree of 1/c2 was removed".to_owned()].into(), "{}", answer.stderr);
+    assert_eq!(
+        warnings(&answer),
+        ["the worktree of 1/c2 was removed".to_owned()].into(),
+        "{}",
+        answer.stderr
+    );
     assert!(!world.worktree("1/c3").exists(), "an empty one goes, which is ours to do");
 }
 
@@ -194,8 +215,13 @@ const SETTINGS: &str = "core.fsmonitor core.pager pager.diff pager.status core.e
 
 /// All that git-frites does but the user's own commit.
 fn everything(world: &World, run: &str) {
-    for args in [&["diff", run][..], &["diff", "--stat", run], &["judge", "--test", "true", run], &["status"], &["log"]]
-    {
+    for args in [
+        &["diff", run][..],
+        &["diff", "--stat", run],
+        &["judge", "--test", "true", run],
+        &["status"],
+        &["log"],
+    ] {
         world.frites(args).expect(0);
         assert_nothing_ran(world, &format!("{args:?}"));
     }
@@ -222,7 +248,7 @@ fn no_program_or_hook_that_an_attempt_plants_runs_through_git_frites() {
 }
 
 #[test]
-fn a_folder_of_hooks_that_an_attempt_names_is_not_used_either() {
+fn a_directory_of_hooks_that_an_attempt_names_is_not_used_either() {
     let world = world();
     let script = format!(
         "echo 1 >>README; mkdir \"$HOME/hooks\"; for h in {}; do cp \"$BAD\" \"$HOME/hooks/$h\"; done
@@ -230,18 +256,32 @@ fn a_folder_of_hooks_that_an_attempt_names_is_not_used_either() {
         HOOKS.join(" ")
     );
     let answer = spawn(&world, "1", &script).expect(0);
-    let folder = world.home().join("hooks").display().to_string();
-    assert!(warnings(&answer).contains(&format!("config 'core.hookspath' was set to '{folder}'")), "{}", answer.stderr);
-    assert!(warnings(&answer).contains(&format!("hook 'pre-commit' in '{folder}' was added")), "{}", answer.stderr);
+    let directory = world.home().join("hooks").display().to_string();
+    assert!(
+        warnings(&answer).contains(&format!("config 'core.hookspath' was set to '{directory}'")),
+        "{}",
+        answer.stderr
+    );
+    assert!(
+        warnings(&answer).contains(&format!("hook 'pre-commit' in '{directory}' was added")),
+        "{}",
+        answer.stderr
+    );
     everything(&world, "1");
 }
 
 #[test]
 fn the_users_own_commit_obeys_planted_hooks_and_is_warned_before() {
-    for args in [&["apply", "-m", "land"][..], &["apply", "--no-switch", "--no-verify", "-m", "land"]] {
+    for args in
+        [&["apply", "-m", "land"][..], &["apply", "--no-switch", "--no-verify", "-m", "land"]]
+    {
         let world = world();
-        spawn(&world, "1", "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit")
-            .expect(0);
+        spawn(
+            &world,
+            "1",
+            "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit",
+        )
+        .expect(0);
         world.frites(["judge", "-q", "--test", "true"]).expect(0);
         assert_nothing_ran(&world, "judge");
         let warned = "warning: your commit obeys what changed while run 1's commands ran: hook 'post-commit' was added";
@@ -251,7 +291,12 @@ fn the_users_own_commit_obeys_planted_hooks_and_is_warned_before() {
     }
     // Nothing is said once the user has removed it.
     let world = world();
-    spawn(&world, "1", "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit").expect(0);
+    spawn(
+        &world,
+        "1",
+        "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit",
+    )
+    .expect(0);
     fs::remove_file(world.repo.join(".git/hooks/post-commit")).unwrap();
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
     let said = world.frites(["apply", "-m", "land"]).expect(0).stderr;
@@ -273,12 +318,17 @@ fn a_planted_filter_changes_neither_what_is_captured_nor_what_is_judged() {
             spawn(&world, "2", &script).expect(0);
             assert_nothing_ran(&world, &format!("spawn: {driver} by {attributes}"));
             assert_eq!(world.git(["show", "refs/frites/1/c2:new.txt"]), "text");
-            world.frites(["judge", "-q", "--test", "test \"$(cat new.txt)\" = text", "1"]).expect(0);
+            world
+                .frites(["judge", "-q", "--test", "test \"$(cat new.txt)\" = text", "1"])
+                .expect(0);
             assert_nothing_ran(&world, &format!("judge: {driver} by {attributes}"));
             everything(&world, "1");
             // It would have run.
             world
-                .sh(&world.worktree("2/c1"), "echo '* filter=evil' >.gitattributes; echo 2 >>README; git add -A || :")
+                .sh(
+                    &world.worktree("2/c1"),
+                    "echo '* filter=evil' >.gitattributes; echo 2 >>README; git add -A || :",
+                )
                 .expect(0);
             assert!(canary(&world).contains("bad "), "{driver} by {attributes}");
         }
@@ -300,7 +350,14 @@ fn a_filter_of_the_users_stays_what_it_was() {
         git config filter.rot.required true";
     spawn(&world, "1", script).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:new.rot"]), "pno", "as the filter was");
-    world.frites(["judge", "-q", "--test", "test \"$(cat new.rot old.rot)\" = \"$(printf 'cab\\nbca')\""]).expect(0);
+    world
+        .frites([
+            "judge",
+            "-q",
+            "--test",
+            "test \"$(cat new.rot old.rot)\" = \"$(printf 'cab\\nbca')\"",
+        ])
+        .expect(0);
     assert_nothing_ran(&world, "judge");
     // What the user sets again is the user's.
     world.git(["config", "filter.rot.clean", "tr a-m N-Z"]);
@@ -320,9 +377,17 @@ fn what_a_filter_keeps_in_the_git_directory_is_kept() {
     make_executable(&clean);
     world.git(["config", "filter.lfs.clean", &format!("{} %f", clean.display())]);
     for at in ["first", "next"] {
-        // The first time the filter's folder is not there yet.
-        spawn(&world, "1", &format!("echo '*.bin filter=lfs' >.gitattributes; echo {at} >{at}.bin")).expect(0);
-        assert_eq!(fs::read_to_string(world.repo.join(format!(".git/lfs/{at}.bin"))).unwrap(), format!("{at}\n"));
+        // The first time the filter's directory is not there yet.
+        spawn(
+            &world,
+            "1",
+            &format!("echo '*.bin filter=lfs' >.gitattributes; echo {at} >{at}.bin"),
+        )
+        .expect(0);
+        assert_eq!(
+            fs::read_to_string(world.repo.join(format!(".git/lfs/{at}.bin"))).unwrap(),
+            format!("{at}\n")
+        );
     }
     // What is judged gets it from there.
     let smudge = "cat >/dev/null; sed s/next/kept/ $(git rev-parse --git-common-dir)/lfs/%f";
@@ -339,14 +404,18 @@ fn a_filter_from_the_users_own_file_is_not_covered_by_a_planted_one() {
     spawn(&world, "1", "echo abc >new.rot; git config filter.rot.clean \"$BAD\"").expect(0);
     world.sh(&world.worktree("1/c1"), "echo cba >new.rot").expect(0);
     world.frites(["diff", "1"]).expect(0);
-    assert_eq!(world.git(["show", "refs/frites/1/c1~1:new.rot", "refs/frites/1/c1:new.rot"]), "nop\npon");
+    assert_eq!(
+        world.git(["show", "refs/frites/1/c1~1:new.rot", "refs/frites/1/c1:new.rot"]),
+        "nop\npon"
+    );
     assert_nothing_ran(&world, "diff");
 }
 
 #[test]
 fn what_is_accepted_is_obeyed() {
     let world = world();
-    let script = "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
+    let script =
+        "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
     spawn(&world, "1", script).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "a");
     let said = world.frites(["judge", "-q", "--trust-config", "--test", "true"]).expect(0);
@@ -411,7 +480,11 @@ fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
         c=$(git hash-object -t commit -w --literally \"$HOME/object\"); echo $c >\"$HOME/commit\"
         echo $c >$(git rev-parse --git-common-dir)/refs/heads/frites/run/$FRITES_RUN/$FRITES_CANDIDATE";
     let answer = spawn(&world, "1", script);
-    assert!(warnings(&answer).contains("config 'remote.evil.promisor' was set to 'true'"), "{}", answer.stderr);
+    assert!(
+        warnings(&answer).contains("config 'remote.evil.promisor' was set to 'true'"),
+        "{}",
+        answer.stderr
+    );
     assert_nothing_ran(&world, "spawn");
     for args in [&["diff", "1"][..], &["judge", "--test", "true", "1"], &["clean", "1"]] {
         let _ = world.frites(args);
@@ -436,8 +509,12 @@ fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
     assert!(warnings(&answer).contains("'info/grafts' was added"), "{}", answer.stderr);
     let replaced = warnings(&answer).iter().filter(|w| w.starts_with("ref 'refs/replace/")).count();
     assert_eq!(replaced, 2, "{}", answer.stderr);
-    let plain =
-        |args: &[&str]| world.run(&world.repo, "git", [&["--no-replace-objects"][..], args].concat()).expect(0).out();
+    let plain = |args: &[&str]| {
+        world
+            .run(&world.repo, "git", [&["--no-replace-objects"][..], args].concat())
+            .expect(0)
+            .out()
+    };
     assert_eq!(plain(&["rev-parse", &format!("{base}^{{tree}}")]).trim(), tree);
     assert_eq!(
         plain(&["diff", "--name-only", &tree, "refs/frites/1/c1^{tree}"]),
@@ -465,7 +542,10 @@ fn a_commit_that_a_graft_hides_is_captured() {
         work=$(git rev-parse HEAD); echo \"$(git rev-parse HEAD~1) $work\" >$g/info/grafts; git reset -q --hard $work~1; echo $work";
     let work = world.sh(&dir, script).expect(0).out();
     world.frites(["diff", "1"]).expect(0);
-    let reached = world.sh(&world.repo, "GIT_GRAFT_FILE=/dev/null git rev-list refs/frites/1/c1").expect(0).out();
+    let reached = world
+        .sh(&world.repo, "GIT_GRAFT_FILE=/dev/null git rev-list refs/frites/1/c1")
+        .expect(0)
+        .out();
     assert!(reached.lines().any(|l| l == work.trim()), "{work}{reached}");
 }
 
@@ -475,7 +555,10 @@ fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
     let world = world();
     let library = world.home().join("library");
     world
-        .sh(&world.home(), "git init -q library; cd library; echo 1 >file; git add .; git commit -qm library")
+        .sh(
+            &world.home(),
+            "git init -q library; cd library; echo 1 >file; git add .; git commit -qm library",
+        )
         .expect(0);
     let file = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
     world.git([&file[..], &["add", library.to_str().unwrap(), "lib"]].concat());
@@ -496,10 +579,16 @@ fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
 
     let script = format!("echo 1 >>README; cd {}/lib; {plant}", world.repo.display());
     let answer = spawn(&world, "1", &script).expect(0);
-    let smudge =
-        format!("config 'filter.x.smudge' of submodule 'lib' was set to '{}'", world.home().join("bad").display());
+    let smudge = format!(
+        "config 'filter.x.smudge' of submodule 'lib' was set to '{}'",
+        world.home().join("bad").display()
+    );
     assert!(warnings(&answer).contains(&smudge), "{}", answer.stderr);
-    assert!(warnings(&answer).contains("'info/attributes' of submodule 'lib' was added"), "{}", answer.stderr);
+    assert!(
+        warnings(&answer).contains("'info/attributes' of submodule 'lib' was added"),
+        "{}",
+        answer.stderr
+    );
     world.frites(["judge", "-q", "--test", "test \"$(cat lib/file)\" = 1", "2"]).expect(0);
     assert_nothing_ran(&world, "judge");
 }
@@ -527,7 +616,10 @@ fn a_planted_pager_is_not_used_and_the_users_is() {
 fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
     let changes = [
         ("git config frites.oracle.test true", "config 'frites.oracle.test' was set to 'true'"),
-        ("git config --global frites.oracle.test true", "global config 'frites.oracle.test' was set to 'true'"),
+        (
+            "git config --global frites.oracle.test true",
+            "global config 'frites.oracle.test' was set to 'true'",
+        ),
         ("git config --unset frites.oracle.detect", "config 'frites.oracle.detect' was removed"),
         ("echo 'oracle.test = \"true\"' >>\"$MAIN/.frites.toml\"", "'.frites.toml' was changed"),
         ("rm \"$MAIN/.frites.toml\"", "'.frites.toml' was removed"),
@@ -543,9 +635,14 @@ fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
         assert_eq!(warnings(&answer), [words.to_owned()].into(), "{}", answer.stderr);
         // The configuration is every run's, and forgetting one run makes it no better.
         for run in ["2", "1"] {
-            let refused =
-                world.frites(["judge", "--test", "true", run]).refuses(128, &format!("run 2's commands ran: {words}"));
-            assert!(refused.stderr.contains(&format!("`git frites judge --trust-config {run}`")), "{}", refused.stderr);
+            let refused = world
+                .frites(["judge", "--test", "true", run])
+                .refuses(128, &format!("run 2's commands ran: {words}"));
+            assert!(
+                refused.stderr.contains(&format!("`git frites judge --trust-config {run}`")),
+                "{}",
+                refused.stderr
+            );
         }
         world.sh(&world.worktree("1/c1"), "echo 2 >>README").expect(0);
         world.frites(["clean", "--forget", "2"]).expect(0);
@@ -563,11 +660,15 @@ fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
 fn spawn_does_not_run_a_setup_that_an_attempt_configured() {
     let world = world();
     spawn(&world, "1", "echo 1 >>README; git config frites.spawn.setup \"$BAD\"").expect(0);
-    let refused =
-        world.frites(["spawn"]).refuses(128, "while run 1's commands ran: config 'frites.spawn.setup' was set");
+    let refused = world
+        .frites(["spawn"])
+        .refuses(128, "while run 1's commands ran: config 'frites.spawn.setup' was set");
     assert!(refused.stderr.contains("`git frites judge --trust-config 1`"), "{}", refused.stderr);
     assert_nothing_ran(&world, "spawn");
-    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(),
+        1
+    );
     world.frites(["judge", "-q", "--test", "true", "--trust-config"]).expect(0);
     fs::remove_file(world.home().join("canary")).unwrap();
     world.frites(["spawn", "-n", "1"]).expect(0);
@@ -577,7 +678,12 @@ fn spawn_does_not_run_a_setup_that_an_attempt_configured() {
 #[test]
 fn other_changes_do_not_stop_judge() {
     let world = world();
-    spawn(&world, "1", "echo 1 >>README; git config user.x 1; echo 'oracle.test = \"false\"' >.frites.toml").expect(0);
+    spawn(
+        &world,
+        "1",
+        "echo 1 >>README; git config user.x 1; echo 'oracle.test = \"false\"' >.frites.toml",
+    )
+    .expect(0);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
 }
 
@@ -587,7 +693,9 @@ fn a_configuration_that_an_attempt_breaks_is_named_and_stops_no_capture() {
     let script = "echo 1 >>README; echo '[broken' >>$(git rev-parse --git-common-dir)/config";
     let answer = spawn(&world, "1", script).expect(0);
     let config = world.repo.join(".git/config").display().to_string();
-    let words = format!("the configuration cannot be read: git config failed: bad config line 6 in file {config}");
+    let words = format!(
+        "the configuration cannot be read: git config failed: bad config line 6 in file {config}"
+    );
     assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
     assert!(answer.stderr.contains("1/c1: succeeded in "), "{}", answer.stderr);
     assert!(world.repo.join(".git/refs/frites/1/c1").exists());
@@ -597,7 +705,8 @@ fn a_configuration_that_an_attempt_breaks_is_named_and_stops_no_capture() {
 
 /// Starts a run whose attempt plants something, says so by `$HOME/ready`, and ends when `$HOME/go` is there.
 fn start(world: &World, script: &str) -> Child {
-    let script = format!("{script}; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done");
+    let script =
+        format!("{script}; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done");
     let args = ["frites", "spawn", "-n", "1", "--run", "slow", "--", "sh", "-euc", &script];
     let mut command = world.command(&world.repo, "git-frites", &args[1..]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -626,30 +735,45 @@ fn what_is_planted_does_not_run_in_other_commands_meanwhile() {
 #[test]
 fn a_killed_spawn_still_tells() {
     let world = world();
-    let mut child = start(&world, "echo 1 >>README; git config frites.oracle.test true; git branch new");
+    let mut child =
+        start(&world, "echo 1 >>README; git config frites.oracle.test true; git branch new");
     child.kill().unwrap();
     child.wait().unwrap();
     world.sh(&world.home(), "touch go").expect(0);
     let said = world.frites(["status"]).expect(0);
     let base = &world.git(["rev-parse", "HEAD"])[..10];
-    let expected =
-        ["config 'frites.oracle.test' was set to 'true'".to_owned(), format!("branch 'new' was added at {base}")];
+    let expected = [
+        "config 'frites.oracle.test' was set to 'true'".to_owned(),
+        format!("branch 'new' was added at {base}"),
+    ];
     assert_eq!(warnings(&said), expected.into(), "{}", said.stderr);
     assert_eq!(event(&world), warnings(&said));
     assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
     let names = |dir: &str| {
-        fs::read_dir(world.repo.join(dir)).unwrap().map(|e| e.unwrap().file_name()).collect::<BTreeSet<_>>()
+        fs::read_dir(world.repo.join(dir))
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect::<BTreeSet<_>>()
     };
-    assert_eq!(names(".frites/runs/slow"), ["c1", "run.toml"].map(Into::into).into(), "nothing is left");
+    assert_eq!(
+        names(".frites/runs/slow"),
+        ["c1", "run.toml"].map(Into::into).into(),
+        "nothing is left"
+    );
     world.frites(["judge", "--test", "true", "slow"]).refuses(128, "run slow's commands ran");
 }
 
 #[test]
 fn many_changes_are_told_in_few_lines() {
     let world = world();
-    let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done").expect(0);
+    let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done")
+        .expect(0);
     let said = warnings(&answer);
     assert_eq!(said.len(), 21, "{}", answer.stderr);
-    assert!(said.contains("10 more changes; `git frites log --json 1` names them"), "{}", answer.stderr);
+    assert!(
+        said.contains("10 more changes; `git frites log --json 1` names them"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(event(&world).len(), 30);
 }

@@ -32,8 +32,20 @@ impl Dice {
 }
 
 /// What no name, number, pattern or option has in it.
-const ODD: [&[u8]; 12] =
-    [b"\x1b[31m", b"\n", b"\r", b"\xff", b"\xc3\xa9", b"..", b"/", b"@", b"{", b"'", b"fatal: it is a trap", b" "];
+const ODD: [&[u8]; 12] = [
+    b"\x1b[31m",
+    b"\n",
+    b"\r",
+    b"\xff",
+    b"\xc3\xa9",
+    b"..",
+    b"/",
+    b"@",
+    b"{",
+    b"'",
+    b"fatal: it is a trap",
+    b" ",
+];
 
 /// Runs the program, which must end in a documented way and say what is wrong, if anything is, in one line.
 #[track_caller]
@@ -51,9 +63,10 @@ fn ask<S: AsRef<OsStr>>(world: &World, args: impl IntoIterator<Item = S>) -> Ans
     answer
 }
 
-/// Everything of the user's, and everything of ours but the folder of locks.
+/// Everything of the user's, and everything of ours but the directory of locks.
 fn everything(world: &World) -> String {
-    let ours = ["runs", "worktrees"].map(|folder| files_below(&world.repo.join(".frites").join(folder)));
+    let ours = ["runs", "worktrees"]
+        .map(|directory| files_below(&world.repo.join(".frites").join(directory)));
     let events = fs::read(world.repo.join(".frites/events.jsonl")).unwrap_or_default();
     format!("{}{}{ours:?}{events:?}", world.belongings(), world.git(["for-each-ref"]))
 }
@@ -104,7 +117,8 @@ fn fuzzed_names_addresses_and_arguments_are_refused_in_one_line_without_effect()
             let mut word = dice.some(&[&ODD[..], &[b"1", b"a", b"h", b"-"]].concat(), 4);
             // Whatever the dice say, no slot takes this.
             word.extend(b"\x1b\n");
-            let at = slot.iter().rposition(|part| part.is_empty() || part.ends_with(['=', '/', '@']));
+            let at =
+                slot.iter().rposition(|part| part.is_empty() || part.ends_with(['=', '/', '@']));
             let fill = |(n, part): (usize, &&str)| {
                 let word = if Some(n) == at { &word[..] } else { b"" };
                 OsString::from_vec([part.as_bytes(), word].concat())
@@ -145,13 +159,21 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
         fs::write(&file, &text).unwrap();
         let answer = ask(&world, ["status"]);
         let place = format!("fatal: {}:", file.display());
-        assert!(answer.code == 0 || answer.stderr.starts_with(&place), "{}: {answer:?}", text.escape_ascii());
+        assert!(
+            answer.code == 0 || answer.stderr.starts_with(&place),
+            "{}: {answer:?}",
+            text.escape_ascii()
+        );
     }
     fs::remove_file(&file).unwrap();
     // Neither is a pipe waited for that nobody writes into.
     world.run(&world.repo, "mkfifo", [".frites.toml"]).expect(0);
     let answer = ask(&world, ["status"]);
-    assert!(answer.stderr.contains("could not read") && answer.stderr.contains("it is no file"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("could not read") && answer.stderr.contains("it is no file"),
+        "{}",
+        answer.stderr
+    );
     fs::remove_file(&file).unwrap();
     for (key, value) in [
         ("frites.diff.exclude", "[z-a"),
@@ -198,7 +220,12 @@ fn fuzzed_worktreeinclude_lines_are_named_and_the_others_count() {
     fs::remove_file(world.repo.join(".worktreeinclude")).unwrap();
     world.run(&world.repo, "mkfifo", [".worktreeinclude"]).expect(0);
     let before = everything(&world);
-    assert!(ask(&world, ["spawn", "-n", "1"]).expect(128).stderr.contains(".worktreeinclude': it is no file"));
+    assert!(
+        ask(&world, ["spawn", "-n", "1"])
+            .expect(128)
+            .stderr
+            .contains(".worktreeinclude': it is no file")
+    );
     assert_eq!(everything(&world), before);
     fs::remove_file(world.repo.join(".worktreeinclude")).unwrap();
     world.assert_clean();
@@ -247,16 +274,25 @@ fn a_fuzzed_event_log_hides_no_event_and_writes_nothing_on_the_terminal() {
     log.extend(
         b"{\"event\":\"\\n\\u001b[31mfatal: x\",\"run\":\"1\\u009b\",\"k\\u001b\":{\"\\u007f\":1},\"time\":\"x\"}\n",
     );
-    log.extend([&b"[".repeat(50_000)[..], b"\n{\"seconds\":1e308,\"run\":\"99999999999999999999\"}\n"].concat());
+    log.extend(
+        [&b"[".repeat(50_000)[..], b"\n{\"seconds\":1e308,\"run\":\"99999999999999999999\"}\n"]
+            .concat(),
+    );
     for _ in 0..30 {
         log.extend(dice.some(&[&ODD[..], &[b"{", b"\"run\":", b"1,", b"}", b"\0"]].concat(), 8));
     }
     fs::write(&file, &log).unwrap();
     let text = ask(&world, ["log"]).expect(0).out();
-    assert!(text.starts_with(&told) && !text.replace('\n', "").contains(char::is_control), "{text}");
+    assert!(
+        text.starts_with(&told) && !text.replace('\n', "").contains(char::is_control),
+        "{text}"
+    );
     assert_eq!(ask(&world, ["log", "1"]).expect(0).out(), told);
     let lines = ask(&world, ["log", "--json"]).expect(0).out();
-    assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{lines}");
+    assert!(
+        lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
+        "{lines}"
+    );
     // What is appended is a line of its own.
     world.spawn(["-n", "1"]);
     assert_eq!(ask(&world, ["log", "2"]).expect(0).out().lines().count(), 1);
@@ -271,7 +307,11 @@ fn a_fuzzed_event_log_hides_no_event_and_writes_nothing_on_the_terminal() {
 /// Puts another `run.toml` into a run's record, as a fetch from somebody else could.
 fn plant(world: &World, edit: impl Fn(&str) -> String) {
     let record = "refs/frites/1/@record";
-    fs::write(world.home().join("run.toml"), edit(&world.git(["show", &format!("{record}:run.toml")]))).unwrap();
+    fs::write(
+        world.home().join("run.toml"),
+        edit(&world.git(["show", &format!("{record}:run.toml")])),
+    )
+    .unwrap();
     let script = format!(
         "blob=$(git hash-object -w \"$HOME/run.toml\"); tree=$(printf '100644 blob %s\\trun.toml\\n' $blob | git mktree)
          git update-ref {record} $(git commit-tree $tree -p {record}^1 -m x)"
@@ -298,15 +338,23 @@ fn fuzzed_records_become_no_arguments_of_git_and_are_named_with_the_way_out() {
         plant(&world, |text| text.replace(&base, &id.escape_default().to_string()));
         for command in commands {
             let answer = ask(&world, command).expect(128);
-            assert!(answer.stderr.contains("run.toml in refs/frites/1/@record is damaged"), "{}", answer.stderr);
+            assert!(
+                answer.stderr.contains("run.toml in refs/frites/1/@record is damaged"),
+                "{}",
+                answer.stderr
+            );
             assert!(!victim.exists(), "{command:?} has written a file");
         }
         world.git(["update-ref", "refs/frites/1/@record", &whole]);
     }
     // Numbers at their ends.
-    let parent = format!("\n[parent]\nrun = \"1\"\ncandidate = \"a\"\nroot = \"{base}\"\ndepth = 4294967295\n");
+    let parent = format!(
+        "\n[parent]\nrun = \"1\"\ncandidate = \"a\"\nroot = \"{base}\"\ndepth = 4294967295\n"
+    );
     plant(&world, |text| format!("{text}{parent}"));
-    assert!(ask(&world, ["spawn", "--from", "1/a"]).expect(128).stderr.contains("limits.inheritance"));
+    assert!(
+        ask(&world, ["spawn", "--from", "1/a"]).expect(128).stderr.contains("limits.inheritance")
+    );
     world.git(["update-ref", "refs/frites/1/@record", &whole]);
     let tree = world.tree("refs/frites/1/a");
     let message = "x\n\nFrites-Iteration: 4294967295\nFrites-State: open";

@@ -17,7 +17,8 @@ fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
     let mut words = vec!["frites"];
     words.extend(args);
     let mut command = world.command(&world.repo, "git", words);
-    let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let group = child.id().to_string();
     let end = Instant::now() + delay;
     while Instant::now() < end {
@@ -40,9 +41,11 @@ fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
 /// thread is gone holds its locks until the last one is.)
 fn living(group: u32) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    let threads = processes.flat_map(|p| fs::read_dir(p.path().join("task")).into_iter().flatten().flatten());
+    let threads =
+        processes.flat_map(|p| fs::read_dir(p.path().join("task")).into_iter().flatten().flatten());
     threads.filter_map(|t| fs::read_to_string(t.path().join("stat")).ok()).any(|stat| {
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let fields: Vec<&str> =
+            stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         fields.get(2) == Some(&group.to_string().as_str()) && !matches!(fields[0], "Z" | "X")
     })
 }
@@ -82,7 +85,8 @@ fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
     let span = undisturbed(&world, &["spawn", "-q", "-n", "3"]);
     let mut killed = 0;
     for round in 0..rounds() {
-        killed += u32::from(kill_after(&world, &["spawn", "-q", "-n", "3"], span * round / rounds()));
+        killed +=
+            u32::from(kill_after(&world, &["spawn", "-q", "-n", "3"], span * round / rounds()));
         let status = world.frites(["status", "--json"]).expect(0).json();
         world.assert_clean();
         for run in status["runs"].as_array().unwrap() {
@@ -91,11 +95,16 @@ fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
                 assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "", "{}", dir.display());
             }
         }
-        let folders = fs::read_dir(world.repo.join(".frites/runs")).unwrap().count();
-        assert_eq!(folders, status["runs"].as_array().unwrap().len(), "a folder without a run is left");
-        let branches = world.git(["for-each-ref", "--format=x", "refs/heads/frites/run"]).lines().count();
-        assert_eq!(branches, 3 * folders, "a branch without a run is left");
-        assert_eq!(world.git(["worktree", "list"]).lines().count(), 1 + 3 * folders);
+        let directories = fs::read_dir(world.repo.join(".frites/runs")).unwrap().count();
+        assert_eq!(
+            directories,
+            status["runs"].as_array().unwrap().len(),
+            "a directory without a run is left"
+        );
+        let branches =
+            world.git(["for-each-ref", "--format=x", "refs/heads/frites/run"]).lines().count();
+        assert_eq!(branches, 3 * directories, "a branch without a run is left");
+        assert_eq!(world.git(["worktree", "list"]).lines().count(), 1 + 3 * directories);
     }
     assert!(killed > 0, "no kill hit the command");
     assert_eq!(world.belongings(), before);
@@ -135,13 +144,21 @@ fn an_apply_killed_at_any_moment_landed_or_did_not() {
             world.assert_clean();
             let on = world.git(["symbolic-ref", "HEAD"]);
             if on == "refs/heads/main" {
-                let left = world.run(&world.repo, "git", ["rev-parse", "-q", "--verify", "refs/heads/frites/apply/1"]);
+                let left = world.run(
+                    &world.repo,
+                    "git",
+                    ["rev-parse", "-q", "--verify", "refs/heads/frites/apply/1"],
+                );
                 if left.code == 0 {
                     panic!("round {round}: the branch is left although the checkout is back");
                 }
                 assert_eq!(world.belongings(), before, "round {round}");
             } else {
-                assert_eq!(world.git(["write-tree"]), tree, "round {round}: what is staged is what passed");
+                assert_eq!(
+                    world.git(["write-tree"]),
+                    tree,
+                    "round {round}: what is staged is what passed"
+                );
                 assert_eq!(world.git(["diff", "--name-only"]), "");
                 undo(&world);
             }
@@ -181,7 +198,8 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
         kill_after(&world, &["apply", "--undo"], span * round / rounds());
         let landing = world.first_candidate("1")["landing"].take();
         whole(&world, round);
-        let undone = world.git(["rev-list", "--count", "--first-parent", &format!("{base}..HEAD")]) == "2";
+        let undone =
+            world.git(["rev-list", "--count", "--first-parent", &format!("{base}..HEAD")]) == "2";
         assert_eq!(landing, if undone { "undone" } else { "merged" }, "round {round}: {merge}");
         assert_eq!(world.tree("HEAD") == tree, !undone, "round {round}");
     }
@@ -210,7 +228,11 @@ fn a_kill_between_the_branch_and_our_mark_of_it_is_healed_to_what_the_branch_say
     fs::write(world.repo.join(".git").join(format!("{mark}.lock")), "").unwrap();
     fs::rename(&intent, landings.join(intent.file_name().unwrap())).unwrap();
     let healed = world.frites(["status"]).expect(0);
-    assert!(healed.stderr.contains("the interrupted landing on 'main' was complete"), "{}", healed.stderr);
+    assert!(
+        healed.stderr.contains("the interrupted landing on 'main' was complete"),
+        "{}",
+        healed.stderr
+    );
     assert_eq!(world.first_candidate("1")["landing"], "undone");
     assert_eq!(world.git(["rev-parse", mark]), world.git(["rev-parse", "HEAD"]));
     world.assert_clean();
@@ -242,12 +264,18 @@ fn a_merge_into_a_parent_killed_at_any_moment_is_whole_or_gone() {
         world.assert_clean();
         if world.git(["rev-parse", "frites/run/1/c1"]) == tip {
             assert_eq!(World::files_of(&parent), ours, "round {round}");
-            assert_eq!(world.git_in(&parent, ["status", "--porcelain"]), " M d1/f1.txt\nA  staged", "round {round}");
+            assert_eq!(
+                world.git_in(&parent, ["status", "--porcelain"]),
+                " M d1/f1.txt\nA  staged",
+                "round {round}"
+            );
         } else {
             assert_eq!(World::files_of(&parent), theirs, "round {round}");
             assert_eq!(world.git_in(&parent, ["status", "--porcelain"]), "", "round {round}");
             // Back to how the parent was.
-            world.sh(&parent, &format!("git read-tree -u --reset {tip}; git update-ref HEAD {tip}")).expect(0);
+            world
+                .sh(&parent, &format!("git read-tree -u --reset {tip}; git update-ref HEAD {tip}"))
+                .expect(0);
             world
                 .sh(&parent, "rm -f staged; echo staged > staged; git add staged; echo unstaged >> d1/f1.txt")
                 .expect(0);
@@ -262,7 +290,11 @@ fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
     for round in 0..rounds() {
         let run = world.spawn(["-n", "2"]);
         for i in 1..=2 {
-            fs::write(world.worktree(&format!("{run}/c{i}/README")), format!("work {i} of {round}\n")).unwrap();
+            fs::write(
+                world.worktree(&format!("{run}/c{i}/README")),
+                format!("work {i} of {round}\n"),
+            )
+            .unwrap();
         }
         if round == 0 {
             span = undisturbed(&world, &["clean", &run]);
@@ -291,23 +323,35 @@ fn state_files_cut_anywhere_are_rebuilt_or_named() {
     world.spawn(["-n", "1"]);
     fs::write(world.worktree("1/c1/README"), "x\n").unwrap();
     world.frites(["judge", "--test", "true"]).expect(0);
-    let folder = world.repo.join(".frites");
-    for file in
-        ["runs/1/run.toml", "runs/1/verdict.toml", "runs/1/c1/candidate.toml", "runs/1/c1/index", "events.jsonl"]
-    {
-        let whole = fs::read(folder.join(file)).unwrap();
+    let directory = world.repo.join(".frites");
+    for file in [
+        "runs/1/run.toml",
+        "runs/1/verdict.toml",
+        "runs/1/c1/candidate.toml",
+        "runs/1/c1/index",
+        "events.jsonl",
+    ] {
+        let whole = fs::read(directory.join(file)).unwrap();
         let steps = (whole.len() / 12).max(1);
         for cut in (0..whole.len()).step_by(steps) {
-            fs::write(folder.join(file), &whole[..cut]).unwrap();
+            fs::write(directory.join(file), &whole[..cut]).unwrap();
             for args in [&["status"][..], &["diff", "1"], &["judge", "--replay", "-q"], &["log"]] {
                 let answer = world.frites(args);
-                assert!(matches!(answer.code, 0 | 128), "{file} cut at {cut}: {args:?}: {}", answer.stderr);
-                assert!(!answer.stderr.contains("panicked"), "{file} cut at {cut}: {}", answer.stderr);
+                assert!(
+                    matches!(answer.code, 0 | 128),
+                    "{file} cut at {cut}: {args:?}: {}",
+                    answer.stderr
+                );
+                assert!(
+                    !answer.stderr.contains("panicked"),
+                    "{file} cut at {cut}: {}",
+                    answer.stderr
+                );
             }
             let diff = world.frites(["diff", "--numstat", "1/c1"]).expect(0).out();
             assert_eq!(diff, "1\t1\tREADME\n", "{file} cut at {cut}");
         }
-        fs::write(folder.join(file), &whole).unwrap();
+        fs::write(directory.join(file), &whole).unwrap();
     }
     assert_eq!(world.frites(["judge", "--test", "true", "-q"]).expect(0).out(), "1/c1\n");
 }

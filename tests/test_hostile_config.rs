@@ -61,7 +61,13 @@ fn work(world: &World) -> Results {
         judged: String::from_utf8(kept("test.log")).unwrap(),
         winner,
         // The test's own call runs no hook, either.
-        staged: world.git(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "write-tree"]),
+        staged: world.git([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+            "write-tree",
+        ]),
     }
 }
 
@@ -120,7 +126,10 @@ fn refuses_to_commit_and_stages(world: &World) {
     for args in [&["apply", "-m", "land"][..], &["apply", "--no-switch", "-m", "land"]] {
         let said = world.frites(args).expect(1).stderr;
         let (ours, hint) = ("error: git did not make the commit; ", "hint: see its message above");
-        assert!(said.lines().any(|l| l.starts_with(ours)) && said.lines().any(|l| l.starts_with(hint)), "{said}");
+        assert!(
+            said.lines().any(|l| l.starts_with(ours)) && said.lines().any(|l| l.starts_with(hint)),
+            "{said}"
+        );
         assert_eq!(checkout(world), before, "{args:?}");
         world.assert_clean();
     }
@@ -222,7 +231,12 @@ fn attributes_of_the_user() {
     for rule in ["* -diff", "* text=auto eol=crlf", "*.py diff=python"] {
         let world = world();
         fs::write(world.home().join("attributes"), format!("{rule}\n")).unwrap();
-        world.git(["config", "--global", "core.attributesFile", world.home().join("attributes").to_str().unwrap()]);
+        world.git([
+            "config",
+            "--global",
+            "core.attributesFile",
+            world.home().join("attributes").to_str().unwrap(),
+        ]);
         world.git(["config", "--global", "diff.python.textconv", "false"]);
         world.git(["config", "--global", "diff.python.xfuncname", "^nothing$"]);
         assert_eq!(&work(&world), plain(), "{rule}");
@@ -285,8 +299,12 @@ fn merges_and_commits() {
 
 #[test]
 fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
-    let hostile =
-        [("commit.gpgsign", "true"), ("tag.gpgsign", "true"), ("gpg.program", "false"), ("user.signingKey", "none")];
+    let hostile = [
+        ("commit.gpgsign", "true"),
+        ("tag.gpgsign", "true"),
+        ("gpg.program", "false"),
+        ("user.signingKey", "none"),
+    ];
     same_under(&hostile);
     let world = world();
     for (key, value) in hostile {
@@ -298,8 +316,9 @@ fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
 
 #[test]
 fn without_an_identity_only_the_users_commit_stops() {
-    let nobody =
-        |world: &World| fs::write(world.home().join(".gitconfig"), "[user]\n\tuseConfigOnly = true\n").unwrap();
+    let nobody = |world: &World| {
+        fs::write(world.home().join(".gitconfig"), "[user]\n\tuseConfigOnly = true\n").unwrap();
+    };
     let world_1 = world();
     nobody(&world_1);
     assert_eq!(&work(&world_1), plain());
@@ -339,7 +358,11 @@ const HOOKS: [&str; 14] = [
 fn no_hook_runs_but_for_the_users_own_commit() {
     let world = world();
     plant_hooks(&world, &HOOKS);
-    world.git(["config", "core.fsmonitor", world.repo.join(".git/hooks/fsmonitor-watchman").to_str().unwrap()]);
+    world.git([
+        "config",
+        "core.fsmonitor",
+        world.repo.join(".git/hooks/fsmonitor-watchman").to_str().unwrap(),
+    ]);
     assert_eq!(&work(&world), plain());
     world.frites(["clean", "1"]).expect(0);
     assert_eq!(fs::read_to_string(world.home().join("hooks-ran")).unwrap_or_default(), "");
@@ -368,14 +391,23 @@ fn an_attempt_cannot_declare_its_files_binary_to_look_small() {
     world.commit("attributes");
     world.spawn(["-n", "1"]);
     let dir = world.worktree("1/c1");
-    world.sh(&dir, "for i in $(seq 100); do echo $i >>README; echo $i >>src/lib.txt; done; echo 3 >>data").expect(0);
-    for rule in ["data -diff", "* -diff", "*.txt binary\nREADME binary", "* -text -diff\ndata diff"] {
+    world
+        .sh(
+            &dir,
+            "for i in $(seq 100); do echo $i >>README; echo $i >>src/lib.txt; done; echo 3 >>data",
+        )
+        .expect(0);
+    for rule in ["data -diff", "* -diff", "*.txt binary\nREADME binary", "* -text -diff\ndata diff"]
+    {
         fs::write(dir.join(".gitattributes"), format!("{rule}\n# more\n")).unwrap();
         world.write(".gitattributes", format!("{rule}\n"));
         for from in [&world.repo, &dir] {
-            let diff = world.frites_in(from, ["diff", "--json", "1/c1"]).expect(0).json()["diffs"][0].clone();
+            let diff = world.frites_in(from, ["diff", "--json", "1/c1"]).expect(0).json()["diffs"]
+                [0]
+            .clone();
             let of = |path: &str| {
-                let file = diff["files"].as_array().unwrap().iter().find(|f| f["path"] == path).unwrap();
+                let file =
+                    diff["files"].as_array().unwrap().iter().find(|f| f["path"] == path).unwrap();
                 file["added"].as_u64()
             };
             let counts = (of("README"), of("src/lib.txt"), of("data"));

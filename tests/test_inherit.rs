@@ -23,7 +23,10 @@ fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
     assert_eq!(world.tree("refs/heads/frites/run/2/c1"), world.tree("refs/frites/1/c1"));
 
     fs::write(world.worktree("2/c1").join("with space"), "newer\n").unwrap();
-    assert_eq!(world.frites(["diff", "--numstat", &child]).expect(0).out(), "# 2/c1\n1\t1\twith space\n");
+    assert_eq!(
+        world.frites(["diff", "--numstat", &child]).expect(0).out(),
+        "# 2/c1\n1\t1\twith space\n"
+    );
     let json = world.frites(["status", "--json", "2"]).expect(0).json();
     let run = &json["runs"][0];
     assert_eq!(run["task"], "GH-17");
@@ -33,7 +36,10 @@ fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
     assert_eq!(run["parent"]["depth"], 1);
     assert_eq!(run["parent"]["root"].as_str().unwrap(), world.git(["rev-parse", "main"]));
     let text = world.frites(["status", "2"]).expect(0).out();
-    assert!(text.starts_with("run 2, ") && text.contains("from 1/c1@1") && text.contains("for GH-17"), "{text}");
+    assert!(
+        text.starts_with("run 2, ") && text.contains("from 1/c1@1") && text.contains("for GH-17"),
+        "{text}"
+    );
     world.assert_clean();
 }
 
@@ -54,9 +60,10 @@ fn a_line_of_parents_may_be_only_so_long() {
     world.attempts(&["echo 1 > f"]);
     world.spawn(["-n", "1", "--from", "1/c1"]);
     world.spawn(["-n", "1", "--from", "2/c1"]);
-    world
-        .frites(["spawn", "--from", "3/c1"])
-        .refuses(128, "3/c1 has 2 generations of parents: one more is beyond limits.inheritance = 2");
+    world.frites(["spawn", "--from", "3/c1"]).refuses(
+        128,
+        "3/c1 has 2 generations of parents: one more is beyond limits.inheritance = 2",
+    );
     for (arguments, code, words) in [
         (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
         (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
@@ -66,13 +73,29 @@ fn a_line_of_parents_may_be_only_so_long() {
     ] {
         world.frites([&["spawn"], &arguments[..]].concat()).refuses(code, words);
     }
-    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(),
+        3
+    );
 }
 
 #[test]
 fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
     let world = World::new();
-    world.frites(["spawn", "-q", "-n", "1", "-p", "first", "--", "sh", "-c", "cat >> log; echo >> log"]).expect(0);
+    world
+        .frites([
+            "spawn",
+            "-q",
+            "-n",
+            "1",
+            "-p",
+            "first",
+            "--",
+            "sh",
+            "-c",
+            "cat >> log; echo >> log",
+        ])
+        .expect(0);
     // A person's edit in between is an iteration of its own.
     fs::write(world.worktree("1/c1").join("note"), "by hand\n").unwrap();
     let again = world.frites(["spawn", "--again", "1/c1", "-p", "second"]).expect(0);
@@ -82,11 +105,17 @@ fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
     let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     assert_eq!(json["runs"][0]["candidates"][0]["iteration"], 3);
     // Another command, which fails: its state is of the last round.
-    world.frites(["spawn", "--again", "c1", "--", "sh", "-c", "echo more >> log; exit 3"]).expect(4);
+    world
+        .frites(["spawn", "--again", "c1", "--", "sh", "-c", "echo more >> log; exit 3"])
+        .expect(4);
     let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     let candidate = &json["runs"][0]["candidates"][0];
     assert_eq!(
-        (candidate["iteration"].as_u64(), candidate["state"].as_str(), candidate["exit_code"].as_i64()),
+        (
+            candidate["iteration"].as_u64(),
+            candidate["state"].as_str(),
+            candidate["exit_code"].as_i64()
+        ),
         (Some(4), Some("failed"), Some(3))
     );
     world.assert_clean();
@@ -97,18 +126,37 @@ fn another_round_that_is_interrupted_keeps_what_the_rounds_before_it_made() {
     let world = World::new();
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo one > one"]).expect(0);
     let again = ["spawn", "--again", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
-    let child = world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
+    let child =
+        world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| world.worktree("1/c1/two").exists());
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-    let hint = "hint: what was done is kept; go on with another `git frites spawn --again 1/c1 -- …`";
+    let hint =
+        "hint: what was done is kept; go on with another `git frites spawn --again 1/c1 -- …`";
     assert!(ended.stderr.contains(hint), "{}", ended.stderr);
     // Resuming would begin afresh with the run's own command.
     let resumed = world.frites(["run", "--resume", "1", "--test", "true"]).expect(4);
-    assert!(resumed.stderr.contains("warning: 1/c1: another round of it was interrupted"), "{}", resumed.stderr);
+    assert!(
+        resumed.stderr.contains("warning: 1/c1: another round of it was interrupted"),
+        "{}",
+        resumed.stderr
+    );
     assert!(world.worktree("1/c1/one").exists() && world.worktree("1/c1/two").exists());
-    world.frites(["spawn", "-q", "--again", "1/c1", "--", "sh", "-c", "echo three > three"]).expect(0);
-    world.frites(["run", "-q", "--resume", "1", "--test", "test -e one && test -e two && test -e three"]).expect(0);
+    world
+        .frites(["spawn", "-q", "--again", "1/c1", "--", "sh", "-c", "echo three > three"])
+        .expect(0);
+    world
+        .frites([
+            "run",
+            "-q",
+            "--resume",
+            "1",
+            "--test",
+            "test -e one && test -e two && test -e three",
+        ])
+        .expect(0);
     world.assert_clean();
 }
 
@@ -117,11 +165,19 @@ fn another_round_needs_a_worktree_and_something_to_run() {
     let world = World::new();
     world.spawn(["-n", "2"]);
     world.frites(["spawn", "--again", "1/c1"]).refuses(2, "1/c1 has no command to run again");
-    world.frites(["spawn", "--again", "1", "--", "true"]).refuses(2, "--again takes a candidate, and '1' is a run");
-    world.frites(["spawn", "--again", "1/c1", "-n", "2", "--", "true"]).refuses(2, "cannot be used with");
-    world.frites(["spawn", "--again", "1/c1", "--", "nosuchprogram"]).refuses(128, "'nosuchprogram' is not on PATH");
+    world
+        .frites(["spawn", "--again", "1", "--", "true"])
+        .refuses(2, "--again takes a candidate, and '1' is a run");
+    world
+        .frites(["spawn", "--again", "1/c1", "-n", "2", "--", "true"])
+        .refuses(2, "cannot be used with");
+    world
+        .frites(["spawn", "--again", "1/c1", "--", "nosuchprogram"])
+        .refuses(128, "'nosuchprogram' is not on PATH");
     world.frites(["clean", "1/c1"]).expect(0);
-    world.frites(["spawn", "--again", "1/c1", "--", "true"]).refuses(128, "1/c1 has no worktree any more");
+    world
+        .frites(["spawn", "--again", "1/c1", "--", "true"])
+        .refuses(128, "1/c1 has no worktree any more");
 }
 
 #[test]
@@ -129,7 +185,9 @@ fn every_candidate_has_ten_ports_of_its_own() {
     let world = World::new();
     let script = "echo $FRITES_PORT > port";
     world.frites(["spawn", "-q", "-n", "3", "--", "sh", "-c", script]).expect(0);
-    let port = |address: &str| world.git(["show", &format!("refs/frites/{address}:port")]).parse::<u16>().unwrap();
+    let port = |address: &str| {
+        world.git(["show", &format!("refs/frites/{address}:port")]).parse::<u16>().unwrap()
+    };
     let first: Vec<u16> = ["1/c1", "1/c2", "1/c3"].map(port).to_vec();
     // Somebody listens on what would be next; nobody is given it.
     let _listener = TcpListener::bind(("127.0.0.1", first[2] + 14)).unwrap();
@@ -153,14 +211,20 @@ fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:code"]), "128");
     let said = world.git(["show", "refs/frites/1/c1:err"]);
-    assert!(said.contains("fatal: this is a candidate's command already, 1 deep, and limits.nesting = 1"), "{said}");
+    assert!(
+        said.contains(
+            "fatal: this is a candidate's command already, 1 deep, and limits.nesting = 1"
+        ),
+        "{said}"
+    );
 
     world.git(["config", "frites.limits.nesting", "2"]);
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/2/c1:inner"]), "3");
     assert_eq!(world.git(["show", "refs/frites/3/c1:depth"]), "2");
     // What the outer command is told is not told to the inner one.
-    let nested = "test -n \"$FRITES_PROMPT_FILE\" && git frites spawn -q -n 1 -- sh -c 'env > env' > inner";
+    let nested =
+        "test -n \"$FRITES_PROMPT_FILE\" && git frites spawn -q -n 1 -- sh -c 'env > env' > inner";
     world.frites(["spawn", "-q", "-n", "1", "-p", "outer", "--", "sh", "-c", nested]).expect(0);
     let seen = world.git(["show", "refs/frites/5/c1:env"]);
     assert!(seen.contains("FRITES_RUN=5\n") && !seen.contains("FRITES_PROMPT_FILE"), "{seen}");
@@ -173,14 +237,21 @@ fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
 fn a_child_can_be_made_from_a_candidate_that_is_still_at_work() {
     let world = World::new();
     let go = world.home().join("go");
-    let script = format!("echo half > f; until test -e '{}'; do sleep 0.01; done; echo whole > f", go.display());
+    let script = format!(
+        "echo half > f; until test -e '{}'; do sleep 0.01; done; echo whole > f",
+        go.display()
+    );
     let mut child = world
         .command(&world.repo, "git-frites", ["spawn", "-q", "-n", "1", "--", "sh", "-c", &script])
         .spawn()
         .unwrap();
     poll(|| fs::read(world.worktree("1/c1").join("f")).is_ok_and(|b| b == b"half\n"));
     let answer = world.frites(["spawn", "-q", "-n", "1", "--from", "1/c1"]).expect(0);
-    assert!(answer.stderr.contains("warning: 1/c1 is still at work: this is its state of now"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("warning: 1/c1 is still at work: this is its state of now"),
+        "{}",
+        answer.stderr
+    );
     world.frites(["spawn", "--again", "1/c1", "--", "true"]).refuses(128, "run 1 is still at work");
     fs::write(go, "").unwrap();
     assert!(child.wait().unwrap().success());

@@ -48,14 +48,20 @@ fn a_child_is_merged_into_its_parent_whose_own_work_stays_apart() {
     );
     assert_eq!(world.tree("frites/run/1/c1^2"), world.tree("refs/frites/2/c1"));
     assert_eq!(world.git(["rev-parse", "frites/run/1/c1^2^"]), world.git(["rev-parse", "main"]));
-    assert_eq!(world.git(["log", "--format=%an", "-3", "frites/run/1/c1"]), "Test User\nTest User\nTest User");
+    assert_eq!(
+        world.git(["log", "--format=%an", "-3", "frites/run/1/c1"]),
+        "Test User\nTest User\nTest User"
+    );
     let diff = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
     assert_eq!(diff, "M\tREADME\nA\tnew\nM\tother\nA\tstaged\nA\tuntracked\n");
     assert_eq!(world.first_candidate("2")["landing"], "merged");
     // And it can be taken back.
     assert_eq!(world.frites(["apply", "--undo", "2/c1"]).expect(0).out(), "frites/run/1/c1\n");
     assert_eq!(fs::read_to_string(dir.join("staged")).unwrap(), "staged\n");
-    assert_eq!(world.frites(["diff", "1/c1", "--name-only"]).expect(0).out(), "README\ncommitted\nstaged\nuntracked\n");
+    assert_eq!(
+        world.frites(["diff", "1/c1", "--name-only"]).expect(0).out(),
+        "README\ncommitted\nstaged\nuntracked\n"
+    );
     assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
     world.assert_clean();
 }
@@ -65,7 +71,11 @@ fn a_parent_that_worked_on_is_merged_with_and_the_result_is_judged() {
     let world = family("echo two > other");
     world.sh(&world.worktree("1/c1"), "echo later > later; echo more >> README").expect(0);
     let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
-    assert!(answer.stderr.contains("1/c1 is not the base: judging the merged tree"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("1/c1 is not the base: judging the merged tree"),
+        "{}",
+        answer.stderr
+    );
     let dir = world.worktree("1/c1");
     assert_eq!(fs::read_to_string(dir.join("README")).unwrap(), "hello\nunstaged\nmore\n");
     assert_eq!(fs::read_to_string(dir.join("other")).unwrap(), "two\n");
@@ -77,7 +87,11 @@ fn a_parent_that_worked_on_is_merged_with_and_the_result_is_judged() {
 fn what_would_be_lost_in_a_parent_is_refused() {
     // What happens in the parent after the child was spawned.
     let cases = [
-        ("echo zwei > other", 1, "2/c1 conflicts with 1/c1 in other (content); nothing was changed"),
+        (
+            "echo zwei > other",
+            1,
+            "2/c1 conflicts with 1/c1 in other (content); nothing was changed",
+        ),
         ("echo bad > bad", 1, "merged with 1/c1 it failed test (exit 1)"),
         (
             "echo a > README; git add README; echo b > README",
@@ -95,7 +109,11 @@ fn what_would_be_lost_in_a_parent_is_refused() {
             128,
             "a merge is in progress in the worktree of 1/c1",
         ),
-        ("touch \"$(git rev-parse --git-dir)/index.lock\"", 128, "another git process is at work here"),
+        (
+            "touch \"$(git rev-parse --git-dir)/index.lock\"",
+            128,
+            "another git process is at work here",
+        ),
     ];
     let mut world = family("echo two > other; echo new > new");
     world.keep();
@@ -104,7 +122,10 @@ fn what_would_be_lost_in_a_parent_is_refused() {
         world.sh(&world.worktree("1/c1"), script).expect(0);
         let before = (parent(&world), world.belongings(), world.files());
         let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(code, words);
-        assert_eq!(words.contains("conflicts"), answer.stderr.contains("`git frites spawn --from 1/c1`"));
+        assert_eq!(
+            words.contains("conflicts"),
+            answer.stderr.contains("`git frites spawn --from 1/c1`")
+        );
         assert!(!answer.stderr.contains("--conflicts"), "that is for the user's own checkout");
         assert_eq!((parent(&world), world.belongings(), world.files()), before, "{script}");
         let _ = fs::remove_file(world.repo.join(".git/worktrees/c1/index.lock"));
@@ -112,7 +133,9 @@ fn what_would_be_lost_in_a_parent_is_refused() {
     }
     let world = family("echo two > other");
     world.frites(["clean", "-q", "1"]).expect(0);
-    world.frites(["apply", "--merge", "--into", "1/c1", "2"]).refuses(128, "1/c1 has no worktree any more");
+    world
+        .frites(["apply", "--merge", "--into", "1/c1", "2"])
+        .refuses(128, "1/c1 has no worktree any more");
 }
 
 #[test]
@@ -120,14 +143,20 @@ fn the_newer_file_wins_between_parent_and_child() {
     for (parent, wins) in [("2026-02-01", "zwei\n"), ("2025-02-01", "two\n")] {
         let world = family("echo two > other; touch -d 2026-01-15 other");
         world.frites(["diff", "2"]).expect(0);
-        world.sh(&world.worktree("1/c1"), &format!("echo zwei > other; touch -d {parent} other")).expect(0);
+        world
+            .sh(&world.worktree("1/c1"), &format!("echo zwei > other; touch -d {parent} other"))
+            .expect(0);
         // The child's own time is that of its capture while it was judged.
         world.sh(&world.worktree("2/c1"), "touch -d 2026-01-15 other").expect(0);
         let args = ["apply", "--merge", "--into", "1/c1", "--strategy", "newest-file-wins", "2"];
         let judged = world.git(["log", "-1", "--format=%B", "refs/frites/2/c1"]);
         assert!(judged.contains("mtime 17"), "{judged}");
         world.frites(args).expect(0);
-        assert_eq!(fs::read_to_string(world.worktree("1/c1").join("other")).unwrap(), wins, "{judged}");
+        assert_eq!(
+            fs::read_to_string(world.worktree("1/c1").join("other")).unwrap(),
+            wins,
+            "{judged}"
+        );
         world.assert_clean();
     }
 }
@@ -158,7 +187,10 @@ fn a_command_merges_its_children_into_its_own_worktree() {
         run=$(git frites spawn -q -n 1 --from $me -- sh -c 'echo child > child'); \
         git frites judge -q --test 'test -e child' $run; git frites apply -q --merge --into $me $run; test -e child";
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
-    assert_eq!(world.frites(["diff", "1/c1", "--name-status"]).expect(0).out(), "A\tchild\nA\tmine\n");
+    assert_eq!(
+        world.frites(["diff", "1/c1", "--name-status"]).expect(0).out(),
+        "A\tchild\nA\tmine\n"
+    );
     assert_eq!(world.git(["rev-list", "--count", "--merges", "frites/run/1/c1"]), "1");
     world.assert_clean();
 }
@@ -167,8 +199,13 @@ fn a_command_merges_its_children_into_its_own_worktree() {
 fn nobody_else_merges_into_a_parent_that_is_at_work() {
     let world = World::new();
     let wait = "echo x > x; touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
-    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", wait]);
-    let mut spawn = spawn.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut spawn =
+        world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", wait]);
+    let mut spawn = spawn
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     crate::common::poll(|| world.home().join("started").exists());
     world.spawn(["-n", "1", "--from", "1/c1"]);
     world.sh(&world.worktree("2/c1"), "echo y > y").expect(0);

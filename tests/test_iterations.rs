@@ -5,9 +5,11 @@ use crate::common::World;
 fn captured() -> World {
     let world = World::new();
     world.spawn(["-n", "1"]);
-    for script in
-        ["echo new > new; echo more >> README", "echo again >> new; rm src/lib.txt", "echo last > last; rm new"]
-    {
+    for script in [
+        "echo new > new; echo more >> README",
+        "echo again >> new; rm src/lib.txt",
+        "echo last > last; rm new",
+    ] {
         world.sh(&world.worktree("1/c1"), script).expect(0);
         world.frites(["diff", "1/c1"]).expect(0);
     }
@@ -20,7 +22,11 @@ fn diff_says_which_iteration_it_captured() {
     world.attempts(&["echo one > one"]);
     let first = world.frites(["diff", "1/c1", "--name-only"]).expect(0);
     assert_eq!((first.out().as_str(), first.stderr.as_str()), ("one\n", "captured 1/c1@1\n"));
-    assert_eq!(world.frites(["diff", "1/c1", "--name-only"]).expect(0).stderr, "", "nothing new, nothing to say");
+    assert_eq!(
+        world.frites(["diff", "1/c1", "--name-only"]).expect(0).stderr,
+        "",
+        "nothing new, nothing to say"
+    );
     world.sh(&world.worktree("1/c1"), "echo two > two").expect(0);
     assert_eq!(world.frites(["diff", "1"]).expect(0).stderr, "captured 1/c1@2\n");
     world.assert_clean();
@@ -30,24 +36,48 @@ fn diff_says_which_iteration_it_captured() {
 fn status_lists_the_iterations_of_a_candidate() {
     let world = captured();
     let out = world.frites(["status", "1/c1"]).expect(0).out();
-    let rows: Vec<Vec<&str>> =
-        out.lines().filter(|l| l.contains("1/c1@")).map(|l| l.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> = out
+        .lines()
+        .filter(|l| l.contains("1/c1@"))
+        .map(|l| l.split_whitespace().collect())
+        .collect();
     let figures: Vec<_> = rows.iter().map(|row| (row[0], row[row.len() - 3..].to_vec())).collect();
     assert_eq!(
         figures,
-        [("1/c1@1", vec!["2", "2", "0"]), ("1/c1@2", vec!["3", "3", "3"]), ("1/c1@3", vec!["3", "2", "3"])],
+        [
+            ("1/c1@1", vec!["2", "2", "0"]),
+            ("1/c1@2", vec!["3", "3", "3"]),
+            ("1/c1@3", vec!["3", "2", "3"])
+        ],
         "{out}"
     );
-    assert!(!world.frites(["status", "1"]).expect(0).out().contains("1/c1@"), "a run is told of in short");
+    assert!(
+        !world.frites(["status", "1"]).expect(0).out().contains("1/c1@"),
+        "a run is told of in short"
+    );
     let json = world.frites(["status", "1/c1", "--json"]).expect(0).json();
     let all = json["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().clone();
     assert_eq!(all.len(), 3);
     let paths = |at: usize, key: &str| -> Vec<String> {
-        all[at][key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
+        all[at][key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["path"].as_str().unwrap().to_owned())
+            .collect()
     };
-    assert_eq!((paths(0, "created"), paths(0, "modified")), (vec!["new".into()], vec!["README".into()]));
-    assert_eq!((paths(1, "modified"), paths(1, "deleted")), (vec!["new".into()], vec!["src/lib.txt".into()]));
-    assert_eq!((paths(2, "created"), paths(2, "deleted")), (vec!["last".into()], vec!["new".into()]));
+    assert_eq!(
+        (paths(0, "created"), paths(0, "modified")),
+        (vec!["new".into()], vec!["README".into()])
+    );
+    assert_eq!(
+        (paths(1, "modified"), paths(1, "deleted")),
+        (vec!["new".into()], vec!["src/lib.txt".into()])
+    );
+    assert_eq!(
+        (paths(2, "created"), paths(2, "deleted")),
+        (vec!["last".into()], vec!["new".into()])
+    );
     assert_eq!(all[2]["commit"], world.git(["rev-parse", "refs/frites/1/c1"]));
     assert_eq!(all[1]["tree"], world.tree("refs/frites/1/c1~1"));
     world.assert_clean();
@@ -77,12 +107,17 @@ fn status_shows_what_a_run_takes_on_the_disk() {
     let world = World::new();
     world.attempts(&["head -c 300000 /dev/urandom > big"]);
     world.frites(["diff", "1"]).expect(0);
-    let disk = |world: &World| world.frites(["status", "1", "--json"]).expect(0).json()["runs"][0]["disk"].clone();
+    let disk = |world: &World| {
+        world.frites(["status", "1", "--json"]).expect(0).json()["runs"][0]["disk"].clone()
+    };
     let full = disk(&world);
     for key in ["worktrees", "objects"] {
         assert!((300_000..400_000).contains(&full[key].as_u64().unwrap()), "{full:#}");
     }
-    assert!(full["records"].as_u64().unwrap() > 0 && world.frites(["status"]).expect(0).out().contains("\ndisk: "));
+    assert!(
+        full["records"].as_u64().unwrap() > 0
+            && world.frites(["status"]).expect(0).out().contains("\ndisk: ")
+    );
     // What somebody else holds, too, is not the run's own.
     world.git(["tag", "held", "refs/frites/1/c1"]);
     assert!(disk(&world)["objects"].as_u64().unwrap() < 10_000);
@@ -97,13 +132,19 @@ fn running_candidates_are_captured_at_intervals_without_noticing() {
     // It goes on when its first file is captured, and again when the second is, or after ten seconds.
     let script = "saved() { i=0; until git cat-file -e refs/frites/1/c1:$1 2>/dev/null || test $i = 1000; do i=$((i+1)); sleep 0.01; done; }; \
         echo one > one; git add one; saved one; git status --porcelain > \"$HOME/status\"; echo two > two; echo x >> one; saved two; rm one; git commit -qm x";
-    let args = ["spawn", "-n", "1", "--json", "--auto-checkpoint", "30ms", "--", "sh", "-c", script];
+    let args =
+        ["spawn", "-n", "1", "--json", "--auto-checkpoint", "30ms", "--", "sh", "-c", script];
     let answer = world.frites(args).expect(0);
     let checkpoints = answer.json()["candidates"][0]["checkpoints"].as_array().unwrap().clone();
     assert!(checkpoints.len() >= 3, "{checkpoints:#?}");
     let last = checkpoints.last().unwrap();
     let paths = |step: &serde_json::Value, key: &str| -> Vec<String> {
-        step[key].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap().to_owned()).collect()
+        step[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["path"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(paths(&checkpoints[0], "created"), ["one"]);
     assert_eq!(paths(last, "deleted"), ["one"]);

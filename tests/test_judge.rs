@@ -19,7 +19,10 @@ fn sentence(out: &str) -> &str {
 /// The words of a candidate's row in the table.
 fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
     let words = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    words.into_iter().find(|w| w.first() == Some(&candidate) || w.get(..2) == Some(&["*", candidate])).unwrap()
+    words
+        .into_iter()
+        .find(|w| w.first() == Some(&candidate) || w.get(..2) == Some(&["*", candidate]))
+        .unwrap()
 }
 
 /// A JSON verdict without what differs from one judging to the next: times, and what was known already.
@@ -95,7 +98,13 @@ fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
             "no-oracle: no build, lint or test command was found, so nothing is verified; c2 is the smallest of 2: 2 lines in 1 file",
             "c2".into(),
         ),
-        (&["true", "true"], test, 4, "none: no usable candidate: c1 changed nothing, c2 changed nothing", Value::Null),
+        (
+            &["true", "true"],
+            test,
+            4,
+            "none: no usable candidate: c1 changed nothing, c2 changed nothing",
+            Value::Null,
+        ),
     ];
     for (scripts, options, code, words, winner) in cases {
         let world = World::new();
@@ -108,9 +117,17 @@ fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
         assert_eq!((&json["version"], &json["exit_code"]), (&1.into(), &code.into()));
         assert_eq!(json["recommended"], winner, "{words}");
         assert_eq!(json["verified"], code == 0);
-        assert_eq!(format!("{}: {}", json["decision"].as_str().unwrap(), json["rationale"].as_str().unwrap()), words);
+        assert_eq!(
+            format!(
+                "{}: {}",
+                json["decision"].as_str().unwrap(),
+                json["rationale"].as_str().unwrap()
+            ),
+            words
+        );
         let quiet = world.frites(["judge", "-q"].iter().chain(options)).expect(code);
-        let address = if code == 0 { format!("1/{}\n", winner.as_str().unwrap()) } else { String::new() };
+        let address =
+            if code == 0 { format!("1/{}\n", winner.as_str().unwrap()) } else { String::new() };
         assert_eq!((quiet.out(), quiet.stderr.as_str()), (address, ""), "{words}");
         assert_eq!(world.belongings(), before);
         world.assert_clean();
@@ -121,13 +138,17 @@ fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
 fn the_table_has_a_row_for_each_candidate_and_marks_the_winner() {
     let world = World::new();
     world.attempts(&[MIDDLE, "true", "echo x > README", SMALL]);
-    let answer = world.frites(["judge", "--lint", "true", "--test", "grep -q TWO src/lib.txt"]).expect(0);
+    let answer =
+        world.frites(["judge", "--lint", "true", "--test", "grep -q TWO src/lib.txt"]).expect(0);
     let out = answer.out();
     let heads: Vec<&str> = out.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(heads, ["candidate", "outcome", "time", "lines", "files", "agree", "flags"]);
     let without_time = |candidate| {
         let mut words = row(&out, candidate);
-        let at = words.iter().position(|w| w.ends_with('s') && w[..w.len() - 1].parse::<f64>().is_ok()).unwrap();
+        let at = words
+            .iter()
+            .position(|w| w.ends_with('s') && w[..w.len() - 1].parse::<f64>().is_ok())
+            .unwrap();
         words.remove(at);
         words.join(" ")
     };
@@ -155,7 +176,10 @@ fn a_test_that_needs_an_ignored_generated_file_fails() {
 fn nothing_of_the_users_checkout_is_found_by_looking_upwards() {
     let world = World::new();
     world.write(".gitignore", "helper.txt\nnode_modules\n");
-    world.write("climb.sh", "while [ \"$PWD\" != / ]; do [ -e helper.txt ] && exit 0; cd ..; done; exit 1\n");
+    world.write(
+        "climb.sh",
+        "while [ \"$PWD\" != / ]; do [ -e helper.txt ] && exit 0; cd ..; done; exit 1\n",
+    );
     world.write("require.js", "require('helper');\n");
     world.commit("climbers");
     world.write("helper.txt", "the user's\n");
@@ -178,7 +202,10 @@ fn equal_trees_are_judged_once() {
     for count in [2, 5] {
         let world = World::new();
         let run = world.attempts(&vec![SMALL; count]);
-        let out = world.frites(["judge", "-j", "4", "--test", "echo ran >> \"$HOME/runs\""]).expect(0).out();
+        let out = world
+            .frites(["judge", "-j", "4", "--test", "echo ran >> \"$HOME/runs\""])
+            .expect(0)
+            .out();
         assert_eq!(lines_of(&world, "runs").len(), 1);
         assert!(!row(&out, "c1").contains(&"same"), "{out}");
         for i in 2..=count {
@@ -200,13 +227,23 @@ fn equal_trees_are_judged_once() {
 fn setup_build_lint_and_test_run_in_this_order_and_stop_at_the_first_no() {
     let world = World::new();
     let step = |name: &str| {
-        format!("echo {name} >> \"$HOME/order\"; echo out-{name}; echo err-{name} >&2; ! test -e no-{name}")
+        format!(
+            "echo {name} >> \"$HOME/order\"; echo out-{name}; echo err-{name} >&2; ! test -e no-{name}"
+        )
     };
-    world.attempts(&[SMALL, "echo x > no-lint", "echo x > no-setup", "kill() { :; }; echo x > no-build"]);
+    world.attempts(&[
+        SMALL,
+        "echo x > no-lint",
+        "echo x > no-setup",
+        "kill() { :; }; echo x > no-build",
+    ]);
     // After `spawn`, which would run it in each worktree.
     world.git(["config", "frites.spawn.setup", &step("setup")]);
     let (build, lint, test) = (step("build"), step("lint"), step("test"));
-    let json = world.frites(["judge", "--test", &test, "--lint", &lint, "--build", &build, "--json"]).expect(0).json();
+    let json = world
+        .frites(["judge", "--test", &test, "--lint", &lint, "--build", &build, "--json"])
+        .expect(0)
+        .json();
     assert_eq!(
         lines_of(&world, "order").join(" "),
         "setup build lint test setup build lint setup setup build",
@@ -253,7 +290,9 @@ fn the_checkout_is_pristine_detached_and_gone_afterwards() {
     let base = world.commit("attributes");
     world.attempts(&["echo x >> a.crlf; chmod +x README; ln -s README link"]);
     // As if judge ran inside of another candidate's command, in a hook of git's.
-    for name in ["RUN", "CANDIDATE", "INDEX", "COUNT", "BASE", "WORKTREE", "PROMPT_FILE", "PORT", "DEPTH"] {
+    for name in
+        ["RUN", "CANDIDATE", "INDEX", "COUNT", "BASE", "WORKTREE", "PROMPT_FILE", "PORT", "DEPTH"]
+    {
         world.set_env(&format!("FRITES_{name}"), "leaked");
     }
     world.set_env("GIT_DIR", world.repo.join(".git"));
@@ -267,10 +306,21 @@ fn the_checkout_is_pristine_detached_and_gone_afterwards() {
     let report = lines_of(&world, "report");
     let place = PathBuf::from(&report[0]);
     let tree = world.tree("refs/frites/1/c1");
-    assert_eq!(report[1..], [&tree, &base, "detached", &report[0], "end of status", "end of env", "0"]);
-    assert!(!place.starts_with(&world.repo) && place.starts_with(world.home().join("cache")), "{}", place.display());
+    assert_eq!(
+        report[1..],
+        [&tree, &base, "detached", &report[0], "end of status", "end of env", "0"]
+    );
+    assert!(
+        !place.starts_with(&world.repo) && place.starts_with(world.home().join("cache")),
+        "{}",
+        place.display()
+    );
     assert!(!place.exists());
-    assert_eq!(world.git(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 2, "the user's and c1's");
+    assert_eq!(
+        world.git(["worktree", "list", "--porcelain"]).matches("worktree ").count(),
+        2,
+        "the user's and c1's"
+    );
     world.assert_clean();
 }
 
@@ -278,7 +328,7 @@ fn the_checkout_is_pristine_detached_and_gone_afterwards() {
 fn what_commands_leave_in_the_checkout_reaches_nobody() {
     let world = World::new();
     world.attempts(&[SMALL, MIDDLE]);
-    // An oracle that edits tracked files and leaves others, some in folders that cannot be written.
+    // An oracle that edits tracked files and leaves others, some in directories that cannot be written.
     let test = "! test -e left; echo edited > README; mkdir -p left/deep; echo x > left/deep/x; chmod -R a-w left; git commit -qam hijack; exit 0";
     let before = world.belongings();
     world.frites(["judge", "-q", "--test", &format!("{test}; test ! -e left")]).expect(0);
@@ -293,14 +343,29 @@ fn what_commands_leave_in_the_checkout_reaches_nobody() {
 fn the_verdict_is_the_same_wherever_it_is_asked_for() {
     let mut world = World::new();
     world.attempts(&[LARGE, SMALL, "echo x > README"]);
-    let words = ["judge", "1", "--json", "--test", "test \"$(pwd -P)\" = \"$PWD\" && grep -q TWO src/lib.txt"];
+    let words = [
+        "judge",
+        "1",
+        "--json",
+        "--test",
+        "test \"$(pwd -P)\" = \"$PWD\" && grep -q TWO src/lib.txt",
+    ];
     let first = timeless(world.frites(words).expect(0).json());
     let linked = world.home().join("linked");
     world.git(["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
-    for place in
-        [world.repo.join("src"), linked.clone(), linked.join("src"), world.worktree("1/c3"), world.repo.join(".git")]
-    {
-        assert_eq!(timeless(world.frites_in(&place, words).expect(0).json()), first, "{}", place.display());
+    for place in [
+        world.repo.join("src"),
+        linked.clone(),
+        linked.join("src"),
+        world.worktree("1/c3"),
+        world.repo.join(".git"),
+    ] {
+        assert_eq!(
+            timeless(world.frites_in(&place, words).expect(0).json()),
+            first,
+            "{}",
+            place.display()
+        );
     }
     world.set_env("GIT_DIR", world.repo.join(".git"));
     world.set_env("GIT_WORK_TREE", world.repo.clone());
@@ -329,7 +394,10 @@ fn a_candidate_whose_command_failed_cannot_win() {
     let world = World::new();
     let script = "printf 'TWO\\n' > src/lib.txt; case {index} in 1) exit 3;; 2) echo more > more;; 3) git checkout -q src;; esac";
     world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]).expect(0);
-    let out = world.frites(["judge", "--test", "echo ran >> \"$HOME/runs\"; grep -q TWO src/lib.txt"]).expect(0).out();
+    let out = world
+        .frites(["judge", "--test", "echo ran >> \"$HOME/runs\"; grep -q TWO src/lib.txt"])
+        .expect(0)
+        .out();
     assert!(sentence(&out).starts_with("single: c2 is the only usable candidate"), "{out}");
     assert_eq!(row(&out, "c1").last(), Some(&"failed"));
     assert_eq!(row(&out, "c3").last(), Some(&"empty"));
@@ -352,7 +420,10 @@ fn the_record_holds_the_verdict_with_the_base_and_the_judged_commits_as_parents(
     let verdict: toml::Table = record.parse().unwrap();
     assert_eq!(verdict["recommended"].as_str(), Some("c1"));
     assert_eq!(verdict["oracle"][0]["command"].as_str(), Some("true"));
-    assert_eq!(verdict["candidates"][1]["tree"].as_str(), Some(world.tree("refs/frites/1/c2").as_str()));
+    assert_eq!(
+        verdict["candidates"][1]["tree"].as_str(),
+        Some(world.tree("refs/frites/1/c2").as_str())
+    );
     let parents = world.git(["log", "-1", "--format=%P", "refs/frites/1/@record"]);
     let mut parents: Vec<&str> = parents.split(' ').collect();
     assert_eq!(parents.remove(0), base);
@@ -372,7 +443,8 @@ fn replay_decides_again_without_running_anything() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL]);
     world.frites(["judge", "--replay"]).refuses(128, "run 1 was never judged");
-    let first = world.frites(["judge", "--json", "--test", "echo ran >> \"$HOME/runs\""]).expect(0).json();
+    let first =
+        world.frites(["judge", "--json", "--test", "echo ran >> \"$HOME/runs\""]).expect(0).json();
     // Neither the worktree nor the files under .frites/ have a say.
     world.sh(&world.worktree("1/c2"), "git checkout -q .").expect(0);
     fs::remove_dir_all(world.repo.join(".frites/runs")).unwrap();
@@ -408,11 +480,18 @@ fn the_finishing_order_decides_nothing() {
             write(&world.home().join(format!("place-c{}", at + 1)), place.to_string());
         }
         verdicts.push(timeless(
-            world.frites(["judge", "-j", "4", "--no-cache", "--json", "--test", test]).expect(0).json(),
+            world
+                .frites(["judge", "-j", "4", "--no-cache", "--json", "--test", test])
+                .expect(0)
+                .json(),
         ));
-        let mut expected: Vec<(i32, String)> = (1..=4).map(|i| (order[i - 1], format!("c{i}"))).collect();
+        let mut expected: Vec<(i32, String)> =
+            (1..=4).map(|i| (order[i - 1], format!("c{i}"))).collect();
         expected.sort();
-        assert_eq!(lines_of(&world, "ended"), expected.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
+        assert_eq!(
+            lines_of(&world, "ended"),
+            expected.into_iter().map(|(_, id)| id).collect::<Vec<_>>()
+        );
     }
     assert_eq!(verdicts[0]["recommended"], "c2");
     assert!(verdicts.iter().all(|v| *v == verdicts[0]));
@@ -427,22 +506,37 @@ fn flags_come_before_the_environment_git_config_the_file_and_detection() {
     world.attempts(&[SMALL]);
     let told = |world: &World, options: &[&str]| {
         let answer = world.frites(["judge", "--explain"].iter().chain(options)).expect(0);
-        answer.stderr.lines().filter(|l| l.contains(", from ")).map(str::to_owned).collect::<Vec<_>>()
+        answer
+            .stderr
+            .lines()
+            .filter(|l| l.contains(", from "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(told(&world, &[]), ["test: `make test`, from Makefile"]);
     world.write(".frites.toml", "[oracle]\ntest = ['test', '1', '=', '1']\nlint = 'true'\n");
-    assert_eq!(told(&world, &[]), ["lint: `true`, from .frites.toml", "test: `test 1 = 1`, from .frites.toml"]);
+    assert_eq!(
+        told(&world, &[]),
+        ["lint: `true`, from .frites.toml", "test: `test 1 = 1`, from .frites.toml"]
+    );
     world.git(["config", "frites.oracle.test", "true from git"]);
     assert_eq!(
         told(&world, &[]),
-        ["lint: `true`, from .frites.toml", "test: `true from git`, from git config frites.oracle.test"]
+        [
+            "lint: `true`, from .frites.toml",
+            "test: `true from git`, from git config frites.oracle.test"
+        ]
     );
     world.set_env("FRITES_ORACLE_TEST", "true from env");
     assert_eq!(
         told(&world, &[]),
         ["lint: `true`, from .frites.toml", "test: `true from env`, from FRITES_ORACLE_TEST"]
     );
-    assert_eq!(told(&world, &["--build", "true"]), ["build: `true`, from --build"], "flags name all that runs");
+    assert_eq!(
+        told(&world, &["--build", "true"]),
+        ["build: `true`, from --build"],
+        "flags name all that runs"
+    );
     world.assert_clean();
 }
 
@@ -455,8 +549,16 @@ fn detection_can_be_switched_off() {
     world.frites(["judge", "-q"]).expect(1);
     world.git(["config", "frites.oracle.detect", "false"]);
     let answer = world.frites(["judge", "--explain"]).expect(3);
-    assert!(answer.stderr.contains("no command was named, configured or found"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("hint: name the commands: `git frites judge --test CMD`"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("no command was named, configured or found"),
+        "{}",
+        answer.stderr
+    );
+    assert!(
+        answer.stderr.contains("hint: name the commands: `git frites judge --test CMD`"),
+        "{}",
+        answer.stderr
+    );
     world.assert_clean();
 }
 
@@ -471,7 +573,11 @@ fn an_attempt_cannot_choose_its_own_judge() {
     ]);
     for place in [world.repo.clone(), world.worktree("1/c1")] {
         world.frites_in(&place, ["judge", "-q"]).expect(1);
-        assert!(world.git(["show", "refs/frites/1/@record:verdict.toml"]).contains("command = \"false\""));
+        assert!(
+            world
+                .git(["show", "refs/frites/1/@record:verdict.toml"])
+                .contains("command = \"false\"")
+        );
     }
     // Detection, too, looks at the base.
     fs::remove_file(world.repo.join(".frites.toml")).unwrap();
@@ -487,13 +593,20 @@ fn a_forged_verdict_file_lands_nothing() {
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
     let file = world.repo.join(".frites/runs/1/verdict.toml");
     let text = fs::read_to_string(&file).unwrap();
-    let forged =
-        text.replace("\"near-miss\"", "\"single\"").replace("outcome = \"failed\"\ncode = 1", "outcome = \"passed\"");
-    assert!(forged.contains("outcome = \"passed\"") && forged.contains("decision = \"single\""), "{forged}");
+    let forged = text
+        .replace("\"near-miss\"", "\"single\"")
+        .replace("outcome = \"failed\"\ncode = 1", "outcome = \"passed\"");
+    assert!(
+        forged.contains("outcome = \"passed\"") && forged.contains("decision = \"single\""),
+        "{forged}"
+    );
     fs::write(&file, forged).unwrap();
     world.frites(["apply"]).refuses(1, "failed test (exit 1)");
     world.frites(["apply", "1/c1"]).refuses(1, "failed test (exit 1)");
-    assert_eq!(world.frites(["judge", "--replay", "--json"]).expect(1).json()["decision"], "near-miss");
+    assert_eq!(
+        world.frites(["judge", "--replay", "--json"]).expect(1).json()["decision"],
+        "near-miss"
+    );
     world.assert_clean();
 }
 
@@ -506,9 +619,14 @@ fn an_unknown_program_is_fatal_before_anything_runs() {
     );
     world.commit("configured");
     world.attempts(&[SMALL]);
-    let answer =
-        world.frites(["judge"]).refuses(128, "the test command cannot run: 'no-such-program-here' is not on PATH");
-    assert!(answer.stderr.contains("--test CMD") && answer.stderr.contains(".frites.toml"), "{}", answer.stderr);
+    let answer = world
+        .frites(["judge"])
+        .refuses(128, "the test command cannot run: 'no-such-program-here' is not on PATH");
+    assert!(
+        answer.stderr.contains("--test CMD") && answer.stderr.contains(".frites.toml"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(lines_of(&world, "runs").len(), 0);
     world.assert_clean();
 }
@@ -523,7 +641,11 @@ fn a_program_of_the_project_itself_is_looked_for_in_each_checkout() {
     world.attempts(&[SMALL, "rm check"]);
     let answer = world.frites(["judge"]).expect(0);
     assert!(sentence(&answer.out()).starts_with("tests: only c1 of 2 passed"), "{}", answer.out());
-    assert!(answer.out().contains("c2 failed test (could not start: No such file or directory)"), "{}", answer.out());
+    assert!(
+        answer.out().contains("c2 failed test (could not start: No such file or directory)"),
+        "{}",
+        answer.out()
+    );
     assert!(row(&answer.out(), "c2").windows(2).any(|w| w == ["no", "start"]), "{}", answer.out());
     world.assert_clean();
 }
@@ -532,10 +654,16 @@ fn a_program_of_the_project_itself_is_looked_for_in_each_checkout() {
 fn a_run_whose_commands_still_run_is_not_judged() {
     let world = World::new();
     let script = "touch \"$HOME/started-{index}\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
-    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-n", "2", "-j", "2", "--", "sh", "-c", script]);
+    let mut spawn = world.command(
+        &world.repo,
+        "git-frites",
+        ["spawn", "-n", "2", "-j", "2", "--", "sh", "-c", script],
+    );
     let mut spawn = spawn.stdout(std::process::Stdio::null()).spawn().unwrap();
     poll(|| (1..=2).all(|i| world.home().join(format!("started-{i}")).exists()));
-    let answer = world.frites(["judge", "--test", "true"]).refuses(128, "run 1 is still at work in another process");
+    let answer = world
+        .frites(["judge", "--test", "true"])
+        .refuses(128, "run 1 is still at work in another process");
     assert!(answer.stderr.contains("git frites status 1"), "{}", answer.stderr);
     write(&world.home().join("go"), "");
     assert!(spawn.wait().unwrap().success());

@@ -10,7 +10,9 @@ const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
 
 /// A test that fails for the first `n` times on a tree whose second line is small.
 fn fails_first(n: u32) -> String {
-    format!("grep -q ONE src/lib.txt || {{ echo x >> \"$HOME/tries\"; test \"$(wc -l < \"$HOME/tries\")\" -gt {n}; }}")
+    format!(
+        "grep -q ONE src/lib.txt || {{ echo x >> \"$HOME/tries\"; test \"$(wc -l < \"$HOME/tries\")\" -gt {n}; }}"
+    )
 }
 
 /// What is said of a candidate's command as it ends, without the time.
@@ -38,7 +40,8 @@ fn a_pass_after_a_failure_is_flaky_and_ranks_behind_a_clean_one() {
     let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
     let result = &json["candidates"][0]["results"][0];
     assert_eq!(result["outcome"], "flaky");
-    let earlier: Vec<&Value> = result["earlier"].as_array().unwrap().iter().map(|a| &a["outcome"]).collect();
+    let earlier: Vec<&Value> =
+        result["earlier"].as_array().unwrap().iter().map(|a| &a["outcome"]).collect();
     assert_eq!(earlier, ["failed", "failed"]);
     for log in ["test.log", "test.try-1.log", "test.try-2.log"] {
         assert!(world.repo.join(".frites/runs/1/c1").join(log).exists(), "{log}");
@@ -47,7 +50,10 @@ fn a_pass_after_a_failure_is_flaky_and_ranks_behind_a_clean_one() {
     fs::remove_file(world.home().join("tries")).unwrap();
     let out = world.frites(["judge", "--retries", "1", "--test", &test]).expect(0).out();
     assert!(sentence(&out).starts_with("tests: only c2 of 2 passed"), "{out}");
-    assert!(!world.repo.join(".frites/runs/1/c1/test.try-2.log").exists(), "logs are those of the last judging");
+    assert!(
+        !world.repo.join(".frites/runs/1/c1/test.try-2.log").exists(),
+        "logs are those of the last judging"
+    );
     world.assert_clean();
 }
 
@@ -59,7 +65,8 @@ fn a_flaky_pass_can_be_refused_and_then_lands_nothing() {
     world.git(["config", "frites.oracle.retries", "1"]);
     let answer = world.frites(["judge", "--test", &fails_first(1), "--build", "true"]).expect(1);
     assert!(
-        sentence(&answer.out()).contains("passed build and then failed test (flaky, which is refused)"),
+        sentence(&answer.out())
+            .contains("passed build and then failed test (flaky, which is refused)"),
         "{}",
         answer.out()
     );
@@ -77,7 +84,10 @@ fn a_retry_of_a_timeout_is_flaky_too_and_never_known_afterwards() {
     let words = ["judge", "--json", "--retries", "1", "--timeout", "300ms", "--test", test];
     let json = world.frites(words).expect(0).json();
     assert_eq!(json["candidates"][0]["results"][0]["earlier"][0]["outcome"], "timed-out");
-    assert_eq!(world.frites(words).expect(0).json()["candidates"][0]["results"][0]["cached"], Value::Null);
+    assert_eq!(
+        world.frites(words).expect(0).json()["candidates"][0]["results"][0]["cached"],
+        Value::Null
+    );
     world.assert_clean();
 }
 
@@ -87,8 +97,14 @@ fn what_fails_on_the_base_too_is_not_blamed_on_the_candidates() {
     world.attempts(&[SMALL, LARGE]);
     // Nobody passed: the base is judged by itself.
     for (test, words) in [
-        ("exit 3", "failed test (exit 3), with 2 lines in 1 file; test fails on the base, too (exit 3)"),
-        ("grep -q two src/lib.txt", "failed test (exit 1), with 2 lines in 1 file; the base passes"),
+        (
+            "exit 3",
+            "failed test (exit 3), with 2 lines in 1 file; test fails on the base, too (exit 3)",
+        ),
+        (
+            "grep -q two src/lib.txt",
+            "failed test (exit 1), with 2 lines in 1 file; the base passes",
+        ),
     ] {
         let out = world.frites(["judge", "--test", test]).expect(1).out();
         assert!(sentence(&out).ends_with(words), "{out}");
@@ -99,10 +115,15 @@ fn what_fails_on_the_base_too_is_not_blamed_on_the_candidates() {
     assert!(!out.contains("the base"), "{out}");
     let out = world.frites(["judge", "--baseline", "--test", "true"]).expect(0).out();
     assert!(
-        sentence(&out).ends_with("; the base passes as well: this shows that nothing broke, not that the change works"),
+        sentence(&out).ends_with(
+            "; the base passes as well: this shows that nothing broke, not that the change works"
+        ),
         "{out}"
     );
-    let json = world.frites(["judge", "--baseline", "--json", "--test", "grep -q TWO src/lib.txt"]).expect(0).json();
+    let json = world
+        .frites(["judge", "--baseline", "--json", "--test", "grep -q TWO src/lib.txt"])
+        .expect(0)
+        .json();
     assert_eq!(json["baseline"]["results"][0]["outcome"], "failed");
     assert!(!json["rationale"].as_str().unwrap().contains("the base"));
     world.assert_clean();
@@ -129,7 +150,10 @@ fn single_tests_tell_the_closest_near_miss_and_what_it_broke() {
         sentence(&out),
         "near-miss: none of 3 passed; c2 came closest: it failed test (exit 1; 1 of 5 tests), with 6 lines in 1 file; of its failing tests 1 passed on the base: t::a"
     );
-    assert_eq!(said(&answer.stderr, "1/c1"), "1/c1: test exit 1 (); 2 of 2 tests failed: t::a, t::b");
+    assert_eq!(
+        said(&answer.stderr, "1/c1"),
+        "1/c1: test exit 1 (); 2 of 2 tests failed: t::a, t::b"
+    );
     for line in [
         "c1: t::a fails, and passed on the base",
         "c1: t::b fails, and on the base, too",
@@ -139,10 +163,14 @@ fn single_tests_tell_the_closest_near_miss_and_what_it_broke() {
         assert!(answer.stderr.lines().any(|l| l == line), "{line}:\n{}", answer.stderr);
     }
     let verdict = world.frites(["judge", "--replay", "--json"]).expect(1).json();
-    assert_eq!(verdict["candidates"][0]["failing_tests"], json!({"broken": ["t::a"], "before": ["t::b"], "new": []}));
+    assert_eq!(
+        verdict["candidates"][0]["failing_tests"],
+        json!({"broken": ["t::a"], "before": ["t::b"], "new": []})
+    );
     assert_eq!(verdict["candidates"][1]["results"][0]["tests"]["failing"], json!(["t::a"]));
     let log = world.frites(["log", "--json"]).expect(0).out();
-    let judged: Value = serde_json::from_str(log.lines().rfind(|l| l.contains("\"judged\"")).unwrap()).unwrap();
+    let judged: Value =
+        serde_json::from_str(log.lines().rfind(|l| l.contains("\"judged\"")).unwrap()).unwrap();
     assert_eq!(judged["failing_tests"]["c1"], json!(["t::a", "t::b"]));
     world.assert_clean();
 }
@@ -154,7 +182,10 @@ fn a_report_that_the_attempt_brings_along_is_not_the_tests() {
     world.commit("configured");
     world.attempts(&["echo '<testsuite><testcase name=\"a\"/></testsuite>' > report.xml", SMALL]);
     let answer = world.frites(["judge", "--test", "false"]).expect(1);
-    assert_eq!(said(&answer.stderr, "1/c1"), "1/c1: test exit 1 (); the tests wrote no 'report.xml'");
+    assert_eq!(
+        said(&answer.stderr, "1/c1"),
+        "1/c1: test exit 1 (); the tests wrote no 'report.xml'"
+    );
     let json = world.frites(["judge", "--replay", "--json"]).expect(1).json();
     assert_eq!(json["candidates"][0]["results"][0]["tests"]["total"], 0);
     assert!(!answer.out().contains("no test report"), "{}", answer.out());

@@ -46,18 +46,23 @@ fn sixteen_candidates_take_twelve_none_and_a_few_runs() {
     assert_eq!((&full["effort"]["ran"], &full["effort"]["saved_equal"]), (&12.into(), &4.into()));
     let known = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
     assert_eq!(runs(&world), 0);
-    assert_eq!((&known["effort"]["ran"], &known["effort"]["saved_cached"]), (&0.into(), &12.into()));
+    assert_eq!(
+        (&known["effort"]["ran"], &known["effort"]["saved_cached"]),
+        (&0.into(), &12.into())
+    );
     assert_eq!(known["candidates"][0]["results"][0]["cached"], true);
     assert_eq!(known["recommended"], full["recommended"]);
     assert_eq!(known["rationale"], full["rationale"]);
     for jobs in [1, 4] {
         let options = ["judge", "--until-pass", "--no-cache", "--test", &test, "-j"];
-        let answer = world.frites(options.iter().copied().chain([jobs.to_string().as_str()])).expect(0);
+        let answer =
+            world.frites(options.iter().copied().chain([jobs.to_string().as_str()])).expect(0);
         let ran = runs(&world);
         assert!((3..=3 + jobs).contains(&ran), "{ran} runs with {jobs} jobs");
         let early = world.frites(["judge", "--replay", "--json"]).expect(0).json();
         assert_eq!(early["recommended"], full["recommended"]);
-        let lengths = ["passed", "failed", "not_run"].map(|key| early[key].as_array().unwrap().len());
+        let lengths =
+            ["passed", "failed", "not_run"].map(|key| early[key].as_array().unwrap().len());
         assert_eq!(lengths.iter().sum::<usize>(), 16);
         assert!(lengths[0] >= 1 && lengths[1] == 2 && lengths[2] >= 16 - 3 - jobs, "{lengths:?}");
         if jobs == 1 {
@@ -67,7 +72,9 @@ fn sixteen_candidates_take_twelve_none_and_a_few_runs() {
                 "judge: c14 passed test: 8 lines in 2 files; 2 failed, 13 were not run, for none of them could be recommended instead"
             );
             assert!(
-                answer.stderr.contains("3 commands run, saved 9 that could not change the recommendation\n"),
+                answer
+                    .stderr
+                    .contains("3 commands run, saved 9 that could not change the recommendation\n"),
                 "{}",
                 answer.stderr
             );
@@ -165,10 +172,18 @@ fn an_outcome_that_was_planted_while_an_attempt_ran_is_not_believed() {
          touch -r \"$f\" \"$f.new\"; mv \"$f.new\" \"$f\"; done"
     );
     world.frites(["spawn", "-n", "1", "--", "sh", "-ec", &forge]).expect(0);
-    let known = fs::read_dir(world.home().join("cache/git-frites")).unwrap().next().unwrap().unwrap().path();
+    let known = fs::read_dir(world.home().join("cache/git-frites"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let forged = crate::common::files_below(&known.join("outcomes"));
     let forged = forged.iter().filter(|f| f.ends_with("outcome.toml"));
-    assert!(forged.clone().count() == 2 && forged.clone().all(|f| fs::read_to_string(f).unwrap().contains("passed")));
+    assert!(
+        forged.clone().count() == 2
+            && forged.clone().all(|f| fs::read_to_string(f).unwrap().contains("passed"))
+    );
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
     world.assert_clean();
 }
@@ -215,7 +230,7 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
         "echo '*' > .gitignore; echo new > new; git add -f new",
     ];
     world.attempts(&scripts);
-    // First the proof, then harm: to files with their times, links, modes, folders, index, HEAD, refs of its own.
+    // First the proof, then harm: to files with their times, links, modes, directories, index, HEAD, refs of its own.
     let proof = r#"
         export GIT_INDEX_FILE="$HOME/fresh"; rm -f "$HOME/fresh"
         git read-tree HEAD; git update-index -q --refresh; git diff-files --exit-code || exit 3
@@ -235,7 +250,12 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
     world.sh(&world.home(), "umask 022; mkdir victim; echo precious > victim/file").expect(0);
     for test in [format!("umask 022; {proof}"), format!("umask 022; {proof}\n{harm}")] {
         let answer = world.frites(["judge", "--test", &test]).expect(0);
-        assert!(answer.out().contains("judge: 7 of 7 passed"), "{}\n{}", answer.out(), answer.stderr);
+        assert!(
+            answer.out().contains("judge: 7 of 7 passed"),
+            "{}\n{}",
+            answer.out(),
+            answer.stderr
+        );
         let places = fs::read_to_string(world.home().join("places")).unwrap();
         fs::remove_file(world.home().join("places")).unwrap();
         let mut places: Vec<&str> = places.lines().collect();
@@ -245,7 +265,8 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
     }
     assert_eq!(fs::read_to_string(world.home().join("victim/file")).unwrap(), "precious\n");
     // Branches that an oracle makes are its own affair.
-    for branch in world.git(["branch", "--list", "hijacked-*", "--format=%(refname:short)"]).lines() {
+    for branch in world.git(["branch", "--list", "hijacked-*", "--format=%(refname:short)"]).lines()
+    {
         world.git(["branch", "-q", "-D", branch]);
     }
     world.assert_clean();
@@ -266,12 +287,12 @@ fn a_checkout_that_is_used_again_keeps_its_own_settings() {
     world.assert_clean();
 }
 
-/// git forgets the folders above one that a command has removed.
+/// git forgets the directories above one that a command has removed.
 #[test]
-fn no_empty_folder_stays_in_a_checkout_that_is_used_again() {
+fn no_empty_directory_stays_in_a_checkout_that_is_used_again() {
     let world = World::new();
     world.write("lone/deep/file", "1\n");
-    world.commit("folders");
+    world.commit("directories");
     world.attempts(&["echo 1 > a", "rm -r lone; echo 2 > a"]);
     let test = "cat a; test -e lone/deep/file || test ! -e lone || exit 3; rm -rf lone/deep";
     let answer = world.frites(["judge", "-j", "1", "--test", test]).expect(0);
@@ -292,21 +313,33 @@ fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {
         let world = World::new();
         world.attempts(&[LARGE, SMALL, "echo x > README"]);
         let victim = world.home().join("victim");
-        world.sh(&world.home(), "mkdir victim; git init -q victim; echo precious > victim/file").expect(0);
+        world
+            .sh(&world.home(), "mkdir victim; git init -q victim; echo precious > victim/file")
+            .expect(0);
         world.sh(&victim, "chmod 700 .; git add file; git commit -qm precious").expect(0);
-        let state =
-            || world.sh(&victim, "git fsck; git status --porcelain file; stat -c %a .; cat file").expect(0).out();
+        let state = || {
+            world
+                .sh(&victim, "git fsck; git status --porcelain file; stat -c %a .; cat file")
+                .expect(0)
+                .out()
+        };
         let before = state();
         // Each of them finds its own tree, whatever the one before did.
         let test = format!(
             "test \"$(git write-tree)\" = \"$(git rev-parse HEAD^{{tree}})\" && git diff --exit-code && {script}"
         );
         let answer = world.frites(["judge", "--no-cache", "--test", &test]).expect(0);
-        assert!(answer.out().contains("judge: 3 of 3 passed"), "{script}: {}\n{}", answer.out(), answer.stderr);
+        assert!(
+            answer.out().contains("judge: 3 of 3 passed"),
+            "{script}: {}\n{}",
+            answer.out(),
+            answer.stderr
+        );
         assert_eq!(state(), before, "{script}");
         // A command that finds no checkout any more fails for its own tree alone.
         let script = format!("grep -q two src/lib.txt || {{ {script}; }}");
-        let words = ["judge", "--json", "--no-cache", "--build", &script, "--test", "test -e README"];
+        let words =
+            ["judge", "--json", "--no-cache", "--build", &script, "--test", "test -e README"];
         let json = world.frites(words).expect(0).json();
         assert!(json["passed"].as_array().unwrap().contains(&"c3".into()), "{script}: {json}");
         assert_eq!(state(), before, "{script}");
@@ -329,7 +362,7 @@ fn only_the_difference_is_written_between_two_trees() {
     world.assert_clean();
 }
 
-/// Warm, modes of folders stay as a command left them.
+/// Warm, modes of directories stay as a command left them.
 #[test]
 fn a_checkout_that_cannot_be_used_again_is_made_anew() {
     let world = World::new();
@@ -340,14 +373,19 @@ fn a_checkout_that_cannot_be_used_again_is_made_anew() {
     for options in [&["--warm"][..], &[]] {
         let words = ["judge", "--no-cache", "--test", test];
         let answer = world.frites(words.iter().chain(options)).expect(0);
-        assert!(answer.out().contains("judge: 3 of 3 passed"), "{}\n{}", answer.out(), answer.stderr);
+        assert!(
+            answer.out().contains("judge: 3 of 3 passed"),
+            "{}\n{}",
+            answer.out(),
+            answer.stderr
+        );
     }
     world.frites(["status"]).expect(0);
     world.assert_clean();
 }
 
 #[test]
-fn warm_keeps_ignored_build_folders_and_says_so() {
+fn warm_keeps_ignored_build_directories_and_says_so() {
     let world = World::new();
     world.write(".gitignore", "out\n__pycache__\n");
     world.commit("ignore");
@@ -361,7 +399,10 @@ fn warm_keeps_ignored_build_folders_and_says_so() {
     assert!(answer.stderr.contains("judged warm: "), "{}", answer.stderr);
     let seen = fs::read_to_string(world.home().join("seen")).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), [".", "out:", "built", ".", "out:", "built", "."]);
-    assert_eq!(world.frites(["judge", "--replay", "--json"]).expect(0).json()["terms"]["warm"], true);
+    assert_eq!(
+        world.frites(["judge", "--replay", "--json"]).expect(0).json()["terms"]["warm"],
+        true
+    );
     world.assert_clean();
 }
 
@@ -373,7 +414,12 @@ fn a_build_tool_that_goes_by_times_builds_what_changed_in_a_warm_checkout() {
     world.write("Makefile", "test: out\n\tgrep -qx 2 out\nout: value\n\tcp value out\n");
     world.commit("base");
     // Equal sizes, one after the other within milliseconds.
-    world.attempts(&["echo 2 > value", "echo 3 > value", "echo 2 > value; echo x > x", "echo 4 > value; echo x > x"]);
+    world.attempts(&[
+        "echo 2 > value",
+        "echo 3 > value",
+        "echo 2 > value; echo x > x",
+        "echo 4 > value; echo x > x",
+    ]);
     let json = world.frites(["judge", "--warm", "--json"]).expect(0).json();
     assert_eq!(json["passed"], serde_json::json!(["c1", "c3"]));
     world.assert_clean();
@@ -388,7 +434,10 @@ fn judged_in_place_nothing_is_verified() {
     let answer = world.frites(["judge", "--in-place", "--test", "test -e built"]).expect(3);
     assert!(answer.out().contains("tests: only c1 of 2 passed test"), "{}", answer.out());
     assert!(answer.stderr.contains("nothing is verified"), "{}", answer.stderr);
-    assert_eq!(world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(), "");
+    assert_eq!(
+        world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(),
+        ""
+    );
     world.frites(["apply"]).refuses(1, "nothing verified to land");
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!((&json["verified"], &json["terms"]["in_place"]), (&false.into(), &true.into()));
@@ -405,7 +454,13 @@ fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
     let words = |name| ["judge", "-q", "--test", test, "--candidate", name];
     let judges: Vec<_> = ["c1", "c2", "c3"]
         .into_iter()
-        .map(|name| world.command(&world.repo, "git-frites", words(name)).stdout(Stdio::piped()).spawn().unwrap())
+        .map(|name| {
+            world
+                .command(&world.repo, "git-frites", words(name))
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
         .collect();
     // All of them are at work at once.
     let begun = || {
@@ -418,7 +473,8 @@ fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
     poll(|| begun() == 3);
     world.frites(["judge", "--replay"]).refuses(128, "run 1 is still at work in another process");
     crate::common::write(&world.home().join("go"), "");
-    let answers: Vec<_> = judges.into_iter().map(|j| crate::common::answer(&j.wait_with_output().unwrap())).collect();
+    let answers: Vec<_> =
+        judges.into_iter().map(|j| crate::common::answer(&j.wait_with_output().unwrap())).collect();
     assert_eq!(
         answers.iter().map(|a| (a.code, a.out())).collect::<Vec<_>>(),
         [(0, "1/c1\n".into()), (0, "1/c2\n".into()), (1, String::new())]
@@ -437,7 +493,9 @@ fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
     world.frites_in(&clone, ["apply", "--no-switch", "-m", "land"]).expect(0);
     // A part by another oracle does not fit.
     world.frites(["judge", "--candidate", "c2", "--test", "true"]).expect(0);
-    world.frites(["judge", "--replay"]).refuses(128, "1/c2 was judged by other commands, or on other terms");
+    world
+        .frites(["judge", "--replay"])
+        .refuses(128, "1/c2 was judged by other commands, or on other terms");
     world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
     world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
     assert_eq!(world.git(["for-each-ref", "refs/frites"]), "");
@@ -461,16 +519,24 @@ fn agreement_ranks_when_it_is_asked_for_and_is_always_shown() {
     world.attempts(&scripts.each_ref().map(String::as_str));
     let by_size = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
     assert_eq!(by_size["recommended"], "c4");
-    let out = world.frites(["judge", "--rank", "agreement", "--test", "true", "--explain"]).expect(0);
-    assert!(out.out().contains("4 of 4 passed; c2 covers most of what the others do (0."), "{}", out.out());
+    let out =
+        world.frites(["judge", "--rank", "agreement", "--test", "true", "--explain"]).expect(0);
+    assert!(
+        out.out().contains("4 of 4 passed; c2 covers most of what the others do (0."),
+        "{}",
+        out.out()
+    );
     assert!(out.stderr.contains("c1 before c4: agreement 0.581, not 0.000"), "{}", out.stderr);
     let by_agreement = world.frites(["judge", "--replay", "--json"]).expect(0).json();
     assert_eq!(by_agreement["terms"]["rank"], "agreement");
-    let scores = |v: &Value| (0..4).map(|at| v["candidates"][at]["agreement"].as_f64().unwrap()).collect::<Vec<_>>();
+    let scores = |v: &Value| {
+        (0..4).map(|at| v["candidates"][at]["agreement"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
     assert_eq!(scores(&by_agreement), scores(&by_size));
     assert!(scores(&by_size)[3] == 0.0);
     // Decided again by the other figure, without running anything; apply goes by it.
-    let again = world.frites(["judge", "--replay", "--rank", "blast-radius", "--json"]).expect(0).json();
+    let again =
+        world.frites(["judge", "--replay", "--rank", "blast-radius", "--json"]).expect(0).json();
     assert_eq!(again["rationale"], by_size["rationale"]);
     world.frites(["apply"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c4"));
@@ -485,7 +551,8 @@ fn the_table_fits_80_columns_and_needs_no_colour() {
     world.write("tests/a.sh", "a\n");
     world.write("value", "1\n");
     world.commit("base");
-    let run = world.spawn(["-c", "a-name-that-goes-on-for-as-long-as-forty-letters", "second", "third"]);
+    let run =
+        world.spawn(["-c", "a-name-that-goes-on-for-as-long-as-forty-letters", "second", "third"]);
     for (name, script) in [
         (
             "a-name-that-goes-on-for-as-long-as-forty-letters",
@@ -535,7 +602,11 @@ fn fifty_judgings_in_any_order_say_the_same() {
             continue;
         }
         json["judged"].take();
-        json["candidates"].as_array_mut().unwrap().iter_mut().for_each(|c| c["results"][0]["seconds"] = Value::Null);
+        json["candidates"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|c| c["results"][0]["seconds"] = Value::Null);
         assert_eq!(*first.get_or_insert_with(|| json.clone()), json, "round {round}");
     }
     assert_eq!(

@@ -15,7 +15,10 @@ fn world() -> World {
     fs::write(&bad, "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\nexec cat\n").unwrap();
     make_executable(&bad);
     world.set_env("BAD", bad);
-    world.attempts(&["echo 1 >bad", "echo 1 >good; echo 2 >>good; echo 'good filter=own' >.gitattributes"]);
+    world.attempts(&[
+        "echo 1 >bad",
+        "echo 1 >good; echo 2 >>good; echo 'good filter=own' >.gitattributes",
+    ]);
     world
 }
 
@@ -26,7 +29,11 @@ fn if_bad(script: &str) -> String {
 
 /// What was warned of, with when it was.
 fn warnings(answer: &Answer) -> BTreeSet<String> {
-    answer.stderr.lines().filter_map(|l| l.strip_prefix("warning: while ").map(str::to_owned)).collect()
+    answer
+        .stderr
+        .lines()
+        .filter_map(|l| l.strip_prefix("warning: while ").map(str::to_owned))
+        .collect()
 }
 
 fn words(lines: &[&str]) -> BTreeSet<String> {
@@ -35,10 +42,14 @@ fn words(lines: &[&str]) -> BTreeSet<String> {
 
 fn escaped(world: &World) -> Vec<Value> {
     let log = world.frites(["log", "--json"]).expect(0).out();
-    log.lines().map(|l| serde_json::from_str(l).unwrap()).filter(|e: &Value| e["event"] == "escaped").collect()
+    log.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .filter(|e: &Value| e["event"] == "escaped")
+        .collect()
 }
 
-const PLANT: &str = "git config filter.x.smudge \"$BAD\"; mkdir -p $g/info; echo '* filter=x' >$g/info/attributes
+const PLANT: &str =
+    "git config filter.x.smudge \"$BAD\"; mkdir -p $g/info; echo '* filter=x' >$g/info/attributes
     cp \"$BAD\" $g/hooks/post-checkout";
 
 #[test]
@@ -46,7 +57,8 @@ fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verif
     for (jobs, when) in [("1", "1/c1"), ("2", "run 1")] {
         let world = world();
         // Where both run at once, the other one ends after it.
-        let test = format!("{}\nuntil test -e $g/hooks/post-checkout; do sleep 0.01; done", if_bad(PLANT));
+        let test =
+            format!("{}\nuntil test -e $g/hooks/post-checkout; do sleep 0.01; done", if_bad(PLANT));
         let judge = ["judge", "--json", "-j", jobs, "--test", &test];
         let answer = world.frites(judge).expect(3);
         let bad = world.home().join("bad");
@@ -57,19 +69,32 @@ fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verif
         ];
         let expected = changes.clone().map(|change| format!("{when} was judged: {change}"));
         assert_eq!(warnings(&answer), expected.into(), "{}", answer.stderr);
-        assert!(answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
+            "{}",
+            answer.stderr
+        );
         let (verdict, event) = (answer.json(), &escaped(&world)[0]);
-        assert_eq!((&verdict["terms"]["disturbed"], &verdict["verified"]), (&true.into(), &false.into()));
+        assert_eq!(
+            (&verdict["terms"]["disturbed"], &verdict["verified"]),
+            (&true.into(), &false.into())
+        );
         assert_eq!((&event["judging"], &event["count"]), (&true.into(), &3.into()));
         assert_eq!(event["candidate"], if jobs == "1" { "c1".into() } else { Value::Null });
         world.frites(["apply"]).refuses(1, "what git goes by changed while run 1 was judged");
-        world.frites(["apply", "1/c2"]).refuses(1, "what git goes by changed while run 1 was judged");
+        world
+            .frites(["apply", "1/c2"])
+            .refuses(1, "what git goes by changed while run 1 was judged");
         let again = world.frites(["judge", "--replay"]).expect(3).stderr;
         assert!(again.contains("nothing is verified"), "{again}");
 
         // Under settled conditions, and with nothing from before.
         let verdict = world.frites(judge).expect(0).json();
-        assert_eq!((&verdict["effort"]["ran"], &verdict["verified"]), (&2.into(), &true.into()), "{verdict}");
+        assert_eq!(
+            (&verdict["effort"]["ran"], &verdict["verified"]),
+            (&2.into(), &true.into()),
+            "{verdict}"
+        );
         assert_eq!(escaped(&world).len(), 1);
         assert!(!world.home().join("canary").exists(), "planted programs ran");
         // They would have.
@@ -83,7 +108,12 @@ fn what_the_last_one_plants_has_bent_no_outcome() {
     let world = world();
     let test = "test -e bad || git config alias.x log";
     let answer = world.frites(["judge", "--test", test]).expect(0);
-    assert_eq!(warnings(&answer), words(&["1/c2 was judged: config 'alias.x' was set to 'log'"]), "{}", answer.stderr);
+    assert_eq!(
+        warnings(&answer),
+        words(&["1/c2 was judged: config 'alias.x' was set to 'log'"]),
+        "{}",
+        answer.stderr
+    );
     world.frites(["apply", "-m", "land"]).expect(0);
 }
 
@@ -105,15 +135,28 @@ fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own
         "1/c1 was judged: config 'submodule.a.url' was set to 'b'",
         "1/c1 was judged: config 'core.hookspath' was set to '.husky'",
         "1/c1 was judged: hook 'pre-push' was added",
-        &format!("run 1 was judged: branch 'old' was added at {}", &world.git(["rev-parse", "old"])[..10]),
-        &format!("run 1 was judged: tag 'v1' was added at {}", &world.git(["rev-parse", "v1"])[..10]),
+        &format!(
+            "run 1 was judged: branch 'old' was added at {}",
+            &world.git(["rev-parse", "old"])[..10]
+        ),
+        &format!(
+            "run 1 was judged: tag 'v1' was added at {}",
+            &world.git(["rev-parse", "v1"])[..10]
+        ),
     ];
     assert_eq!(found, words(&expected), "{}", answer.stderr);
     let json = answer.json();
-    assert_eq!((&json["verified"], &json["terms"]["disturbed"]), (&true.into(), &Value::Null), "{json}");
+    assert_eq!(
+        (&json["verified"], &json["terms"]["disturbed"]),
+        (&true.into(), &Value::Null),
+        "{json}"
+    );
     // What was told once is not told again, and known outcomes need no look.
     let known = world.frites(["judge", "--json", "--test", &if_bad(test)]).expect(0);
-    assert_eq!((warnings(&known), &known.json()["effort"]["saved_cached"]), (BTreeSet::new(), &2.into()));
+    assert_eq!(
+        (warnings(&known), &known.json()["effort"]["saved_cached"]),
+        (BTreeSet::new(), &2.into())
+    );
 }
 
 /// An included file is not among those that are looked at for next to nothing.
@@ -123,11 +166,18 @@ fn what_is_found_at_the_end_alone_counts_and_nothing_is_known_from_then() {
     world.git(["config", "include.path", &world.home().join("more").display().to_string()]);
     let test = if_bad("git config --file \"$HOME/more\" filter.own.smudge \"$BAD\"");
     let answer = world.frites(["judge", "--json", "--test", &test]).expect(3);
-    let words = format!("run 1 was judged: config 'filter.own.smudge' was set to '{}'", world.env("BAD").display());
+    let words = format!(
+        "run 1 was judged: config 'filter.own.smudge' was set to '{}'",
+        world.env("BAD").display()
+    );
     assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
     assert!(!world.home().join("canary").exists(), "a planted filter ran in the next checkout");
     let verdict = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
-    assert_eq!((&verdict["effort"]["ran"], &verdict["terms"]["disturbed"]), (&2.into(), &Value::Null), "{verdict}");
+    assert_eq!(
+        (&verdict["effort"]["ran"], &verdict["terms"]["disturbed"]),
+        (&2.into(), &Value::Null),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -138,7 +188,12 @@ fn single_candidates_are_watched_too() {
         world.frites([&["judge", "--no-cache", "--test", &test][..], candidates].concat())
     };
     let answer = judge(&["--candidate", "c1", "--candidate", "c2"]).expect(3);
-    assert_eq!(warnings(&answer), words(&["1/c1 was judged: config 'alias.x' was set to 'log'"]), "{}", answer.stderr);
+    assert_eq!(
+        warnings(&answer),
+        words(&["1/c1 was judged: config 'alias.x' was set to 'log'"]),
+        "{}",
+        answer.stderr
+    );
     world.frites(["judge", "--replay"]).expect(3);
     world.frites(["apply"]).refuses(1, "what git goes by changed while run 1 was judged");
     // By itself it can have bent nothing but its own outcome.
@@ -157,7 +212,9 @@ fn a_configuration_of_ours_that_a_test_changed_waits_for_a_person() {
     assert!(refused.stderr.contains("`git frites judge --trust-config 1`"), "{}", refused.stderr);
     world.frites(["spawn"]).refuses(128, words);
     let accepted = world.frites(["judge", "--trust-config", "--test", &test]).expect(0).stderr;
-    assert!(accepted.contains("accepted: config 'frites.oracle.test' was set to 'true', while 1/c1 was judged"));
+    assert!(accepted.contains(
+        "accepted: config 'frites.oracle.test' was set to 'true', while 1/c1 was judged"
+    ));
 }
 
 #[test]
@@ -168,8 +225,10 @@ fn a_merged_tree_is_watched_when_it_is_judged_and_the_commit_after_it_is_warned_
     world.write("moved", "1\n");
     world.commit("moved");
     let said = world.frites(["apply", "--merge"]).expect(0).stderr;
-    let expected =
-        ["warning: while run 1 was judged", "warning: your commit obeys what changed while run 1 was judged"];
+    let expected = [
+        "warning: while run 1 was judged",
+        "warning: your commit obeys what changed while run 1 was judged",
+    ];
     for words in expected.map(|words| format!("{words}: hook 'post-commit' was added")) {
         assert_eq!(said.lines().filter(|l| *l == words).count(), 1, "{said}");
     }
@@ -178,8 +237,7 @@ fn a_merged_tree_is_watched_when_it_is_judged_and_the_commit_after_it_is_warned_
 #[test]
 fn a_killed_judge_still_tells() {
     let world = world();
-    let test =
-        "git config frites.oracle.test true; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done";
+    let test = "git config frites.oracle.test true; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done";
     let mut command = world.command(&world.repo, "git-frites", ["judge", "--test", test]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     poll(|| world.home().join("ready").exists());
@@ -192,5 +250,7 @@ fn a_killed_judge_still_tells() {
     assert_eq!(warnings(&said), [format!("run 1 was judged: {words}")].into(), "{}", said.stderr);
     assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
     assert_eq!(fs::read_dir(world.repo.join(".frites/watches")).unwrap().count(), 0);
-    world.frites(["judge", "--test", "true"]).refuses(128, &format!("while run 1 was judged: {words}"));
+    world
+        .frites(["judge", "--test", "true"])
+        .refuses(128, &format!("while run 1 was judged: {words}"));
 }

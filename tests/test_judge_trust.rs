@@ -19,14 +19,21 @@ const RIGHT: &str = "echo 2 > value";
 
 fn flags(json: &Value, at: usize) -> Vec<String> {
     let flags = json["candidates"][at]["flags"].as_array().cloned().unwrap_or_default();
-    flags.iter().map(|f| format!("{} {}", f["flag"].as_str().unwrap(), f["path"].as_str().unwrap())).collect()
+    flags
+        .iter()
+        .map(|f| format!("{} {}", f["flag"].as_str().unwrap(), f["path"].as_str().unwrap()))
+        .collect()
 }
 
 #[test]
 fn an_attempt_that_changes_its_judge_is_flagged_in_table_json_and_sentence() {
     // What it does, what is said of it in the sentence, its flag.
     let cases = [
-        ("echo true > tests/check.sh", "edits tests in tests/check.sh", "tests-edited tests/check.sh"),
+        (
+            "echo true > tests/check.sh",
+            "edits tests in tests/check.sh",
+            "tests-edited tests/check.sh",
+        ),
         (
             "printf 'test:\\n\\ttrue\\n' > Makefile",
             "changes Makefile, which decides what is run",
@@ -53,10 +60,17 @@ fn an_attempt_that_changes_its_judge_is_flagged_in_table_json_and_sentence() {
         world.attempts(&[script, "echo 3 > value; echo more > more"]);
         let answer = world.frites(["judge", "--explain"]).expect(0);
         let out = answer.out();
-        assert!(out.lines().last().unwrap().ends_with(&format!("; look closely, c1 {words}")), "{out}");
+        assert!(
+            out.lines().last().unwrap().ends_with(&format!("; look closely, c1 {words}")),
+            "{out}"
+        );
         let label = flag.split_whitespace().next().unwrap().replace('-', " ");
         assert!(out.split("   c2").next().unwrap().contains(&label), "{label}: {out}");
-        assert!(answer.stderr.contains("c1 before c2: it passed, the other failed test (exit 2)"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("c1 before c2: it passed, the other failed test (exit 2)"),
+            "{}",
+            answer.stderr
+        );
         let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
         assert!(flags(&json, 0).contains(&flag.to_owned()), "{json}");
         assert_eq!(flags(&json, 1), [""; 0]);
@@ -88,7 +102,14 @@ fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
     }
     world.commit("scripts");
     world.attempts(&["echo : >> check", "echo : >> ci/test.sh", "echo : >> slug.sh"]);
-    let words = ["judge", "--json", "--build", "sh -n slug.sh && ./check", "--test", "sh -e ci/test.sh; sh slug.sh"];
+    let words = [
+        "judge",
+        "--json",
+        "--build",
+        "sh -n slug.sh && ./check",
+        "--test",
+        "sh -e ci/test.sh; sh slug.sh",
+    ];
     let json = world.frites(words).expect(0).json();
     assert_eq!(flags(&json, 0), ["oracle-changed check"]);
     assert_eq!(flags(&json, 1), ["oracle-changed ci/test.sh"]);
@@ -99,7 +120,10 @@ fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
 #[test]
 fn what_the_bases_recipes_run_or_include_is_flagged_and_what_they_build_is_not() {
     let world = World::unborn();
-    world.write("Makefile", "include rules.inc\ntest: app\n\t@./scripts/run-tests $(APP)\napp: app.c src/checkout.c\n");
+    world.write(
+        "Makefile",
+        "include rules.inc\ntest: app\n\t@./scripts/run-tests $(APP)\napp: app.c src/checkout.c\n",
+    );
     for path in ["rules.inc", "scripts/run-tests", "app.c", "src/checkout.c"] {
         world.write(path, "\n");
     }
@@ -173,10 +197,16 @@ fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
         assert!(out.contains("oracle changed, dropped 2 * c2"), "{out}");
         assert!(out.contains("c3 - - 0 0 - changed protected paths alone, dropped 1"), "{out}");
         let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
-        assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check.sh", "tests/new"]));
+        assert_eq!(
+            json["candidates"][0]["dropped"],
+            serde_json::json!(["tests/check.sh", "tests/new"])
+        );
         assert_eq!(json["candidates"][2]["usable"], false);
         // 2 for value, and the mode of the Makefile.
-        assert_eq!((&json["candidates"][1]["lines"], &json["candidates"][1]["files"]), (&3.into(), &2.into()));
+        assert_eq!(
+            (&json["candidates"][1]["lines"], &json["candidates"][1]["files"]),
+            (&3.into(), &2.into())
+        );
         assert_eq!(world.belongings(), before);
         if configured {
             fs::remove_file(world.repo.join(".frites.toml")).unwrap();
@@ -185,7 +215,9 @@ fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
         assert_eq!(world.tree("HEAD"), json["candidates"][1]["judged_tree"].as_str().unwrap());
         assert_ne!(world.tree("HEAD"), json["candidates"][1]["tree"].as_str().unwrap());
         assert_eq!(world.git(["diff", "--name-only", "main"]), "Makefile\nvalue");
-        world.frites(["apply", "1/c1", "--branch", "other"]).refuses(1, "1/c1 failed test (exit 2)");
+        world
+            .frites(["apply", "1/c1", "--branch", "other"])
+            .refuses(1, "1/c1 failed test (exit 2)");
         world.assert_clean();
     }
 }
@@ -221,11 +253,22 @@ fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
     // The time that it sets is that of before, and the size is the same.
     let test = "cp -p README old; printf 'HELLO\\n' > README; touch -r old README; touch -d @1 src/lib.txt; git update-index --assume-unchanged README";
     let answer = world.frites(["judge", "--build", "true", "--test", test]).expect(0);
-    assert_eq!(answer.stderr.matches("it changed README, which git tracks: that does not land").count(), 2);
-    assert!(answer.out().lines().filter(|l| l.contains("oracle wrote")).count() == 2, "{}", answer.out());
+    assert_eq!(
+        answer.stderr.matches("it changed README, which git tracks: that does not land").count(),
+        2
+    );
+    assert!(
+        answer.out().lines().filter(|l| l.contains("oracle wrote")).count() == 2,
+        "{}",
+        answer.out()
+    );
     let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
     assert_eq!(json["candidates"][0]["results"][1]["changed"], serde_json::json!(["README"]));
-    assert_eq!(json["candidates"][0]["results"][0]["changed"], Value::Null, "build changed nothing");
+    assert_eq!(
+        json["candidates"][0]["results"][0]["changed"],
+        Value::Null,
+        "build changed nothing"
+    );
     world.frites(["apply"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"));
     assert_eq!(fs::read_to_string(world.repo.join("README")).unwrap(), "hello\n");
@@ -241,7 +284,8 @@ fn attributes_of_an_attempt_do_not_shrink_its_blast_radius() {
         "echo '*.txt -diff' > .gitattributes; seq 3 > src/lib.txt",
     ]);
     let json = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
-    let lines: Vec<u64> = (0..3).map(|at| json["candidates"][at]["lines"].as_u64().unwrap()).collect();
+    let lines: Vec<u64> =
+        (0..3).map(|at| json["candidates"][at]["lines"].as_u64().unwrap()).collect();
     assert_eq!(lines, [204, 153, 7]);
     world.assert_clean();
 }

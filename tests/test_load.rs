@@ -76,7 +76,10 @@ fn captures_are_whole_while_git_collects_garbage_beside_them() {
     world.frites(["diff", "--numstat", &run]).expect(0);
     for candidate in 1..=4 {
         let refname = format!("refs/frites/{run}/c{candidate}");
-        assert_eq!(world.git(["show", &format!("{refname}:file")]), format!("{candidate} in round 2"));
+        assert_eq!(
+            world.git(["show", &format!("{refname}:file")]),
+            format!("{candidate} in round 2")
+        );
         world.git(["rev-list", "--objects", "--quiet", &refname]);
     }
     world.assert_clean();
@@ -92,7 +95,8 @@ fn sixteen_writers_and_readers_of_one_run_lose_nothing_and_read_nothing_torn() {
             scope.spawn(move || {
                 for round in 0..3 {
                     let address = format!("{run}/c{}", writer % 4 + 1);
-                    fs::write(world.worktree(&address).join(format!("w{writer}-{round}")), "x\n").unwrap();
+                    fs::write(world.worktree(&address).join(format!("w{writer}-{round}")), "x\n")
+                        .unwrap();
                     world.frites(["diff", "--name-only", &address]).expect(0);
                 }
             });
@@ -108,9 +112,14 @@ fn sixteen_writers_and_readers_of_one_run_lose_nothing_and_read_nothing_torn() {
         }
     });
     for candidate in 0..4 {
-        let files = world.git(["ls-tree", "--name-only", &format!("refs/frites/{run}/c{}", candidate + 1)]);
+        let files =
+            world.git(["ls-tree", "--name-only", &format!("refs/frites/{run}/c{}", candidate + 1)]);
         for writer in [candidate, candidate + 4] {
-            assert_eq!(files.lines().filter(|f| f.starts_with(&format!("w{writer}-"))).count(), 3, "{files}");
+            assert_eq!(
+                files.lines().filter(|f| f.starts_with(&format!("w{writer}-"))).count(),
+                3,
+                "{files}"
+            );
         }
     }
     let events = fs::read_to_string(world.repo.join(".frites/events.jsonl")).unwrap();
@@ -118,7 +127,12 @@ fn sixteen_writers_and_readers_of_one_run_lose_nothing_and_read_nothing_torn() {
     let iterations: usize = (1..=4)
         .map(|c| {
             world
-                .git(["rev-list", "--count", "--first-parent", &format!("main..refs/frites/{run}/c{c}")])
+                .git([
+                    "rev-list",
+                    "--count",
+                    "--first-parent",
+                    &format!("main..refs/frites/{run}/c{c}"),
+                ])
                 .parse::<usize>()
                 .unwrap()
         })
@@ -156,9 +170,14 @@ fn locks_that_somebody_left_are_healed_if_they_are_ours_and_else_named_at_once()
         let lock = git.join(lock);
         old(&lock);
         let (before, begun) = (world.belongings(), Instant::now());
-        let arguments: &[&str] = if words == "index.lock" { &["apply", "1"] } else { &["clean", "1"] };
+        let arguments: &[&str] =
+            if words == "index.lock" { &["apply", "1"] } else { &["clean", "1"] };
         let answer = world.frites(arguments);
-        assert!(begun.elapsed() < Duration::from_secs(6), "{arguments:?} took {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(6),
+            "{arguments:?} took {:?}",
+            begun.elapsed()
+        );
         if words == "index.lock" {
             assert!(answer.code != 0 && answer.stderr.contains(words), "{}", answer.stderr);
         }
@@ -173,14 +192,16 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
 #[test]
 fn eight_at_random_with_some_of_them_killed_lose_nothing() {
-    let seconds = std::env::var("FRITES_TEST_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
+    let seconds =
+        std::env::var("FRITES_TEST_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
     let end = Instant::now() + Duration::from_secs(seconds);
     let (world, mark) = marked();
     let (before, promised) = (world.belongings(), Mutex::new(Vec::<(String, String)>::new()));
@@ -204,7 +225,11 @@ fn eight_at_random_with_some_of_them_killed_lose_nothing() {
     assert_eq!(running(&first), 0, "whatever was killed is healed");
     for (run, word) in &kept {
         for candidate in ["c1", "c2"] {
-            assert_eq!(world.git(["show", &format!("refs/frites/{run}/{candidate}:word")]), *word, "{run}/{candidate}");
+            assert_eq!(
+                world.git(["show", &format!("refs/frites/{run}/{candidate}:word")]),
+                *word,
+                "{run}/{candidate}"
+            );
         }
     }
     assert_eq!(living(&mark), []);
@@ -227,13 +252,25 @@ fn act(world: &World, dice: &mut Dice, promised: &Mutex<Vec<(String, String)>>, 
     };
     let script = format!("echo {word} > word");
     let arguments: Vec<String> = match (dice.roll(6), known(dice)) {
-        (0 | 1, _) | (_, None) => ["spawn", "-q", "-n", "2", "--", "sh", "-c", &script].map(String::from).to_vec(),
-        (2, Some(run)) => ["judge", "-q", &run, "--test", "test -s word"].map(String::from).to_vec(),
+        (0 | 1, _) | (_, None) => {
+            ["spawn", "-q", "-n", "2", "--", "sh", "-c", &script].map(String::from).to_vec()
+        }
+        (2, Some(run)) => {
+            ["judge", "-q", &run, "--test", "test -s word"].map(String::from).to_vec()
+        }
         (3, Some(run)) => {
             let branch = format!("frites/landed-{word}");
-            ["apply", "-q", "--no-switch", "--allow-unverified", "--branch", &branch, &format!("{run}/c1")]
-                .map(String::from)
-                .to_vec()
+            [
+                "apply",
+                "-q",
+                "--no-switch",
+                "--allow-unverified",
+                "--branch",
+                &branch,
+                &format!("{run}/c1"),
+            ]
+            .map(String::from)
+            .to_vec()
         }
         (4, Some(run)) => ["clean", &run].map(String::from).to_vec(),
         (_, Some(run)) => ["status", "--json", &run].map(String::from).to_vec(),

@@ -10,8 +10,11 @@ fn source() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn names(folder: &Path) -> BTreeSet<String> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+fn names(directory: &Path) -> BTreeSet<String> {
+    fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 /// The commands that `-h` lists.
@@ -19,7 +22,10 @@ fn verbs(world: &World) -> Vec<String> {
     let help = world.run(&world.repo, "git-frites", ["-h"]).expect(0).out();
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
-    names.map(|l| l.split_whitespace().next().unwrap().to_owned()).filter(|name| name != "help").collect()
+    names
+        .map(|l| l.split_whitespace().next().unwrap().to_owned())
+        .filter(|name| name != "help")
+        .collect()
 }
 
 fn has(world: &World, program: &str) -> bool {
@@ -35,9 +41,10 @@ fn the_pages_are_what_the_program_makes() {
         fs::remove_dir_all(&kept).unwrap();
         world.run(&world.repo, "git-frites", ["man", "--write", kept.to_str().unwrap()]).expect(0);
     }
-    let pages = |folder: &Path| names(folder).into_iter().collect::<BTreeSet<_>>();
+    let pages = |directory: &Path| names(directory).into_iter().collect::<BTreeSet<_>>();
     let stale = |name: &String| fs::read(made.join(name)).ok() != fs::read(kept.join(name)).ok();
-    let stale: Vec<String> = pages(&made).union(&pages(&kept)).filter(|name| stale(name)).cloned().collect();
+    let stale: Vec<String> =
+        pages(&made).union(&pages(&kept)).filter(|name| stale(name)).cloned().collect();
     assert!(
         stale.is_empty(),
         "man/ is not what the command line and src/manual/ say: {stale:?}\nmake it again with `make man`, look at \
@@ -51,14 +58,21 @@ fn every_command_has_a_page_with_all_its_options() {
     let verbs = verbs(&world);
     assert!(verbs.len() >= 8, "{verbs:?}");
     for verb in verbs {
-        let page = fs::read_to_string(source().join(format!("man/git-frites-{verb}.1"))).unwrap().replace("\\-", "-");
+        let page = fs::read_to_string(source().join(format!("man/git-frites-{verb}.1")))
+            .unwrap()
+            .replace("\\-", "-");
         let help = world.run(&world.repo, "git-frites", [&verb, "-h"]).expect(0).out();
         for word in help.split_whitespace().filter(|w| w.starts_with("--") && w.len() > 3) {
             let option = word.trim_end_matches([',', ']', ')', '.', '`']);
             assert!(page.contains(option), "{verb}: {option}");
         }
-        for section in [".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS", ".SH EXAMPLES", ".SH SEE ALSO"] {
-            assert!(page.replace('"', "").contains(section), "git-frites-{verb}(1) has no {section}");
+        for section in
+            [".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS", ".SH EXAMPLES", ".SH SEE ALSO"]
+        {
+            assert!(
+                page.replace('"', "").contains(section),
+                "git-frites-{verb}(1) has no {section}"
+            );
         }
     }
 }
@@ -78,7 +92,8 @@ fn the_pages_render_without_a_warning() {
     for name in &names(&source().join("man")) {
         let file = source().join("man").join(name);
         if mandoc {
-            let lint = world.run(&world.repo, "mandoc", ["-Tlint", "-Wall", file.to_str().unwrap()]);
+            let lint =
+                world.run(&world.repo, "mandoc", ["-Tlint", "-Wall", file.to_str().unwrap()]);
             assert_eq!((lint.code, lint.out()), (0, String::new()), "{name}");
         }
         if man {
@@ -111,7 +126,8 @@ fn what_is_installed_is_what_help_opens() {
     world.set_env("MANPATH", prefix.join("share/man"));
     world.set_env("MANWIDTH", "80");
     let path = std::env::join_paths(
-        std::iter::once(prefix.join("bin")).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        std::iter::once(prefix.join("bin"))
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     world.set_env("PATH", path.unwrap());
     let cases: &[(&str, &[&str], &str)] = &[
@@ -138,8 +154,9 @@ fn installing_respects_destdir_and_is_undone_by_uninstall() {
         .map(|path| path.strip_prefix(&world.repo).unwrap().to_str().unwrap().to_owned())
         .collect();
     let pages = names(&source().join("man")).into_iter();
-    let mut expected: BTreeSet<String> =
-        pages.map(|page| format!("usr/share/man/man{}/{page}", page.rsplit('.').next().unwrap())).collect();
+    let mut expected: BTreeSet<String> = pages
+        .map(|page| format!("usr/share/man/man{}/{page}", page.rsplit('.').next().unwrap()))
+        .collect();
     expected.extend(
         [
             "usr/bin/git-frites",
@@ -162,11 +179,15 @@ fn the_program_shows_its_pages_itself() {
     if !has(&world, "man") {
         return skipped("man is not installed");
     }
-    for (page, title) in [("judge", "GIT-FRITES-JUDGE(1)"), ("git-frites-spawn", "GIT-FRITES-SPAWN(1)")] {
+    for (page, title) in
+        [("judge", "GIT-FRITES-JUDGE(1)"), ("git-frites-spawn", "GIT-FRITES-SPAWN(1)")]
+    {
         let shown = world.run(&world.repo, "git-frites", ["man", page]).expect(0);
         assert!(shown.out().starts_with(title), "{}", shown.out());
     }
-    assert!(world.run(&world.repo, "git-frites", ["man"]).expect(0).out().starts_with("GIT-FRITES(1)"));
+    assert!(
+        world.run(&world.repo, "git-frites", ["man"]).expect(0).out().starts_with("GIT-FRITES(1)")
+    );
 }
 
 #[test]
@@ -182,18 +203,21 @@ fn every_variable_that_a_command_is_told_is_in_the_manual() {
     }
 }
 
-/// The tutorial works as it is written, in a shell, from an empty folder.
+/// The tutorial works as it is written, in a shell, from an empty directory.
 #[test]
 fn the_tutorial_can_be_typed_along() {
     let world = World::empty("here");
     let text = fs::read_to_string(source().join("src/manual/tutorial.txt")).unwrap();
     // The last ones are a script around ./attempt.sh, and an agent that would have to be installed.
     let text = text.split("# IN A SCRIPT").next().unwrap();
-    let lines = text.lines().filter_map(|l| l.strip_prefix("    ")).filter(|l| !l.contains("--agent"));
+    let lines =
+        text.lines().filter_map(|l| l.strip_prefix("    ")).filter(|l| !l.contains("--agent"));
     let mut script = String::from("set -u\n");
     for line in lines {
         // What fails is told of in the text beside it.
-        let fails = line == "git frites judge" && script.contains("hello $FRITES_INDEX") && !script.contains("code 1");
+        let fails = line == "git frites judge"
+            && script.contains("hello $FRITES_INDEX")
+            && !script.contains("code 1");
         let expected = if fails { "1 # code 1" } else { "0" };
         script.push_str(&format!(
             "{line}\ncode=$?; test $code = {expected}\ntest $? = 0 || {{ echo \"$code: $0\" >&2; exit 9; }}\n"
@@ -201,9 +225,16 @@ fn the_tutorial_can_be_typed_along() {
     }
     let answer = world.run(&world.repo, "sh", ["-c", &script]).expect(0);
     let (out, tour) = (answer.out(), world.repo.join("tour"));
-    for words in ["judge: 2 of 2 passed; c1 changes the fewest lines", "near-miss: none of 2 passed", "Mend it at last"]
-    {
-        assert!(out.contains(words) || world.git_in(&tour, ["log", "--all", "--format=%s"]).contains(words), "{out}");
+    for words in [
+        "judge: 2 of 2 passed; c1 changes the fewest lines",
+        "near-miss: none of 2 passed",
+        "Mend it at last",
+    ] {
+        assert!(
+            out.contains(words)
+                || world.git_in(&tour, ["log", "--all", "--format=%s"]).contains(words),
+            "{out}"
+        );
     }
     assert_eq!(fs::read_to_string(tour.join("greeting")).unwrap(), "hello\n");
 }

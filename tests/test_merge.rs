@@ -19,8 +19,8 @@ fn judged(world: &World, scripts: &[&str]) -> String {
 fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     let index = fs::read(world.repo.join(".git/index")).unwrap();
     let branches = world.git(["for-each-ref", "refs/heads", "refs/stash"]);
-    let heads =
-        ["ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "logs/HEAD"].map(|f| fs::read(world.repo.join(".git").join(f)).ok());
+    let heads = ["ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "logs/HEAD"]
+        .map(|f| fs::read(world.repo.join(".git").join(f)).ok());
     (world.belongings(), world.files(), branches, index, heads)
 }
 
@@ -36,7 +36,11 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
     assert!(answer.stderr.contains("git frites apply --undo 1/c1"), "{}", answer.stderr);
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(world.git(["rev-parse", "HEAD^1", "HEAD^2^1"]), format!("{base}\n{base}"));
-    assert_eq!(world.git(["rev-list", "--count", "HEAD"]), "3", "iterations and attempts' commits stay out of history");
+    assert_eq!(
+        world.git(["rev-list", "--count", "HEAD"]),
+        "3",
+        "iterations and attempts' commits stay out of history"
+    );
     assert_eq!((world.tree("HEAD"), world.tree("HEAD^2")), (tree.clone(), tree.clone()));
     assert_eq!(
         world.git(["log", "-1", "--format=%an <%ae>|%cn|%aI"]),
@@ -74,7 +78,10 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
 fn the_message_is_the_users_and_the_document_names_the_commits() {
     let world = World::new();
     judged(&world, &[TWO]);
-    let json = world.frites(["apply", "--merge", "-m", "Shout", "-m", "Louder.", "--json"]).expect(0).json();
+    let json = world
+        .frites(["apply", "--merge", "-m", "Shout", "-m", "Louder.", "--json"])
+        .expect(0)
+        .json();
     assert_eq!(world.git(["log", "--format=%s", "--first-parent"]), "Shout\nbase");
     assert_eq!(json["commit"], world.git(["rev-parse", "HEAD"]));
     assert_eq!(json["merged"], world.git(["rev-parse", "HEAD^2"]));
@@ -90,10 +97,18 @@ fn a_base_that_moved_is_merged_and_judged_again() {
     world.write("other", "moved\n");
     world.commit("elsewhere");
     let answer = world.frites(["apply", "--merge"]).expect(0);
-    assert!(answer.stderr.contains("main is not the base: judging the merged tree"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("main is not the base: judging the merged tree"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(world.git(["show", "HEAD:other"]), "moved");
     assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO\nthree");
-    assert_eq!(world.tree("HEAD^2"), world.tree("refs/frites/1/c1"), "the second parent is what passed on the base");
+    assert_eq!(
+        world.tree("HEAD^2"),
+        world.tree("refs/frites/1/c1"),
+        "the second parent is what passed on the base"
+    );
     assert_eq!(world.git(["status", "--porcelain"]), "");
     world.assert_clean();
 }
@@ -104,10 +119,21 @@ fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
     world.git(["branch", "release"]);
     judged(&world, &[TWO]);
     world.write("README", "being edited\n");
-    let before = (world.git(["rev-parse", "HEAD"]), world.files(), fs::read(world.repo.join(".git/index")).unwrap());
-    assert_eq!(world.frites(["apply", "--merge", "--into", "release"]).expect(0).out(), "release\n");
+    let before = (
+        world.git(["rev-parse", "HEAD"]),
+        world.files(),
+        fs::read(world.repo.join(".git/index")).unwrap(),
+    );
     assert_eq!(
-        (world.git(["rev-parse", "HEAD"]), world.files(), fs::read(world.repo.join(".git/index")).unwrap()),
+        world.frites(["apply", "--merge", "--into", "release"]).expect(0).out(),
+        "release\n"
+    );
+    assert_eq!(
+        (
+            world.git(["rev-parse", "HEAD"]),
+            world.files(),
+            fs::read(world.repo.join(".git/index")).unwrap()
+        ),
         before
     );
     assert_eq!(world.tree("release"), world.tree("refs/frites/1/c1"));
@@ -122,12 +148,42 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
     // What the user did since judging; what is typed; the exit code and the words.
     let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
     let cases: &[(&str, &[&str], i32, &str)] = &[
-        (moved, &["--merge"], 1, "1/c1 conflicts with main in src/lib.txt (content); nothing was changed"),
-        ("git rm -q src/lib.txt; git commit -qm gone", &["--merge"], 1, "src/lib.txt (modify/delete)"),
-        ("echo x > bad; git add bad; git commit -qm bad", &["--merge"], 1, "merged with main it failed test (exit 1)"),
-        ("echo edited > README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
-        ("echo edited > README; git add README", &["--merge"], 128, "your checkout has uncommitted changes: README"),
-        ("echo mine > new.txt", &["--merge"], 1, "landing would write over files that git does not track: new.txt"),
+        (
+            moved,
+            &["--merge"],
+            1,
+            "1/c1 conflicts with main in src/lib.txt (content); nothing was changed",
+        ),
+        (
+            "git rm -q src/lib.txt; git commit -qm gone",
+            &["--merge"],
+            1,
+            "src/lib.txt (modify/delete)",
+        ),
+        (
+            "echo x > bad; git add bad; git commit -qm bad",
+            &["--merge"],
+            1,
+            "merged with main it failed test (exit 1)",
+        ),
+        (
+            "echo edited > README",
+            &["--merge"],
+            128,
+            "your checkout has uncommitted changes: README",
+        ),
+        (
+            "echo edited > README; git add README",
+            &["--merge"],
+            128,
+            "your checkout has uncommitted changes: README",
+        ),
+        (
+            "echo mine > new.txt",
+            &["--merge"],
+            1,
+            "landing would write over files that git does not track: new.txt",
+        ),
         (
             "git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt",
             &["--merge"],
@@ -174,8 +230,18 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
             "a merge is in progress",
         ),
         ("true", &["--merge", "1/c2"], 1, "1/c2 failed test (exit 1)"),
-        ("true", &["--merge", "--into", "nowhere"], 128, "--into: 'nowhere' is neither a candidate nor a branch"),
-        ("true", &["--merge", "--into", "frites/run/1/c1"], 128, "the branch 'frites/run/1/c1' is checked out in"),
+        (
+            "true",
+            &["--merge", "--into", "nowhere"],
+            128,
+            "--into: 'nowhere' is neither a candidate nor a branch",
+        ),
+        (
+            "true",
+            &["--merge", "--into", "frites/run/1/c1"],
+            128,
+            "the branch 'frites/run/1/c1' is checked out in",
+        ),
         (
             "git worktree add -q -b topic ../linked; cd ../linked; git commit -q --allow-empty -m x; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1; ! git symbolic-ref -q HEAD",
             &["--merge", "--into", "topic"],
@@ -189,12 +255,20 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
         ("true", &["--merge", "--branch", "x"], 2, "cannot be used with"),
         (moved, &["-m", "x"], 1, "1/c1 conflicts with HEAD"),
         (moved, &["--no-switch"], 1, "1/c1 conflicts with HEAD"),
-        ("echo mine > new.txt", &["--conflicts"], 1, "landing would write over files that git does not track: new.txt"),
+        (
+            "echo mine > new.txt",
+            &["--conflicts"],
+            1,
+            "landing would write over files that git does not track: new.txt",
+        ),
     ];
     let mut world = World::new();
     world.write("README", "stashed\n");
     world.git(["stash", "-q"]);
-    judged(&world, &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"]);
+    judged(
+        &world,
+        &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"],
+    );
     world.keep();
     for (script, words, code, message) in cases {
         world.again();
@@ -218,7 +292,10 @@ fn files_that_were_only_touched_are_landed_on() {
         judged(&world, &[TWO]);
         world.sh(&world.repo, "touch -d '2030-01-01 00:00' src/lib.txt").expect(0);
         world.frites(["apply"].iter().chain(options)).expect(0);
-        assert_eq!(fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(), "one\nTWO\nthree\n");
+        assert_eq!(
+            fs::read_to_string(world.repo.join("src/lib.txt")).unwrap(),
+            "one\nTWO\nthree\n"
+        );
         world.assert_clean();
     }
 }
@@ -232,7 +309,11 @@ fn a_signature_that_cannot_be_made_changes_nothing() {
     let before = state(&world);
     // gpg's own words come first.
     let answer = world.frites(["apply", "--merge"]).expect(1);
-    assert!(answer.stderr.contains("error: git did not make the commit; nothing was changed\n"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("error: git did not make the commit; nothing was changed\n"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(state(&world), before);
     world.assert_clean();
 }
@@ -253,14 +334,18 @@ fn no_verify_and_no_rejudge_skip_what_they_name() {
         "{}",
         answer.stderr
     );
-    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(), "unverified");
+    assert_eq!(
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(),
+        "unverified"
+    );
     world.assert_clean();
 }
 
 #[test]
 fn hooks_and_signatures_of_a_merge_are_those_of_git() {
     let world = World::new();
-    for name in ["pre-commit", "pre-merge-commit", "commit-msg", "prepare-commit-msg", "post-merge"] {
+    for name in ["pre-commit", "pre-merge-commit", "commit-msg", "prepare-commit-msg", "post-merge"]
+    {
         world.hook(name, &format!("echo {name} >> \"$HOME/hooked\"; test -e README"));
     }
     world.hook("commit-msg", "echo 'Signed-off-by: H <h@example.com>' >> \"$1\"");
@@ -269,7 +354,9 @@ fn hooks_and_signatures_of_a_merge_are_those_of_git() {
     let ran = fs::read_to_string(world.home().join("hooked")).unwrap();
     let ran: Vec<&str> = ran.lines().filter(|l| *l != "prepare-commit-msg").collect();
     assert_eq!(ran, ["pre-commit", "pre-merge-commit", "pre-commit", "post-merge"]);
-    assert!(world.git(["log", "-1", "--format=%B"]).ends_with("Signed-off-by: H <h@example.com>\n"));
+    assert!(
+        world.git(["log", "-1", "--format=%B"]).ends_with("Signed-off-by: H <h@example.com>\n")
+    );
     assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 3);
     world.assert_clean();
 }
@@ -282,15 +369,23 @@ fn several_merges_at_once_go_one_after_the_other() {
     }
     let answers: Vec<_> = std::thread::scope(|scope| {
         let world = &world;
-        let racers: Vec<_> =
-            (1..=4).map(|i| scope.spawn(move || world.frites(["apply", "--merge", &i.to_string()]))).collect();
+        let racers: Vec<_> = (1..=4)
+            .map(|i| scope.spawn(move || world.frites(["apply", "--merge", &i.to_string()])))
+            .collect();
         racers.into_iter().map(|r| r.join().unwrap()).collect()
     });
     for answer in answers {
         assert_eq!(answer.code, 0, "{}", answer.stderr);
     }
-    assert_eq!(world.git(["rev-list", "--count", "--first-parent", "HEAD"]), "5", "each saw the tip of the one before");
-    assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile1\nfile2\nfile3\nfile4\nsrc");
+    assert_eq!(
+        world.git(["rev-list", "--count", "--first-parent", "HEAD"]),
+        "5",
+        "each saw the tip of the one before"
+    );
+    assert_eq!(
+        world.git(["ls-tree", "--name-only", "HEAD"]),
+        "README\nfile1\nfile2\nfile3\nfile4\nsrc"
+    );
     assert_eq!(world.git(["status", "--porcelain"]), "");
     world.assert_clean();
 }
@@ -302,7 +397,9 @@ fn of_two_merges_that_conflict_the_second_says_so() {
     judged(&world, &["printf 'one\\nzwei\\nthree\\n' > src/lib.txt"]);
     let answers: Vec<_> = std::thread::scope(|scope| {
         let world = &world;
-        let racers: Vec<_> = ["1", "2"].map(|run| scope.spawn(move || world.frites(["apply", "--merge", run]))).into();
+        let racers: Vec<_> = ["1", "2"]
+            .map(|run| scope.spawn(move || world.frites(["apply", "--merge", run])))
+            .into();
         racers.into_iter().map(|r| r.join().unwrap()).collect()
     });
     let lost: Vec<_> = answers.into_iter().filter(|a| a.code != 0).collect();
@@ -323,9 +420,10 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
     judged(&world, &[&format!("{TWO}; echo theirs > both; echo y > gone; echo clean > clean")]);
     world.sh(&world.repo, "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; echo ours > both; git rm -q gone; git add -A; git commit -qm moved").expect(0);
     let head = world.git(["rev-parse", "HEAD"]);
-    let answer = world
-        .frites(["apply", "--conflicts"])
-        .refuses(1, "1/c1 conflicts with HEAD in both (add/add), gone (modify/delete), src/lib.txt (content)");
+    let answer = world.frites(["apply", "--conflicts"]).refuses(
+        1,
+        "1/c1 conflicts with HEAD in both (add/add), gone (modify/delete), src/lib.txt (content)",
+    );
     assert_eq!(answer.out(), "frites/apply/1\n");
     let ours = (world.git(["ls-files", "--stage"]), world.git(["status", "--porcelain"]));
     assert_eq!(ours.1, "AA both\nA  clean\nDU gone\nUU src/lib.txt");
@@ -337,15 +435,32 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
     // The same as git itself leaves it.
     let other = world.home().join("other");
     world.git(["worktree", "add", "-q", "--detach", other.to_str().unwrap(), "main"]);
-    let merge = world.run(&other, "git", ["merge", "-q", "--no-commit", "--no-ff", "refs/frites/1/c1"]);
+    let merge =
+        world.run(&other, "git", ["merge", "-q", "--no-commit", "--no-ff", "refs/frites/1/c1"]);
     assert_eq!(merge.code, 1, "{}", merge.stderr);
-    assert_eq!((world.git_in(&other, ["ls-files", "--stage"]), world.git_in(&other, ["status", "--porcelain"])), ours);
+    assert_eq!(
+        (
+            world.git_in(&other, ["ls-files", "--stage"]),
+            world.git_in(&other, ["status", "--porcelain"])
+        ),
+        ours
+    );
     // A person resolves and commits: one parent, the message is there.
     world.sh(&world.repo, "echo ours > both; git rm -q gone 2>/dev/null; printf 'one\\nZWEI\\nthree\\n' > src/lib.txt; git add -A; git commit -q --no-edit").expect(0);
-    assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').nth(1), Some(head.as_str()));
+    assert_eq!(
+        world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').nth(1),
+        Some(head.as_str())
+    );
     assert_eq!(world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 2);
-    assert_eq!(world.git(["log", "-1", "--format=%s|%(trailers:key=Frites-Run,valueonly)"]).trim(), "Land 1/c1|1/c1@1");
-    assert_eq!(world.git(["log", "-1", "--format=%(trailers:key=Frites-Tree)"]), "", "nobody knew what it would be");
+    assert_eq!(
+        world.git(["log", "-1", "--format=%s|%(trailers:key=Frites-Run,valueonly)"]).trim(),
+        "Land 1/c1|1/c1@1"
+    );
+    assert_eq!(
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Tree)"]),
+        "",
+        "nobody knew what it would be"
+    );
     world.git(["worktree", "remove", "--force", other.to_str().unwrap()]);
     world.assert_clean();
 }

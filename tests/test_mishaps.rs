@@ -9,32 +9,44 @@ fn told(world: &World, run: &str) -> Vec<String> {
     let json = world.frites(["status", "--json", run]).expect(0).json();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
     let candidates = json["runs"][0]["candidates"].as_array().unwrap();
-    candidates.iter().map(|c| ["candidate", "state", "reason"].map(|key| text(&c[key])).join(" ")).collect()
+    candidates
+        .iter()
+        .map(|c| ["candidate", "state", "reason"].map(|key| text(&c[key])).join(" "))
+        .collect()
 }
 
 #[test]
 fn a_candidate_whose_worktree_or_branch_is_taken_away_keeps_no_other_from_being_judged() {
     let world = World::new();
-    let run =
-        |script: &str| world.frites(["run", "-q", "-n", "3", "-j", "1", "--test", "true", "--", "sh", "-c", script]);
+    let run = |script: &str| {
+        world
+            .frites(["run", "-q", "-n", "3", "-j", "1", "--test", "true", "--", "sh", "-c", script])
+    };
     // By a sibling before it began; by itself after its work.
-    let script =
-        "case $FRITES_INDEX in 1) rm -rf ../c2; echo x > x;; 3) echo y > y; cd /; rm -rf \"$FRITES_WORKTREE\";; esac";
+    let script = "case $FRITES_INDEX in 1) rm -rf ../c2; echo x > x;; 3) echo y > y; cd /; rm -rf \"$FRITES_WORKTREE\";; esac";
     assert_eq!(run(script).expect(0).out(), "1/c1\n");
     assert_eq!(
         told(&world, "1"),
-        ["c1 succeeded -", "c2 failed could not start: No such file or directory", "c3 failed its worktree is gone"]
+        [
+            "c1 succeeded -",
+            "c2 failed could not start: No such file or directory",
+            "c3 failed its worktree is gone"
+        ]
     );
     // Committed first, its work is there, and it is no failure.
     let script = "echo z > z; git add -A; git commit -qm z; git worktree remove --force .";
-    world.frites(["run", "-q", "-n", "1", "--test", "test -e z", "--", "sh", "-c", script]).expect(0);
+    world
+        .frites(["run", "-q", "-n", "1", "--test", "test -e z", "--", "sh", "-c", script])
+        .expect(0);
     assert_eq!(told(&world, "2"), ["c1 succeeded -"]);
     // The branch of an empty one is checked out elsewhere: it stays, and that is said.
     let script = "[ $FRITES_INDEX = 2 ] && echo x > x || { git checkout -q --detach; git worktree add -q \"$HOME/held$FRITES_INDEX\" frites/run/3/c$FRITES_INDEX; }";
     let answer = run(script).expect(0);
     assert_eq!(answer.out(), "3/c2\n");
     assert!(
-        answer.stderr.contains("warning: 3/c1: its worktree stays: the branch 'frites/run/3/c1' is checked out in"),
+        answer.stderr.contains(
+            "warning: 3/c1: its worktree stays: the branch 'frites/run/3/c1' is checked out in"
+        ),
         "{}",
         answer.stderr
     );
@@ -45,7 +57,9 @@ fn a_candidate_whose_worktree_or_branch_is_taken_away_keeps_no_other_from_being_
 fn a_run_whose_records_an_attempt_removes_is_judged_all_the_same() {
     let world = World::new();
     let script = "echo x > x; rm -rf ../../../runs";
-    let answer = world.frites(["run", "-q", "-n", "1", "--test", "test -e x", "--", "sh", "-c", script]).expect(0);
+    let answer = world
+        .frites(["run", "-q", "-n", "1", "--test", "test -e x", "--", "sh", "-c", script])
+        .expect(0);
     assert_eq!(answer.out(), "1/c1\n");
     assert_eq!(world.git(["show", "refs/frites/1/c1:x"]), "x");
     world.assert_clean();
@@ -57,17 +71,36 @@ fn arguments_that_are_too_long_are_refused_before_anything_is_made_or_fail_their
     let run = |prompt: usize, arguments: &[&str]| {
         fs::write(world.home().join("prompt"), "a".repeat(prompt)).unwrap();
         let file = world.home().join("prompt").display().to_string();
-        let words = ["run", "-n", "2", "--test", "true", "--prompt-file", &file, "--", "sh", "-c", "echo x > x", "sh"];
+        let words = [
+            "run",
+            "-n",
+            "2",
+            "--test",
+            "true",
+            "--prompt-file",
+            &file,
+            "--",
+            "sh",
+            "-c",
+            "echo x > x",
+            "sh",
+        ];
         world.frites([&words[..], arguments].concat())
     };
     // The words around the prompt count, too.
-    run(131_071, &["do: {prompt}"])
-        .refuses(128, "the prompt cannot be an argument: 131075 bytes are more than the 131071 of one");
+    run(131_071, &["do: {prompt}"]).refuses(
+        128,
+        "the prompt cannot be an argument: 131075 bytes are more than the 131071 of one",
+    );
     assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"], serde_json::json!([]));
     run(131_067, &["do: {prompt}"]).expect(0);
     // All together they may still be more than the system takes: nothing ran, and nothing says that it runs.
     let answer = run(130_000, &["{prompt}"; 100]).expect(4);
-    assert!(answer.stderr.contains("2/c1: failed (could not start: Argument list too long)"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("2/c1: failed (could not start: Argument list too long)"),
+        "{}",
+        answer.stderr
+    );
     let failed = "failed could not start: Argument list too long";
     assert_eq!(told(&world, "2"), [format!("c1 {failed}"), format!("c2 {failed}")]);
     world.assert_clean();
@@ -79,7 +112,10 @@ fn a_candidate_whose_records_cannot_be_kept_can_be_resumed_and_bars_no_other_com
     let script = "echo x$FRITES_INDEX > x; cd ../../../runs/$FRITES_RUN; test -e \"$HOME/once\" || test $FRITES_INDEX = 2 \
         || { touch \"$HOME/once\"; rm -rf c1; echo > c1; }";
     let words = ["run", "-n", "2", "--test", "true", "--", "sh", "-c", script];
-    assert_eq!(world.frites(words).expect(0).out().lines().filter(|l| l.contains("passed")).count(), 3);
+    assert_eq!(
+        world.frites(words).expect(0).out().lines().filter(|l| l.contains("passed")).count(),
+        3
+    );
     // The same where the process was killed: healing meets it, in every command.
     let broken = world.repo.join(".frites/runs/1/c1");
     let elsewhere = world.home().join("elsewhere");
@@ -88,47 +124,65 @@ fn a_candidate_whose_records_cannot_be_kept_can_be_resumed_and_bars_no_other_com
     std::os::unix::fs::symlink(&elsewhere, &broken).unwrap();
     fs::remove_file(world.repo.join(".frites/runs/1/c2/candidate.toml")).unwrap();
     fs::create_dir_all(world.repo.join(".frites/runs/1/c2/candidate.toml/x")).unwrap();
-    fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n").unwrap();
+    fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n")
+        .unwrap();
     let status = world.frites(["status"]).expect(0);
     assert!(status.out().contains("1/c2"), "{}", status.out());
     assert!(elsewhere.join("candidate.toml/kept").exists(), "what a link leads to is not ours");
     world.frites(["judge", "-q", "1", "--test", "test -e x"]).expect(0);
     world.frites(["spawn", "-q", "-n", "1"]).expect(0);
     world.frites(["clean", "-q", "--forget", "1"]).expect(0);
-    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(),
+        1
+    );
     world.assert_clean();
 }
 
 #[test]
 fn an_attempt_that_we_cannot_begin_ends_as_cancelled_and_can_be_resumed() {
     let world = World::new();
-    let script = "echo x$FRITES_INDEX > x; test $FRITES_INDEX = 2 || mkdir -p ../../../runs/1/c2/prompt.md";
-    let words = ["run", "-n", "2", "-j", "1", "-p", "do it", "--test", "true", "--", "sh", "-c", script];
+    let script =
+        "echo x$FRITES_INDEX > x; test $FRITES_INDEX = 2 || mkdir -p ../../../runs/1/c2/prompt.md";
+    let words =
+        ["run", "-n", "2", "-j", "1", "-p", "do it", "--test", "true", "--", "sh", "-c", script];
     let answer = world.frites(words).refuses(128, "prompt.md': Is a directory");
-    assert!(answer.stderr.contains("hint: go on with `git frites run --resume 1`"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("hint: go on with `git frites run --resume 1`"),
+        "{}",
+        answer.stderr
+    );
     let all = told(&world, "1");
-    assert!(all[0] == "c1 succeeded -" && all[1].starts_with("c2 cancelled could not write"), "{all:?}");
+    assert!(
+        all[0] == "c1 succeeded -" && all[1].starts_with("c2 cancelled could not write"),
+        "{all:?}"
+    );
     fs::remove_dir(world.repo.join(".frites/runs/1/c2/prompt.md")).unwrap();
     world.frites(["run", "-q", "--resume", "1"]).expect(0);
     assert_eq!(told(&world, "1")[..2], ["c1 succeeded -", "c2 succeeded -"]);
     // What cannot be put right is told, and bars nothing else.
-    fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n").unwrap();
+    fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n")
+        .unwrap();
     let lock = world.repo.join(".frites/locks/run/1");
     fs::remove_file(&lock).unwrap();
     fs::create_dir(&lock).unwrap();
     let answer = world.frites(["spawn", "-q", "-n", "1"]).expect(0);
-    assert!(answer.stderr.contains("warning: run 1 was interrupted, and is not put right: could not lock"));
+    assert!(
+        answer
+            .stderr
+            .contains("warning: run 1 was interrupted, and is not put right: could not lock")
+    );
 }
 
 #[test]
 fn a_synthesis_that_cannot_be_made_leaves_what_was_decided() {
     let world = World::new();
     world.git(["config", "frites.limits.worktrees", "2"]);
-    let words = ["-n", "2", "-p", "x", "--test", "true", "--", "sh", "-c", "echo $FRITES_INDEX > x"];
+    let words =
+        ["-n", "2", "-p", "x", "--test", "true", "--", "sh", "-c", "echo $FRITES_INDEX > x"];
     let answer = world.frites([&["run"], &words[..]].concat()).expect(0);
     assert!(answer.out().contains("judge: 2 of 2 passed"), "{}", answer.out());
-    let warning =
-        "warning: run 1: there is no synthesis: 2 worktrees and 1 new ones are more than limits.worktrees = 2\nhint: ";
+    let warning = "warning: run 1: there is no synthesis: 2 worktrees and 1 new ones are more than limits.worktrees = 2\nhint: ";
     assert!(answer.stderr.contains(warning), "{}", answer.stderr);
     world.assert_clean();
 }
@@ -138,10 +192,14 @@ fn more_commands_at_once_than_the_limit_are_refused_before_anything_is_made() {
     let world = World::new();
     world.git(["config", "frites.limits.jobs", "3"]);
     for verb in ["spawn", "run"] {
-        world.frites([verb, "-j", "4", "--", "true"]).refuses(128, "4 commands at once are more than limits.jobs = 3");
+        world
+            .frites([verb, "-j", "4", "--", "true"])
+            .refuses(128, "4 commands at once are more than limits.jobs = 3");
     }
     world.git(["config", "frites.spawn.jobs", "4"]);
-    world.frites(["spawn", "--", "true"]).refuses(128, "4 commands at once are more than limits.jobs = 3");
+    world
+        .frites(["spawn", "--", "true"])
+        .refuses(128, "4 commands at once are more than limits.jobs = 3");
     assert!(!world.repo.join(".frites/runs").exists());
     world.frites(["spawn", "-q", "-j", "3", "--", "sh", "-c", "echo x > x"]).expect(0);
 }

@@ -45,11 +45,11 @@ const CASES: [Case; 7] = [
         parent_has: "120000 link parent",
     },
     Case {
-        path: "folder",
-        child: "rm folder; mkdir folder; echo in > folder/file",
-        parent: "echo PARENT > folder",
-        child_has: "100644 folder/file in,",
-        parent_has: "100644 folder PARENT,",
+        path: "directory",
+        child: "rm directory; mkdir directory; echo in > directory/file",
+        parent: "echo PARENT > directory",
+        child_has: "100644 directory/file in,",
+        parent_has: "100644 directory PARENT,",
     },
     Case {
         path: "removed",
@@ -74,8 +74,11 @@ fn show(world: &World, revision: &str, case: &Case) -> String {
     let list = world.git(["ls-tree", "-r", revision, "--", case.path]);
     let entry = |line: &str| {
         let (meta, path) = line.split_once('\t').unwrap();
-        let content = world.run(&world.repo, "git", ["cat-file", "blob", meta.split(' ').nth(2).unwrap()]).expect(0);
-        let content: String = content.stdout.escape_ascii().to_string().replace("\\n", ",").replace("\\x00", "\\0");
+        let content = world
+            .run(&world.repo, "git", ["cat-file", "blob", meta.split(' ').nth(2).unwrap()])
+            .expect(0);
+        let content: String =
+            content.stdout.escape_ascii().to_string().replace("\\n", ",").replace("\\x00", "\\0");
         format!("{} {path} {content}", meta.split(' ').next().unwrap())
     };
     list.lines().map(entry).collect::<Vec<_>>().join(";")
@@ -93,7 +96,9 @@ fn conflicting(cases: &[Case], child: i64, parent: i64, committed: bool) -> Worl
     world.attempts(&[&script(|case| case.child)]);
     let at = |offset: i64| format!("@{} +0000", 1_767_323_045 + offset);
     let inside = world.worktree("1/c1");
-    let touch = |date: &str| format!("find . -mindepth 1 -name .git -prune -o -exec touch -h -d '{date}' {{}} +");
+    let touch = |date: &str| {
+        format!("find . -mindepth 1 -name .git -prune -o -exec touch -h -d '{date}' {{}} +")
+    };
     let script_of_times = if committed {
         let dated = format!("GIT_COMMITTER_DATE='{}' git commit -qm attempt", at(child));
         format!("git add -A; {dated}; {}", touch("2030-01-01"))
@@ -116,14 +121,21 @@ fn the_newer_file_wins_whole_and_a_tie_is_the_childs() {
             let world = conflicting(cases, child, parent, committed);
             world.frites(["apply", "--merge"]).refuses(1, "conflicts with main");
             let what = format!("child {child}, parent {parent}, committed {committed}");
-            let json = world.frites(["apply", "--merge", "--strategy", "newest-file-wins", "--json"]).expect(0).json();
+            let json = world
+                .frites(["apply", "--merge", "--strategy", "newest-file-wins", "--json"])
+                .expect(0)
+                .json();
             let side = if child >= parent { "child" } else { "parent" };
             for case in cases {
                 let expected = if child >= parent { case.child_has } else { case.parent_has };
                 assert_eq!(show(&world, "HEAD", case), expected, "{}: {what}", case.path);
                 let of_it = |path: &str| path.split('/').next() == Some(case.path);
                 let choices = json["choices"].as_array().unwrap();
-                assert!(choices.iter().any(|c| of_it(c["path"].as_str().unwrap())), "{}: {what}: {json:#}", case.path);
+                assert!(
+                    choices.iter().any(|c| of_it(c["path"].as_str().unwrap())),
+                    "{}: {what}: {json:#}",
+                    case.path
+                );
             }
             let others = world.git(["ls-tree", "-r", "--name-only", "HEAD"]);
             assert!(!others.contains('~'), "nothing is left under a made-up name: {others}");
@@ -133,12 +145,16 @@ fn the_newer_file_wins_whole_and_a_tie_is_the_childs() {
                 assert_eq!(choice["parent_time"], 1_767_323_045 + parent, "{what}: {choice}");
                 assert_eq!(choice["child_time"], 1_767_323_045 + child, "{what}: {choice}");
             }
-            let message = world.git(["log", "-1", "--format=%(trailers:key=Frites-Choice,valueonly)"]);
+            let message =
+                world.git(["log", "-1", "--format=%(trailers:key=Frites-Choice,valueonly)"]);
             let words = if child >= parent { "from what lands (" } else { "from what was there (" };
             let told = message.lines().filter(|l| l.contains(words)).count();
             assert_eq!(told, json["choices"].as_array().unwrap().len(), "{what}: {message}");
             let events = world.frites(["log", "--json"]).expect(0).out();
-            assert!(events.lines().last().unwrap().contains(&format!(r#""side":"{side}""#)), "{what}: {events}");
+            assert!(
+                events.lines().last().unwrap().contains(&format!(r#""side":"{side}""#)),
+                "{what}: {events}"
+            );
             world.assert_clean();
         }
     }
@@ -150,7 +166,11 @@ fn what_does_not_conflict_is_merged_as_ever_and_the_result_is_judged() {
     world.write("other", "moved\n");
     world.commit("more");
     let answer = world.frites(["apply", "--merge", "--strategy", "newest-file-wins"]).expect(0);
-    assert!(answer.stderr.contains("main is not the base: judging the merged tree"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("main is not the base: judging the merged tree"),
+        "{}",
+        answer.stderr
+    );
     assert!(answer.stderr.contains("text from what lands (2026-"), "{}", answer.stderr);
     assert_eq!(world.git(["show", "HEAD:other"]), "moved");
     world.assert_clean();
@@ -159,7 +179,7 @@ fn what_does_not_conflict_is_merged_as_ever_and_the_result_is_judged() {
 #[test]
 fn the_times_travel_with_the_capture() {
     let world = conflicting(&CASES[..1], 50, 100, false);
-    // Neither the worktree nor the state folder is asked.
+    // Neither the worktree nor the state directory is asked.
     world.frites(["clean", "-q"]).expect(0);
     std::fs::remove_dir_all(world.repo.join(".frites")).unwrap();
     world.frites(["apply", "--merge", "--strategy", "newest-file-wins"]).expect(0);

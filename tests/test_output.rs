@@ -13,7 +13,21 @@ const COMMANDS: &[&[&str]] = &[
     &["--version"],
     &["config"],
     &["config", "oracle.test"],
-    &["spawn", "-j", "1", "--task", "Größe 日本 👍", "-c", "one", "two", "none", "--", "sh", "-c", SCRIPT],
+    &[
+        "spawn",
+        "-j",
+        "1",
+        "--task",
+        "Größe 日本 👍",
+        "-c",
+        "one",
+        "two",
+        "none",
+        "--",
+        "sh",
+        "-c",
+        SCRIPT,
+    ],
     &["status"],
     &["diff"],
     &["diff", "--stat"],
@@ -29,7 +43,8 @@ const COMMANDS: &[&[&str]] = &[
     &["log"],
     &["run", "--run", "again", "-j", "1", "--base", "main", "-c", "one", "--", "sh", "-c", SCRIPT],
 ];
-const SCRIPT: &str = "case $FRITES_CANDIDATE in one) echo one >>README;; two) seq 2 >>README;; esac";
+const SCRIPT: &str =
+    "case $FRITES_CANDIDATE in one) echo one >>README;; two) seq 2 >>README;; esac";
 
 fn world() -> World {
     let world = World::new();
@@ -45,8 +60,14 @@ fn transcript(prepare: impl Fn(&World, &[&str]) -> Answer) -> String {
     let mut text = String::new();
     for words in COMMANDS {
         let answer = prepare(&world, words);
-        text.push_str(&format!("$ git frites {}\n{}", words.join(" "), answer.out().replace('\r', "")));
-        text.push_str(&answer.stderr.lines().map(|line| format!("2> {line}\n")).collect::<String>());
+        text.push_str(&format!(
+            "$ git frites {}\n{}",
+            words.join(" "),
+            answer.out().replace('\r', "")
+        ));
+        text.push_str(
+            &answer.stderr.lines().map(|line| format!("2> {line}\n")).collect::<String>(),
+        );
         text.push_str(&format!("=> {}\n\n", answer.code));
     }
     normal(&world, &text)
@@ -70,7 +91,12 @@ fn normal(world: &World, text: &str) -> String {
                 {
                     "IDS"
                 }
-                _ if core.len() == 10 && core.starts_with("20") && core.matches('-').count() == 2 => "DATE",
+                _ if core.len() == 10
+                    && core.starts_with("20")
+                    && core.matches('-').count() == 2 =>
+                {
+                    "DATE"
+                }
                 _ if core.len() == 8 && core.matches(':').count() == 2 => "CLOCK",
                 _ if number && (core.contains('.') || core.ends_with('s')) => "N",
                 "B" | "KiB" | "MiB" | "GiB" => "SIZE",
@@ -85,8 +111,10 @@ fn normal(world: &World, text: &str) -> String {
         }
         // What is told without a fraction: bytes, and seconds that have passed.
         let words: Vec<&str> = line.split(' ').collect();
-        let told =
-            |at: usize| matches!(words.get(at + 1), Some(&"s" | &"SIZE" | &"SIZE," | &"SIZE)")) || words[at] == "SIZE";
+        let told = |at: usize| {
+            matches!(words.get(at + 1), Some(&"s" | &"SIZE" | &"SIZE," | &"SIZE)"))
+                || words[at] == "SIZE"
+        };
         let line: Vec<&str> = (0..words.len())
             .map(|at| if told(at) && words[at].parse::<f64>().is_ok() { "N" } else { words[at] })
             .collect();
@@ -123,7 +151,12 @@ fn every_command_says_what_the_transcript_says() {
     }
     let kept = fs::read_to_string(&file).unwrap_or_default();
     for (n, (seen, kept)) in seen.lines().zip(kept.lines()).enumerate() {
-        assert_eq!(seen, kept, "line {} of tests/transcript.txt; FRITES_BLESS=1 writes it anew", n + 1);
+        assert_eq!(
+            seen,
+            kept,
+            "line {} of tests/transcript.txt; FRITES_BLESS=1 writes it anew",
+            n + 1
+        );
     }
     assert_eq!(seen.lines().count(), kept.lines().count(), "FRITES_BLESS=1 writes it anew");
     assert!(!seen.contains('\x1b'), "no colour without a terminal");
@@ -163,12 +196,20 @@ fn colours_are_forced_and_forbidden_as_people_expect() {
     ];
     for (options, env, expected) in cases {
         for verb in [&["status"][..], &["judge", "--replay"], &["config"], &["diff", "1/c1"]] {
-            assert_eq!(colored(&[verb, *options].concat(), env), *expected, "{verb:?} {options:?} {env:?}");
+            assert_eq!(
+                colored(&[verb, *options].concat(), env),
+                *expected,
+                "{verb:?} {options:?} {env:?}"
+            );
         }
     }
     // An error's first word is coloured, and says the same without.
     let refused = plain(frites(&world, &["status", "nothing"]).env("CLICOLOR_FORCE", "1"));
-    assert!(refused.stderr.starts_with("\x1b[31mfatal:\x1b[0m there is no run"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.starts_with("\x1b[31mfatal:\x1b[0m there is no run"),
+        "{}",
+        refused.stderr
+    );
 }
 
 /// The same commands on a terminal of some width.
@@ -177,7 +218,13 @@ fn on_a_terminal(columns: &str, term: &str) -> String {
         let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let line = format!("git frites {}", quoted.join(" "));
         let mut command = world.command(&world.repo, "script", ["-qec", &line, "/dev/null"]);
-        plain(command.env("COLUMNS", columns).env("TERM", term).env("GIT_PAGER", "cat").env("SHELL", "/bin/sh"))
+        plain(
+            command
+                .env("COLUMNS", columns)
+                .env("TERM", term)
+                .env("GIT_PAGER", "cat")
+                .env("SHELL", "/bin/sh"),
+        )
     })
 }
 
@@ -190,7 +237,8 @@ fn a_terminal_cuts_tables_and_a_dumb_one_sees_no_escape() {
         let narrow = on_a_terminal("40", term);
         assert_eq!(narrow.contains('\x1b'), term != "dumb", "{narrow}");
         let narrow = console::strip_ansi_codes(&narrow).into_owned();
-        let table = narrow.split("$ git frites config\n").nth(1).unwrap().split("=> 0").next().unwrap();
+        let table =
+            narrow.split("$ git frites config\n").nth(1).unwrap().split("=> 0").next().unwrap();
         assert!(table.lines().any(|line| line.ends_with('…')), "{table}");
         for line in table.lines().filter(|line| !line.starts_with("hint:")) {
             assert!(console::measure_text_width(line) <= 40, "{line}");
@@ -198,8 +246,11 @@ fn a_terminal_cuts_tables_and_a_dumb_one_sees_no_escape() {
         let wide = console::strip_ansi_codes(&on_a_terminal("200", term)).into_owned();
         let wide = wide.split_once("$ git frites --version").unwrap().1;
         assert!(!wide.contains('…'), "{wide}");
-        for words in ["judge: 2 of 2 passed; one changes the fewest lines", "Größe 日本 👍", "limits.min-free-disk"]
-        {
+        for words in [
+            "judge: 2 of 2 passed; one changes the fewest lines",
+            "Größe 日本 👍",
+            "limits.min-free-disk",
+        ] {
             assert!(wide.contains(words), "{words}:\n{wide}");
         }
     }
@@ -224,18 +275,29 @@ fn an_output_that_is_closed_or_full_or_read_by_nobody_ends_the_command_cleanly()
         "completions zsh",
     ];
     for words in commands {
-        let line = |redirection: &str| world.sh(&world.repo, &format!("git-frites {words} {redirection}"));
+        let line =
+            |redirection: &str| world.sh(&world.repo, &format!("git-frites {words} {redirection}"));
         let closed = line(">&-");
-        assert_eq!((closed.code, closed.stderr.contains("fatal")), (0, false), "{words}: {}", closed.stderr);
+        assert_eq!(
+            (closed.code, closed.stderr.contains("fatal")),
+            (0, false),
+            "{words}: {}",
+            closed.stderr
+        );
         if full {
-            let answer = line(">/dev/full").refuses(128, "could not write the output: No space left on device");
+            let answer = line(">/dev/full")
+                .refuses(128, "could not write the output: No space left on device");
             assert!(answer.stderr.contains("make room"), "{}", answer.stderr);
         }
         // The reader is gone before anything is written.
         let gone = "{ until test -e gone; do sleep 0.01; done; code=0; git-frites WORDS 2>err || code=$?; echo $code >code; } \
                     | { exec <&-; : >gone; }; cat code err; rm gone code err";
         let answer = world.sh(&world.repo, &gone.replace("WORDS", words)).expect(0);
-        assert!(answer.out().starts_with("141\n") && !answer.out().contains("fatal"), "{words}: {}", answer.out());
+        assert!(
+            answer.out().starts_with("141\n") && !answer.out().contains("fatal"),
+            "{words}: {}",
+            answer.out()
+        );
     }
     world.assert_clean();
 }
@@ -243,7 +305,9 @@ fn an_output_that_is_closed_or_full_or_read_by_nobody_ends_the_command_cleanly()
 #[test]
 fn standard_error_may_be_gone() {
     let world = world();
-    let answer = world.sh(&world.repo, "git-frites spawn -q 2>&-; git-frites judge 2>&- || echo $?").expect(0);
+    let answer = world
+        .sh(&world.repo, "git-frites spawn -q 2>&-; git-frites judge 2>&- || echo $?")
+        .expect(0);
     assert_eq!(answer.out(), "1\n4\n".replace("4\n", &answer.out()[2..]), "{}", answer.out());
     assert!(answer.out().ends_with("4\n"), "{}", answer.out());
 }
@@ -254,26 +318,41 @@ fn a_repository_that_cannot_be_written_can_be_read() {
     world.attempts(&["echo x >>README"]);
     world.frites(["judge"]).expect(0);
     let readonly = |words: &str| {
-        let script =
-            format!("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && exec git frites {words}");
+        let script = format!(
+            "mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && exec git frites {words}"
+        );
         world.run(&world.repo, "unshare", ["-rm", "sh", "-c", &script])
     };
     let probe = world.run(
         &world.repo,
         "unshare",
-        ["-rm", "sh", "-c", "mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && ! : 2>/dev/null >x"],
+        [
+            "-rm",
+            "sh",
+            "-c",
+            "mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && ! : 2>/dev/null >x",
+        ],
     );
     if probe.code != 0 {
         return skipped("a read-only mount cannot be made here (unshare -rm)");
     }
     let belongings = world.belongings();
-    for words in
-        ["status", "status 1/c1", "diff", "diff --no-capture 1/c1", "judge --replay", "log", "path 1/c1", "config"]
-    {
+    for words in [
+        "status",
+        "status 1/c1",
+        "diff",
+        "diff --no-capture 1/c1",
+        "judge --replay",
+        "log",
+        "path 1/c1",
+        "config",
+    ] {
         let answer = readonly(words).expect(0);
         assert!(!answer.out().is_empty(), "{words}");
     }
-    for words in ["spawn", "judge", "apply", "apply --merge", "clean", "config --init", "run -n 1 -- true"] {
+    for words in
+        ["spawn", "judge", "apply", "apply --merge", "clean", "config --init", "run -n 1 -- true"]
+    {
         let answer = readonly(words);
         if words == "config --init" {
             answer.refuses(128, "exists already");
@@ -290,13 +369,24 @@ fn a_repository_that_cannot_be_written_can_be_read() {
 fn watching_tells_each_change_once_and_ends_when_nothing_runs() {
     let world = world();
     let script = "until test -e go; do sleep 0.01; done; echo x >>README";
-    let mut spawn = world.command(&world.repo, "git-frites", ["spawn", "-q", "-n", "1", "--", "sh", "-c", script]);
+    let mut spawn = world.command(
+        &world.repo,
+        "git-frites",
+        ["spawn", "-q", "-n", "1", "--", "sh", "-c", script],
+    );
     let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     poll(|| world.frites(["status", "1"]).out().contains("running"));
-    let watch = world.command(&world.repo, "git-frites", ["status", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let watch = world
+        .command(&world.repo, "git-frites", ["status", "--watch"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     fs::write(world.worktree("1/c1").join("go"), "").unwrap();
     let told = answer(&watch.wait_with_output().unwrap()).expect(0).out();
-    assert!(["1/c1\trunning\n1/c1\tsucceeded\n", "1/c1\tsucceeded\n"].contains(&told.as_str()), "{told}");
+    assert!(
+        ["1/c1\trunning\n1/c1\tsucceeded\n", "1/c1\tsucceeded\n"].contains(&told.as_str()),
+        "{told}"
+    );
     assert!(spawn.wait().unwrap().success());
     world.frites(["status", "--watch", "--json"]).refuses(2, "cannot be used with");
 }
@@ -308,8 +398,11 @@ fn watching_draws_over_itself_on_a_terminal() {
     if !terminal::available(&world) {
         return skipped("no terminal can be made with `script`");
     }
-    let mut command = world.command(&world.repo, "script", ["-qec", "git frites status -w", "/dev/null"]);
-    let seen = plain(command.env("TERM", "xterm").env("COLUMNS", "60").env("SHELL", "/bin/sh")).expect(0).out();
+    let mut command =
+        world.command(&world.repo, "script", ["-qec", "git frites status -w", "/dev/null"]);
+    let seen = plain(command.env("TERM", "xterm").env("COLUMNS", "60").env("SHELL", "/bin/sh"))
+        .expect(0)
+        .out();
     let frames: Vec<&str> = seen.split("\x1b[J").collect();
     assert_eq!(frames.len(), 3, "two looks, and nothing after them: {seen:?}");
     assert!(frames[1].starts_with("\x1b[4A\r") && frames[1].contains("1/c1"), "{seen:?}");

@@ -20,7 +20,9 @@ fn warnings(answer: &Answer) -> BTreeSet<String> {
 }
 
 fn attempt(world: &World, script: &str) -> Answer {
-    world.frites(["spawn", "-n", "1", "--", "sh", "-euc", &format!("echo x >>README; {script}")]).expect(0)
+    world
+        .frites(["spawn", "-n", "1", "--", "sh", "-euc", &format!("echo x >>README; {script}")])
+        .expect(0)
 }
 
 const FORGE: &str = "r=refs/frites/1/@record
@@ -39,11 +41,15 @@ fn a_verdict_that_others_wrote_is_named_and_verifies_nothing() {
         let after = world.git(["rev-parse", name]);
         let words = format!("ref '{name}' moved from {} to {}", &before[..10], &after[..10]);
         assert_eq!(warnings(&answer), [words.clone()].into(), "{}", answer.stderr);
-        let why = format!("its record is not what its last judging wrote; while run 2's commands ran, {words}");
+        let why = format!(
+            "its record is not what its last judging wrote; while run 2's commands ran, {words}"
+        );
         world.frites(["apply", "1"]).refuses(1, &why);
         world.frites(["judge", "--replay", "1"]).refuses(1, &why);
         world.frites(["judge", "--test", "false", "--no-cache", "1"]).expect(1);
-        world.frites(["apply", "1"]).refuses(1, "nothing verified to land: the one usable candidate did not pass");
+        world
+            .frites(["apply", "1"])
+            .refuses(1, "nothing verified to land: the one usable candidate did not pass");
         world.frites(["judge", "--test", "test -e README", "1"]).expect(0);
         world.frites(["apply", "1", "-m", "land"]).expect(0);
     }
@@ -51,13 +57,19 @@ fn a_verdict_that_others_wrote_is_named_and_verifies_nothing() {
 
 #[test]
 fn captures_that_others_remove_are_named_with_where_they_were() {
-    for remove in ["git update-ref -d refs/frites/1/c1", "git frites clean -q --discard --forget 1"] {
+    for remove in ["git update-ref -d refs/frites/1/c1", "git frites clean -q --discard --forget 1"]
+    {
         let world = world();
         let tip = world.git(["rev-parse", "refs/frites/1/c1"]);
         let answer = attempt(&world, remove);
         let words = format!("ref 'refs/frites/1/c1' was deleted; it was at {tip}");
         assert!(warnings(&answer).contains(&words), "{}", answer.stderr);
-        assert_eq!(warnings(&answer).len(), if remove.contains("forget") { 2 } else { 1 }, "{}", answer.stderr);
+        assert_eq!(
+            warnings(&answer).len(),
+            if remove.contains("forget") { 2 } else { 1 },
+            "{}",
+            answer.stderr
+        );
         assert_eq!(world.git(["cat-file", "-t", &tip]), "commit");
     }
 }
@@ -69,7 +81,8 @@ fn what_git_frites_does_for_a_person_meanwhile_is_not_named() {
     world.attempts(&["echo bad >>README"]);
     let script = "git frites spawn -q -n 1 --run within -- sh -c 'echo 1 >new'
         touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done; echo x >>README";
-    let mut command = world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-euc", script]);
+    let mut command =
+        world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-euc", script]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| world.home().join("ready").exists());
     world.sh(&world.worktree("1/c1"), "echo more >>README").expect(0);

@@ -1,4 +1,4 @@
-//! Where it works: subfolders, linked worktrees, odd paths, bare, submodules, shallow, sparse, hooks.
+//! Where it works: subdirectorys, linked worktrees, odd paths, bare, submodules, shallow, sparse, hooks.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{World, make_executable, write};
 
-/// Like `World::new`, with the repository made by `git init` with these arguments in a folder of this name.
+/// Like `World::new`, with the repository made by `git init` with these arguments in a directory of this name.
 fn made(name: impl AsRef<OsStr>, init: &[&str]) -> World {
     let world = World::empty(name);
     world.git([&["init", "-q", "-b", "main"], init].concat());
@@ -28,13 +28,19 @@ fn path(world: &World, dir: &Path, address: &str) -> PathBuf {
 #[track_caller]
 fn win(world: &World, dir: &Path) -> String {
     let run = world.frites_in(dir, ["spawn", "-q", "-n", "2"]).expect(0).out().trim().to_owned();
-    let unchanged = format!("{run}/c1\t0 lines in 0 files\topen\n{run}/c2\t0 lines in 0 files\topen\n");
+    let unchanged =
+        format!("{run}/c1\t0 lines in 0 files\topen\n{run}/c2\t0 lines in 0 files\topen\n");
     assert_eq!(world.frites_in(dir, ["diff"]).expect(0).out(), unchanged, "no edit is no change");
-    assert_eq!(world.git_in(dir, ["for-each-ref", &format!("refs/frites/{run}/c1")]), "", "and makes no capture");
+    assert_eq!(
+        world.git_in(dir, ["for-each-ref", &format!("refs/frites/{run}/c1")]),
+        "",
+        "and makes no capture"
+    );
     fs::write(path(world, dir, &format!("{run}/c1")).join("README"), "better\n").unwrap();
     let names = world.frites_in(dir, ["diff", &run, "--name-status"]).expect(0).out();
     assert_eq!(names, format!("# {run}/c1\nM\tREADME\n# {run}/c2\n"));
-    let judged = world.frites_in(dir, ["judge", "-q", "--test", "grep -qx better README && test -f src/lib.txt"]);
+    let judged = world
+        .frites_in(dir, ["judge", "-q", "--test", "grep -qx better README && test -f src/lib.txt"]);
     assert_eq!(judged.expect(0).out(), format!("{run}/c1\n"));
     run
 }
@@ -45,7 +51,10 @@ fn whole_way(world: &World, dir: &Path) -> String {
     let base = world.git_in(dir, ["rev-parse", "HEAD"]);
     let run = win(world, dir);
     let branch = format!("frites/apply/{run}");
-    assert_eq!(world.frites_in(dir, ["apply", "-q", "-m", "Land"]).expect(0).out(), format!("{branch}\n"));
+    assert_eq!(
+        world.frites_in(dir, ["apply", "-q", "-m", "Land"]).expect(0).out(),
+        format!("{branch}\n")
+    );
     assert_eq!(world.git_in(dir, ["symbolic-ref", "--short", "HEAD"]), branch);
     let captured = world.git_in(dir, ["rev-parse", &format!("refs/frites/{run}/c1^{{tree}}")]);
     assert_eq!(world.git_in(dir, ["rev-parse", "HEAD^{tree}"]), captured);
@@ -59,7 +68,7 @@ fn whole_way(world: &World, dir: &Path) -> String {
 }
 
 #[test]
-fn it_works_from_a_subfolder() {
+fn it_works_from_a_subdirectory() {
     let world = World::new();
     whole_way(&world, &world.repo.join("src"));
     assert_eq!(fs::read(world.repo.join("README")).unwrap(), b"better\n");
@@ -91,7 +100,8 @@ fn a_linked_worktree_shares_the_state_and_lands_in_itself_alone() {
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(world.git(["status", "--porcelain"]), before);
     assert_eq!(fs::read(world.repo.join("README")).unwrap(), b"hello\n");
-    let status = |dir: &Path| world.frites_in(dir, ["status", "--json"]).expect(0).json()["runs"].clone();
+    let status =
+        |dir: &Path| world.frites_in(dir, ["status", "--json"]).expect(0).json()["runs"].clone();
     assert_eq!(status(&world.repo), status(&linked));
     assert_eq!(status(&linked)[0]["verdict"]["recommended"], "c1");
     assert_eq!(world.spawn(["-n", "1"]), "2", "one numbering for all checkouts");
@@ -185,7 +195,11 @@ fn a_submodule_is_a_repository_of_its_own() {
     whole_way(&world, &sub);
     assert!(world.repo.join(".git/modules/sub/.frites/runs/1").exists());
     assert!(!sub.join(".frites").exists() && !world.repo.join(".frites").exists());
-    assert_eq!(world.git(["for-each-ref", "refs/frites", "refs/heads/frites"]), "", "the outer one has no part");
+    assert_eq!(
+        world.git(["for-each-ref", "refs/frites", "refs/heads/frites"]),
+        "",
+        "the outer one has no part"
+    );
     assert_eq!(world.git_in(&sub, ["rev-parse", "main"]), pinned);
     world.assert_clean();
     world.repo = sub;
@@ -220,7 +234,8 @@ fn what_is_judged_has_submodules_of_submodules() {
     world.sh(&world.home(), script).expect(0);
     assert!(middle.exists());
     world.attempts(&["echo better > README", "echo good > README"]);
-    let test = "test \"$(cat mid/inner/README sub/README | uniq)\" = library && test -f mid/.gitmodules";
+    let test =
+        "test \"$(cat mid/inner/README sub/README | uniq)\" = library && test -f mid/.gitmodules";
     for dir in [world.repo.clone(), world.worktree("1/c1")] {
         world.frites_in(&dir, ["judge", "--no-cache", "1", "--test", test]).expect(0);
     }
@@ -257,7 +272,8 @@ fn a_shallow_clone_is_enough() {
     let mut world = World::new();
     world.write("src/lib.txt", "second\n");
     world.commit("second");
-    let (origin, clone) = (format!("file://{}", world.repo.display()), world.home().join("shallow"));
+    let (origin, clone) =
+        (format!("file://{}", world.repo.display()), world.home().join("shallow"));
     world.git(["clone", "-q", "--depth", "1", &origin, clone.to_str().unwrap()]);
     assert_eq!(world.git_in(&clone, ["rev-list", "--count", "HEAD"]), "1");
     whole_way(&world, &clone);
@@ -272,18 +288,30 @@ fn a_sparse_checkout_stays_sparse_and_loses_nothing() {
         let world = World::new();
         world.write("docs/guide.txt", "guide\n");
         let base = world.commit("docs");
-        world.git(["sparse-checkout", "set", cone, if cone == "--cone" { "src" } else { "/*\n!/docs/" }]);
+        world.git([
+            "sparse-checkout",
+            "set",
+            cone,
+            if cone == "--cone" { "src" } else { "/*\n!/docs/" },
+        ]);
         assert!(!world.repo.join("docs").exists());
         whole_way(&world, &world.repo);
         assert!(!world.repo.join("docs").exists(), "the user's checkout is as sparse as it was");
-        assert_eq!(world.git(["rev-parse", "HEAD:docs"]), world.git(["rev-parse", &format!("{base}:docs")]));
+        assert_eq!(
+            world.git(["rev-parse", "HEAD:docs"]),
+            world.git(["rev-parse", &format!("{base}:docs")])
+        );
         // What is judged is the whole tree; a new file outside the user's cone is an edit like any other.
         world.git(["switch", "-q", "main"]);
         let run = world.spawn(["-n", "1"]);
         write(&world.worktree(&format!("{run}/c1")).join("docs/new.txt"), "new\n");
-        let judged = world.frites(["judge", "--test", "test -f docs/guide.txt && test -f docs/new.txt"]);
+        let judged =
+            world.frites(["judge", "--test", "test -f docs/guide.txt && test -f docs/new.txt"]);
         assert!(judged.expect(0).out().contains("\nsingle: "));
-        assert_eq!(world.frites(["diff", &run, "--name-status"]).expect(0).out(), "# 2/c1\nA\tdocs/new.txt\n");
+        assert_eq!(
+            world.frites(["diff", &run, "--name-status"]).expect(0).out(),
+            "# 2/c1\nA\tdocs/new.txt\n"
+        );
         world.assert_clean();
     }
 }
@@ -291,7 +319,8 @@ fn a_sparse_checkout_stays_sparse_and_loses_nothing() {
 #[test]
 fn inside_a_hook_it_leaves_the_users_commit_and_index_alone() {
     // git sets GIT_INDEX_FILE to another file for each of these ways to commit.
-    let ways: [&[&str]; 3] = [&["commit", "-qm", "x"], &["commit", "-qam", "x"], &["commit", "-qm", "x", "README"]];
+    let ways: [&[&str]; 3] =
+        [&["commit", "-qm", "x"], &["commit", "-qam", "x"], &["commit", "-qm", "x", "README"]];
     for hook in ["pre-commit", "post-commit"] {
         for way in ways {
             let (plain, world) = (World::new(), World::new());
@@ -309,13 +338,22 @@ fn inside_a_hook_it_leaves_the_users_commit_and_index_alone() {
             }
             let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
             assert!(read("seen").contains("GIT_INDEX_FILE="), "{}", read("seen"));
-            assert_eq!((read("diff").as_str(), read("winner").as_str()), ("# 1/c1\nsrc/lib.txt\n", "1/c1\n"), "{hook}");
-            for args in [&["rev-parse", "HEAD"][..], &["ls-files", "--stage"], &["status", "--porcelain"]] {
+            assert_eq!(
+                (read("diff").as_str(), read("winner").as_str()),
+                ("# 1/c1\nsrc/lib.txt\n", "1/c1\n"),
+                "{hook}"
+            );
+            for args in
+                [&["rev-parse", "HEAD"][..], &["ls-files", "--stage"], &["status", "--porcelain"]]
+            {
                 assert_eq!(world.git(args), plain.git(args), "{hook} {way:?} {args:?}");
             }
             let base = if hook == "pre-commit" { "HEAD^" } else { "HEAD" };
             let base = world.git(["rev-parse", base]);
-            assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"][0]["base"], base.as_str());
+            assert_eq!(
+                world.frites(["status", "--json"]).expect(0).json()["runs"][0]["base"],
+                base.as_str()
+            );
             world.assert_clean();
         }
     }
@@ -329,12 +367,17 @@ fn the_git_variables_of_a_hook_name_the_repository() {
     world.set_env("GIT_WORK_TREE", world.repo.clone());
     world.set_env("GIT_INDEX_FILE", world.repo.join(".git/index"));
     let elsewhere = world.home();
-    let sees = "git rev-parse --show-toplevel > top; echo x > file; git add -A; git commit -qm mine";
+    let sees =
+        "git rev-parse --show-toplevel > top; echo x > file; git add -A; git commit -qm mine";
     world.frites_in(&elsewhere, ["spawn", "-q", "-n", "1", "--", "sh", "-c", sees]).expect(0);
     assert_eq!(fs::read(world.repo.join(".git/index")).unwrap(), index);
     assert!(!elsewhere.join(".frites").exists());
     let top = world.git(["show", "refs/frites/1/c1:top"]);
-    assert_eq!(Path::new(&top), world.worktree("1/c1"), "the command finds its own worktree, not the hook's");
+    assert_eq!(
+        Path::new(&top),
+        world.worktree("1/c1"),
+        "the command finds its own worktree, not the hook's"
+    );
     let names = world.frites_in(&elsewhere, ["diff", "1", "--name-only"]).expect(0).out();
     assert_eq!(names, "# 1/c1\nfile\ntop\n");
     assert_eq!(world.git(["log", "--format=%s", "main"]), "base");
@@ -352,8 +395,15 @@ fn a_repository_of_somebody_elses_is_refused_as_git_refuses_it() {
     world.run(&world.repo, "git", ["status"]).expect(128);
     for verb in ["spawn", "status", "diff"] {
         let answer = world.frites([verb]).refuses(128, "detected dubious ownership in repository");
-        assert!(answer.stderr.contains("hint: trust it with `git config --global --add safe.directory"));
-        assert_eq!((answer.stderr.lines().count(), answer.out().as_str()), (2, ""), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("hint: trust it with `git config --global --add safe.directory")
+        );
+        assert_eq!(
+            (answer.stderr.lines().count(), answer.out().as_str()),
+            (2, ""),
+            "{}",
+            answer.stderr
+        );
     }
     world.git(["config", "--global", "--add", "safe.directory", world.repo.to_str().unwrap()]);
     world.frites(["status"]).expect(0);
@@ -361,14 +411,21 @@ fn a_repository_of_somebody_elses_is_refused_as_git_refuses_it() {
 
 #[test]
 fn repositories_that_cannot_be_read_are_refused_in_one_line() {
-    let formats =
-        [("--ref-format=reftable", "its refs are not stored as files"), ("--object-format=sha256", "Object format")];
+    let formats = [
+        ("--ref-format=reftable", "its refs are not stored as files"),
+        ("--object-format=sha256", "Object format"),
+    ];
     for (format, words) in formats {
         let world = made("repo", &[format]);
         let before = world.belongings();
         for verb in ["spawn", "status"] {
             let answer = world.frites([verb]).refuses(128, words);
-            assert_eq!((answer.stderr.lines().count(), answer.out().as_str()), (2, ""), "{}", answer.stderr);
+            assert_eq!(
+                (answer.stderr.lines().count(), answer.out().as_str()),
+                (2, ""),
+                "{}",
+                answer.stderr
+            );
         }
         assert!(!world.repo.join(".frites").exists());
         assert_eq!(world.belongings(), before);
@@ -387,7 +444,8 @@ fn worktrees_may_lie_outside_the_repository() {
     for root in ["../trees", "/absolute", "links/../../trees"] {
         let world = World::new();
         let trees = world.home().join("trees");
-        let root = if root == "/absolute" { trees.to_str().unwrap().to_owned() } else { root.to_owned() };
+        let root =
+            if root == "/absolute" { trees.to_str().unwrap().to_owned() } else { root.to_owned() };
         fs::create_dir(world.repo.join("links")).unwrap();
         world.git(["config", "frites.spawn.worktree-root", &root]);
         let before = world.belongings();
@@ -402,7 +460,9 @@ fn worktrees_may_lie_outside_the_repository() {
                 world.git_in(&inside, ["switch", "-q", "--detach"]);
             }
             world.frites_in(&inside, ["judge"]).expect(3);
-            world.frites_in(&inside, ["apply", "--allow-unverified"]).refuses(128, "this is a candidate's worktree");
+            world
+                .frites_in(&inside, ["apply", "--allow-unverified"])
+                .refuses(128, "this is a candidate's worktree");
         }
         world.git(["config", "--unset", "frites.spawn.worktree-root"]);
         world.frites(["clean", "-q", "1"]).expect(0);

@@ -20,7 +20,8 @@ fn blocks(text: &str, language: &str) -> Vec<(String, String)> {
     let mut before = "";
     while let Some(line) = lines.next() {
         if let Some(info) = line.strip_prefix("```") {
-            let block: String = lines.by_ref().take_while(|l| *l != "```").map(|l| format!("{l}\n")).collect();
+            let block: String =
+                lines.by_ref().take_while(|l| *l != "```").map(|l| format!("{l}\n")).collect();
             if info == language {
                 found.push((before.to_owned(), block));
             }
@@ -52,7 +53,10 @@ fn the_transcript_is_what_the_demo_prints() {
     let shown = world.run(&world.repo, "sh", [demo.to_str().unwrap()]).expect(0);
     let shown: Vec<String> = without_times(&shown.out()).lines().map(str::to_owned).collect();
     let transcript = blocks(&readme(), "").remove(0).1;
-    assert!(transcript.contains("$ git frites judge\n") && transcript.contains("$ git frites apply"), "{transcript}");
+    assert!(
+        transcript.contains("$ git frites judge\n") && transcript.contains("$ git frites apply"),
+        "{transcript}"
+    );
     for line in transcript.lines() {
         assert!(shown.contains(&without_times(line)), "the demo does not print: {line}");
     }
@@ -79,7 +83,8 @@ fn every_shell_block_works_as_it_is_written() {
                 source().display(),
                 block.trim_end()
             ));
-            script.push_str("test \"$(command -v git-frites)\" = \"$HOME/.local/bin/git-frites\"\n");
+            script
+                .push_str("test \"$(command -v git-frites)\" = \"$HOME/.local/bin/git-frites\"\n");
         } else {
             // MAKEFLAGS is for the installation alone.
             script.push_str(&format!("unset MAKEFLAGS\n{block}"));
@@ -124,7 +129,11 @@ fn recipe_oracles_side_by_side() {
     world.git(["add", "-f", "Makefile"]);
     world.git(["commit", "-qm", "make"]);
     let raced = world.run(&world.repo, "make", ["-s", "race"]).expect(0);
-    assert!(raced.out().contains("judge: 2 of 3 passed; c1 changes the fewest lines"), "{}", raced.out());
+    assert!(
+        raced.out().contains("judge: 2 of 3 passed; c1 changes the fewest lines"),
+        "{}",
+        raced.out()
+    );
     world.run(&world.repo, "make", ["-s", "land"]).expect(0);
     assert_eq!(world.git(["show", "HEAD:greet.sh"]), "echo hello");
 }
@@ -134,7 +143,8 @@ fn recipe_go_to_a_candidate() {
     let world = World::new();
     world.spawn(["-n", "2"]);
     let line = format!("{}fcd c2\npwd\nfcd 1/c1\npwd\n", recipe("Go to a candidate.", "sh"));
-    let paths = format!("{}\n{}\n", world.worktree("1/c2").display(), world.worktree("1/c1").display());
+    let paths =
+        format!("{}\n{}\n", world.worktree("1/c2").display(), world.worktree("1/c1").display());
     assert_eq!(world.sh(&world.repo, &line).expect(0).out(), paths);
 }
 
@@ -177,7 +187,9 @@ fn recipe_github_actions() {
     assert_eq!(steps.len(), 2);
     for step in steps {
         // As the runner does it.
-        world.run(&world.repo, "bash", ["--noprofile", "--norc", "-eo", "pipefail", "-c", &step]).expect(0);
+        world
+            .run(&world.repo, "bash", ["--noprofile", "--norc", "-eo", "pipefail", "-c", &step])
+            .expect(0);
     }
     assert_eq!(world.git_in(&origin, ["show", "attempts/greeting:greet.sh"]), "echo hello");
     assert!(
@@ -200,10 +212,24 @@ fn recipe_nothing_unverified_leaves() {
     let push = |branch: &str| world.run(&world.repo, "git", ["push", "-q", "origin", branch]);
     world.frites(["apply", "-q", "--no-switch", "--branch", "good", "-m", "x"]).expect(0);
     push("good").expect(0);
-    world.frites(["apply", "-q", "--no-switch", "--branch", "bad", "--allow-unverified", "-m", "x", "1/c3"]).expect(0);
+    world
+        .frites([
+            "apply",
+            "-q",
+            "--no-switch",
+            "--branch",
+            "bad",
+            "--allow-unverified",
+            "-m",
+            "x",
+            "1/c3",
+        ])
+        .expect(0);
     let refused = push("bad").expect(1);
     assert!(
-        refused.stderr.contains("pre-push: refs/heads/bad holds a change that no oracle has passed"),
+        refused
+            .stderr
+            .contains("pre-push: refs/heads/bad holds a change that no oracle has passed"),
         "{}",
         refused.stderr
     );
@@ -226,7 +252,12 @@ fn recipe_bisect_with_a_verdict() {
     }
     world.git(["bisect", "start", "HEAD", &good]);
     let found = world.run(&world.repo, "git", ["bisect", "run", "./bisect.sh"]).expect(0);
-    assert!(found.out().contains(&format!("{bad} is the first bad commit")), "{}\n{}", found.out(), found.stderr);
+    assert!(
+        found.out().contains(&format!("{bad} is the first bad commit")),
+        "{}\n{}",
+        found.out(),
+        found.stderr
+    );
     world.git(["bisect", "reset"]);
     // The attempt changes nothing: that tells nothing.
     world.write("greet.sh", "echo hello\n");

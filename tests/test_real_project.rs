@@ -80,7 +80,11 @@ impl Strsim {
         let tree = world.tree("HEAD");
         let source = fs::read(world.repo.join("src/lib.rs")).unwrap();
         let text = String::from_utf8(source.clone()).unwrap();
-        assert_eq!(text.matches(RIGHT).count(), 1, "strsim is not what it was: choose another line");
+        assert_eq!(
+            text.matches(RIGHT).count(),
+            1,
+            "strsim is not what it was: choose another line"
+        );
         world.write("src/lib.rs", text.replace(RIGHT, WRONG));
         let base = world.commit("introduce a bug");
         Strsim { world, source, tree, base }
@@ -110,9 +114,11 @@ fn package(world: &World, name: &str) -> PathBuf {
     let rustc = world.run(project, "rustc", ["-vV"]).expect(0).out();
     let host = rustc.lines().find_map(|l| l.strip_prefix("host: ")).unwrap();
     // Without a platform cargo would want packages for others, which nobody downloaded.
-    let words = ["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", host];
+    let words =
+        ["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", host];
     let metadata = world.run(project, "cargo", words).expect(0).json();
-    let found = metadata["packages"].as_array().unwrap().iter().find(|p| p["name"] == name).unwrap();
+    let found =
+        metadata["packages"].as_array().unwrap().iter().find(|p| p["name"] == name).unwrap();
     assert_eq!(found["dependencies"].as_array().unwrap().len(), 0, "{name} builds alone");
     Path::new(found["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned()
 }
@@ -121,7 +127,13 @@ fn package(world: &World, name: &str) -> PathBuf {
 fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let name = entry.file_name();
-        let own = [".cargo-ok", ".cargo-checksum.json", ".cargo_vcs_info.json", "Cargo.toml.orig", "Cargo.lock"];
+        let own = [
+            ".cargo-ok",
+            ".cargo-checksum.json",
+            ".cargo_vcs_info.json",
+            "Cargo.toml.orig",
+            "Cargo.lock",
+        ];
         if entry.file_type().unwrap().is_dir() {
             fs::create_dir_all(to.join(&name)).unwrap();
             copy(&entry.path(), &to.join(&name));
@@ -152,16 +164,25 @@ fn the_smallest_attempt_that_passes_a_crates_own_tests_lands_as_it_was_judged() 
     let strsim = Strsim::new();
     let world = &strsim.world;
     let broken = world.run(&world.repo, "cargo", ["test", "--locked", "--lib"]).expect(101);
-    assert!(broken.out().contains("test tests::levenshtein_diff_short ... FAILED"), "{}", broken.out());
+    assert!(
+        broken.out().contains("test tests::levenshtein_diff_short ... FAILED"),
+        "{}",
+        broken.out()
+    );
     let before = world.belongings();
 
     let told = strsim.attempt(&["large", "no-build", "no-test", "small", "nothing", "exits-3"]);
-    for line in ["1/small: succeeded in ", "1/nothing: empty in ", "1/exits-3: failed (exit 3) in "] {
+    for line in ["1/small: succeeded in ", "1/nothing: empty in ", "1/exits-3: failed (exit 3) in "]
+    {
         assert!(told.contains(line), "no '{line}':\n{told}");
     }
     let status = world.frites(["status", "1", "--json"]).expect(0).json();
-    let states: Vec<&str> =
-        status["runs"][0]["candidates"].as_array().unwrap().iter().map(|c| c["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> = status["runs"][0]["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["state"].as_str().unwrap())
+        .collect();
     assert_eq!(states, ["succeeded", "succeeded", "succeeded", "succeeded", "empty", "failed"]);
     assert!(!world.worktree("1/nothing").exists());
 
@@ -194,7 +215,13 @@ next is large with {lines} lines in 2 files"
         .iter()
         .map(|c| c["command"].to_string() + &c["source"].to_string())
         .collect();
-    assert_eq!(oracle, [r#"["cargo","build","--locked"]"Cargo.toml""#, r#"["cargo","test","--locked"]"Cargo.toml""#]);
+    assert_eq!(
+        oracle,
+        [
+            r#"["cargo","build","--locked"]"Cargo.toml""#,
+            r#"["cargo","test","--locked"]"Cargo.toml""#
+        ]
+    );
     for (candidate, ends) in [
         ("large", "build passed, test passed"),
         ("no-build", "build failed 101, test skipped"),
@@ -208,14 +235,18 @@ next is large with {lines} lines in 2 files"
     assert_eq!(world.belongings(), before, "nothing of the user's has moved so far");
 
     // The bug undone is the crate as it was published: one tree id from the attempt to the branch.
-    assert_eq!(world.frites(["apply", "-m", "Mend the distance"]).expect(0).out(), "frites/apply/1\n");
+    assert_eq!(
+        world.frites(["apply", "-m", "Mend the distance"]).expect(0).out(),
+        "frites/apply/1\n"
+    );
     assert_eq!(strsim.captured("small"), strsim.tree);
     assert_eq!(world.tree("frites/apply/1"), strsim.tree);
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/frites/apply/1");
     assert_eq!(world.git(["rev-parse", "HEAD^"]), strsim.base);
     assert_eq!(fs::read(world.repo.join("src/lib.rs")).unwrap(), strsim.source);
     assert_eq!(world.git(["status", "--porcelain"]), "");
-    let tree = world.git(["log", "-1", "--format=%(trailers:key=Frites-Tree,valueonly,separator=)"]);
+    let tree =
+        world.git(["log", "-1", "--format=%(trailers:key=Frites-Tree,valueonly,separator=)"]);
     assert_eq!(tree, strsim.tree);
     let tested = world.run(&world.repo, "cargo", ["test", "--locked"]).expect(0);
     assert_eq!(
@@ -249,13 +280,17 @@ fn when_no_attempt_passes_a_crates_own_tests_nothing_lands() {
     let rationale = "near-miss: none of 2 passed; no-test came closest: it passed build and then failed test \
                      (exit 101), with 2 lines in 1 file; test fails on the base, too (exit 101)\n";
     assert!(judged.out().ends_with(rationale), "expected {rationale}in:\n{}", judged.out());
-    for (log, words) in [("no-build/build.log", "error: "), ("no-test/test.log", "test result: FAILED")] {
+    for (log, words) in
+        [("no-build/build.log", "error: "), ("no-test/test.log", "test result: FAILED")]
+    {
         let text = fs::read_to_string(world.repo.join(".frites/runs/1").join(log)).unwrap();
         assert!(text.contains(words), "{log}:\n{text}");
     }
     assert_eq!(world.frites(["judge", "--replay", "-q"]).expect(1).out(), "");
     world.frites(["apply"]).refuses(1, "nothing verified to land: none of 2 passed");
-    world.frites(["apply", "1/no-build", "-m", "No"]).refuses(1, "1/no-build failed build (exit 101)");
+    world
+        .frites(["apply", "1/no-build", "-m", "No"])
+        .refuses(1, "1/no-build failed build (exit 101)");
     assert_eq!(world.git(["for-each-ref", "refs/heads/frites/apply"]), "");
     assert_eq!(world.belongings(), before);
     world.assert_clean();

@@ -18,7 +18,10 @@ fn only_what_is_old_enough_for_its_state_expires() {
     world.frites(["clean", "--keep", "2/c2"]).expect(0);
     let all = ["1/c1", "2/c1", "2/c2", "3/c1"];
     let answer = world.frites(["clean", "--expired"]).expect(0);
-    assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("freed 0 B\n", "nothing has expired\n"));
+    assert_eq!(
+        (answer.out().as_str(), answer.stderr.as_str()),
+        ("freed 0 B\n", "nothing has expired\n")
+    );
     assert_eq!(there(&world, &all), [true; 4], "nothing is old by the defaults");
     for (key, gone) in [
         ("failed", [false, true, true, true]),
@@ -38,7 +41,8 @@ fn only_what_is_old_enough_for_its_state_expires() {
         world.git(["show", &format!("refs/frites/{address}:{file}")]);
     }
     let status = world.frites(["status", "--json"]).expect(0).json();
-    let landings: Vec<_> = (0..3).map(|run| status["runs"][run]["candidates"][0]["landing"].clone()).collect();
+    let landings: Vec<_> =
+        (0..3).map(|run| status["runs"][run]["candidates"][0]["landing"].clone()).collect();
     assert_eq!(landings, ["discarded", "discarded", "merged"]);
     world.frites(["clean", "--no-keep", "2/c2"]).expect(0);
     world.frites(["clean", "--expired", "2"]).expect(0);
@@ -65,7 +69,10 @@ fn what_is_kept_is_shown_and_removed_only_by_name() {
     assert_eq!(world.frites(["clean", "--keep", "1/c1"]).expect(0).out(), "kept 1/c1\n");
     assert!(world.frites(["status"]).expect(0).out().contains("pending, kept"));
     let status = world.frites(["status", "--json"]).expect(0).json();
-    assert_eq!((0..2).map(|i| status["runs"][0]["candidates"][i]["kept"].clone()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        (0..2).map(|i| status["runs"][0]["candidates"][i]["kept"].clone()).collect::<Vec<_>>(),
+        [true, false]
+    );
     assert_eq!(there(&world, &["1/c1", "1/c2"]), [true, true]);
     world.frites(["clean", "--keep", "--expired"]).refuses(2, "cannot be used with");
     world.frites(["clean", "--forget", "--expired"]).refuses(2, "cannot be used with");
@@ -80,7 +87,10 @@ fn a_rehearsal_says_what_would_be_refused_and_writes_nothing() {
         ("mkfifo pipe", "'pipe' (a FIFO)"),
         ("git init -q nested; echo x > nested/x", "'nested' (a nested repository)"),
         ("echo '*.log' >> .gitignore; echo work > work.log", "such as 'work.log'"),
-        ("git switch -q --detach; git worktree add -q ../../../../elsewhere frites/run/1/c2", "is checked out in"),
+        (
+            "git switch -q --detach; git worktree add -q ../../../../elsewhere frites/run/1/c2",
+            "is checked out in",
+        ),
     ];
     for (script, words) in cases {
         let world = World::new();
@@ -92,7 +102,10 @@ fn a_rehearsal_says_what_would_be_refused_and_writes_nothing() {
         };
         let before = state();
         let answer = world.frites(["clean", "-n"]).refuses(1, words);
-        assert!(answer.out().contains("would remove 1/c1 (") && answer.out().contains("would remove 1/c3 ("));
+        assert!(
+            answer.out().contains("would remove 1/c1 (")
+                && answer.out().contains("would remove 1/c3 (")
+        );
         assert!(!answer.out().contains("1/c2"), "{}", answer.out());
         assert_eq!(state(), before, "{script}");
         world.frites(["clean"]).refuses(1, words);

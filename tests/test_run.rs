@@ -16,13 +16,17 @@ const TEST: &str = "grep -q good src/lib.txt";
 fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
     let world = World::new();
     let before = world.belongings();
-    let answer = world.frites(["run", "-n", "3", "--test", TEST, "--", "sh", "-c", ATTEMPT]).expect(0);
+    let answer =
+        world.frites(["run", "-n", "3", "--test", TEST, "--", "sh", "-c", ATTEMPT]).expect(0);
     let out = answer.out();
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..3], ["candidate", "outcome", "time"], "{out}");
     assert_eq!(rows[1][..4], ["c1", "test", "exit", "1"], "{out}");
     assert_eq!((rows[2][0], rows[2][1], rows[2][2]), ("*", "c2", "passed"), "{out}");
-    assert!(out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"), "{out}");
+    assert!(
+        out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"),
+        "{out}"
+    );
     for line in [
         "run 1: 3 candidates from ",
         "1/c2: succeeded in ",
@@ -31,7 +35,10 @@ fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
     ] {
         assert!(answer.stderr.contains(line), "no '{line}' in:\n{}", answer.stderr);
     }
-    assert!(!answer.stderr.contains('\r') && !answer.stderr.contains('\x1b'), "plain lines in a pipe");
+    assert!(
+        !answer.stderr.contains('\r') && !answer.stderr.contains('\x1b'),
+        "plain lines in a pipe"
+    );
     assert_eq!(world.belongings(), before);
     world.assert_clean();
 }
@@ -39,8 +46,9 @@ fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
 #[test]
 fn the_exit_code_and_the_short_answers_are_those_of_judge() {
     let world = World::new();
-    let run =
-        |words: &[&str], script: &str| world.frites([&["run", "-n", "2"], words, &["--", "sh", "-c", script]].concat());
+    let run = |words: &[&str], script: &str| {
+        world.frites([&["run", "-n", "2"], words, &["--", "sh", "-c", script]].concat())
+    };
     assert_eq!(run(&["-q", "--test", "true"], "echo x >> README").expect(0).out(), "1/c1\n");
     assert_eq!(run(&["-q", "--test", "false"], "echo x >> README").expect(1).out(), "");
     assert_eq!(run(&["-q"], "echo x >> README").expect(3).out(), "");
@@ -61,12 +69,19 @@ fn the_exit_code_and_the_short_answers_are_those_of_judge() {
     world.frites(["run", "--resume", "9"]).refuses(128, "there is no run '9'");
     world.frites(["run", "--resume", "1", "-n", "2"]).refuses(2, "cannot be used with");
     // What it was started with is remembered, whatever the prompt is called, and what is typed now comes on top.
-    world.frites(["run", "-q", "-n", "1", "-p", "--", "--test", "false", "--", "sh", "-c", "cat > p"]).expect(1);
+    world
+        .frites([
+            "run", "-q", "-n", "1", "-p", "--", "--test", "false", "--", "sh", "-c", "cat > p",
+        ])
+        .expect(1);
     world.frites(["run", "--resume", "6"]).expect(1);
     world.frites(["run", "--resume", "6", "--test", "true"]).expect(0);
     world.spawn(["-n", "1"]);
-    world.frites(["run", "--resume", "7"]).refuses(2, "run 7 has no commands: people work in its worktrees");
-    let slow = run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
+    world
+        .frites(["run", "--resume", "7"])
+        .refuses(2, "run 7 has no commands: people work in its worktrees");
+    let slow =
+        run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
     assert!(slow.out().contains("timed out"), "{}", slow.out());
 }
 
@@ -75,7 +90,8 @@ fn run_judges_by_every_option_of_judge() {
     let world = World::new();
     world.write("tests/check", "grep -q good README\n");
     world.commit("a test");
-    let script = "case $FRITES_CANDIDATE in c1) echo true > tests/check;; *) echo good >> README;; esac";
+    let script =
+        "case $FRITES_CANDIDATE in c1) echo true > tests/check;; *) echo good >> README;; esac";
     let mut words = vec!["run", "--json", "-n", "3", "--test", "sh tests/check"];
     words.extend([
         "--protect",
@@ -119,7 +135,9 @@ impl Gated {
             "echo begun >> README; case $FRITES_CANDIDATE in c1) ;; *) until test -e '{}'; do sleep 0.01; done;; esac; {ATTEMPT}",
             self.gate
         );
-        ["run", "-n", "3", "-j", "3", "--test", TEST, "--", "sh", "-c", &script].map(str::to_owned).to_vec()
+        ["run", "-n", "3", "-j", "3", "--test", TEST, "--", "sh", "-c", &script]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     /// Starts the run, and waits until one candidate has ended and two wait at the gate.
@@ -128,11 +146,19 @@ impl Gated {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         poll(|| {
             let begun = |c: &str| {
-                fs::read_to_string(self.world.worktree(c).join("README")).is_ok_and(|t| t.ends_with("begun\n"))
+                fs::read_to_string(self.world.worktree(c).join("README"))
+                    .is_ok_and(|t| t.ends_with("begun\n"))
             };
             begun("1/c2")
                 && begun("1/c3")
-                && self.world.run(&self.world.repo, "git", ["rev-parse", "--verify", "-q", "refs/frites/1/c1"]).code
+                && self
+                    .world
+                    .run(
+                        &self.world.repo,
+                        "git",
+                        ["rev-parse", "--verify", "-q", "refs/frites/1/c1"],
+                    )
+                    .code
                     == 0
         });
         child
@@ -149,7 +175,15 @@ impl Gated {
     fn decided(&self) -> (serde_json::Value, Vec<String>) {
         let json = self.world.frites(["judge", "--replay", "--json", "1"]).expect(0).json();
         let trees = ["c1", "c2", "c3"].map(|c| self.world.tree(&format!("refs/frites/1/{c}")));
-        (serde_json::json!([json["decision"], json["recommended"], json["rationale"], json["ranking"]]), trees.to_vec())
+        (
+            serde_json::json!([
+                json["decision"],
+                json["recommended"],
+                json["rationale"],
+                json["ranking"]
+            ]),
+            trees.to_vec(),
+        )
     }
 
     /// Kills the run, and waits until its commands are gone, too: the gate must not open for them.
@@ -160,13 +194,15 @@ impl Gated {
     }
 
     fn iterations(&self, candidate: &str) -> u64 {
-        let json = self.world.frites(["status", "--json", &format!("1/{candidate}")]).expect(0).json();
+        let json =
+            self.world.frites(["status", "--json", &format!("1/{candidate}")]).expect(0).json();
         json["runs"][0]["candidates"][0]["iteration"].as_u64().unwrap()
     }
 }
 
 fn signal(name: &str, child: &Child) {
-    let done = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    let done =
+        std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(done.success());
 }
 
@@ -176,16 +212,29 @@ fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
     let child = gated.start();
     signal("-INT", &child);
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-    assert!(ended.stderr.contains("hint: go on with `git frites run --resume 1`"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("hint: go on with `git frites run --resume 1`"),
+        "{}",
+        ended.stderr
+    );
     let json = gated.world.frites(["status", "--json", "1"]).expect(0).json();
-    let states: Vec<&str> = (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> =
+        (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["succeeded", "cancelled", "cancelled"]);
-    assert_eq!(gated.world.git(["show", "refs/frites/1/c2:README"]), "hello\nbegun", "what it had done is kept");
+    assert_eq!(
+        gated.world.git(["show", "refs/frites/1/c2:README"]),
+        "hello\nbegun",
+        "what it had done is kept"
+    );
 
     gated.world.frites(["clean", "--keep", "1/c2"]).expect(0);
     fs::write(&gated.gate, "").unwrap();
     let resumed = gated.world.frites(["run", "--resume", "1"]).expect(0);
-    assert!(!resumed.stderr.contains("1/c1: succeeded"), "what had ended is not started again:\n{}", resumed.stderr);
+    assert!(
+        !resumed.stderr.contains("1/c1: succeeded"),
+        "what had ended is not started again:\n{}",
+        resumed.stderr
+    );
     assert_eq!(gated.decided(), Gated::undisturbed());
     assert_eq!(
         (gated.iterations("c1"), gated.iterations("c2")),
@@ -204,7 +253,9 @@ fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
     fs::write(&gated.gate, "").unwrap();
     // The timeout is more than was asked for first; the test command is remembered.
     let resumed = gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
-    assert!(resumed.stderr.contains("what they did is kept, and `git frites run --resume 1` goes on"));
+    assert!(
+        resumed.stderr.contains("what they did is kept, and `git frites run --resume 1` goes on")
+    );
     assert_eq!(gated.decided(), Gated::undisturbed());
     assert_eq!(gated.iterations("c2"), 2, "the half of the attempt is the first iteration");
     // There is nothing to go on with now: it is judged again, and that is all.
@@ -228,7 +279,8 @@ fn resuming_can_itself_be_killed_at_any_moment() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let until = std::time::Instant::now() + std::time::Duration::from_millis(moment * (19 + 13 * round));
+            let until = std::time::Instant::now()
+                + std::time::Duration::from_millis(moment * (19 + 13 * round));
             while std::time::Instant::now() < until && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();
             }
@@ -253,7 +305,10 @@ fn status_tells_of_a_run_at_work_what_the_run_itself_shows() {
     assert_eq!(candidates[0]["doing"], serde_json::Value::Null);
     let text = gated.world.frites(["status", "1"]).expect(0).out();
     assert_eq!(text.lines().filter(|line| line.starts_with("c2  running  ")).count(), 1, "{text}");
-    gated.world.frites(["run", "--resume", "1"]).refuses(128, "run 1 is still at work in another process");
+    gated
+        .world
+        .frites(["run", "--resume", "1"])
+        .refuses(128, "run 1 is still at work in another process");
     fs::write(&gated.gate, "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -266,14 +321,16 @@ fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
     }
     let gate = world.home().join("gate");
     let wait = |gate: &Path| format!("until test -e '{}'; do sleep 0.01; done", gate.display());
-    let script = format!("echo \"thinking about $FRITES_CANDIDATE\"; {}; echo good >> src/lib.txt", wait(&gate));
+    let script = format!(
+        "echo \"thinking about $FRITES_CANDIDATE\"; {}; echo good >> src/lib.txt",
+        wait(&gate)
+    );
     let judged = world.home().join("judged");
     let test = format!("echo checking; {}", wait(&judged));
     world.write("attempt", script);
     world.write("check", test);
     world.commit("scripts");
-    let line =
-        "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
+    let line = "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
     let shown = Terminal::start(&world, line);
     shown.wait_for("c1  running");
     shown.wait_for("thinking about c1");
@@ -284,7 +341,10 @@ fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
     fs::write(judged, "").unwrap();
     shown.wait_for("exit 0");
     let screen = shown.screen();
-    assert!(screen.contains("judge: 2 of 2 passed") || screen.contains("made the same tree"), "{screen}");
+    assert!(
+        screen.contains("judge: 2 of 2 passed") || screen.contains("made the same tree"),
+        "{screen}"
+    );
     assert!(screen.contains("\x1b["), "lines are drawn over");
     // No line of progress is left on the last screen: each was erased or drawn over.
     let end = screen.rsplit("1/c1: test passed").next().unwrap();
@@ -295,7 +355,9 @@ fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
 fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let world = World::new();
     let words = |form: &str, test: &str, script: &str| -> Vec<String> {
-        ["run", form, "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script].map(str::to_owned).to_vec()
+        ["run", form, "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script]
+            .map(str::to_owned)
+            .to_vec()
     };
     let base = world.git(["rev-parse", "main"]);
     let answer = world.frites(words("--json", "true", "echo x$FRITES_INDEX >> README")).expect(0);
@@ -306,7 +368,11 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     assert_eq!(world.git(["status", "--porcelain"]), "");
     assert_eq!(world.first_candidate("1")["landing"], "merged");
     let answer = world.frites(words("--color=never", "true", "echo y >> README")).expect(0);
-    assert!(answer.stderr.contains("merged 2/c1 into main\nhint: review it with `git show "), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("merged 2/c1 into main\nhint: review it with `git show "),
+        "{}",
+        answer.stderr
+    );
     assert!(!answer.stderr.contains("land it with"), "it has landed: {}", answer.stderr);
 
     // Nothing passed: nothing is merged, and that is judge's answer.
@@ -330,11 +396,10 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
 }
 
 #[test]
-fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subfolder_and_leaves_the_user_alone() {
+fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subdirectory_and_leaves_the_user_alone() {
     // The command commits and the oracle asks git: each must find its own checkout.
     let attempt = "git rev-parse --show-toplevel > top; echo good >> src/lib.txt; git add -A; git commit -qm mine";
-    let oracle =
-        "git rev-parse --is-inside-work-tree > /dev/null && test \"$(git show HEAD:src/lib.txt | tail -1)\" = good";
+    let oracle = "git rev-parse --is-inside-work-tree > /dev/null && test \"$(git show HEAD:src/lib.txt | tail -1)\" = good";
     let words = ["run", "-q", "-n", "1", "--test", oracle, "--", "sh", "-c", attempt];
     let mut world = World::new();
     let linked = world.home().join("linked");
@@ -355,7 +420,9 @@ fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subfolder_and_leaves_the_
     check(&world, 1, world.frites_in(&world.repo.join("src"), words));
     check(&world, 2, world.frites_in(&linked, words));
     check(&world, 3, world.frites_in(&linked.join("src"), words));
-    for (name, value) in [("GIT_DIR", ".git"), ("GIT_WORK_TREE", ""), ("GIT_INDEX_FILE", ".git/index")] {
+    for (name, value) in
+        [("GIT_DIR", ".git"), ("GIT_WORK_TREE", ""), ("GIT_INDEX_FILE", ".git/index")]
+    {
         world.set_env(name, world.repo.join(value));
     }
     let answer = world.frites_in(&world.home(), words);
@@ -389,13 +456,27 @@ fn a_command_without_its_git_file_is_captured_and_never_reaches_the_users_index(
         astray) git init -q \"$HOME/other\"; echo \"gitdir: $HOME/other/.git\" > .git;;
         gone) echo 'gitdir: /nowhere' > .git;;
         esac; echo good >> src/lib.txt; git add -A 2> said; git commit -qm mine 2>> said; true";
-    let words =
-        ["run", "-q", "-c", "deleted", "replaced", "astray", "gone", "--test", "tail -1 src/lib.txt | grep -qx good"];
+    let words = [
+        "run",
+        "-q",
+        "-c",
+        "deleted",
+        "replaced",
+        "astray",
+        "gone",
+        "--test",
+        "tail -1 src/lib.txt | grep -qx good",
+    ];
     let answer = world.frites([&words[..], &["--", "sh", "-c", script]].concat()).expect(0);
     let json = world.frites(["status", "--json"]).expect(0).json();
     for (at, name) in ["deleted", "replaced", "astray", "gone"].iter().enumerate() {
-        assert_eq!(json["runs"][0]["candidates"][at]["state"], "succeeded", "{name}: {}", answer.stderr);
-        let changes = world.git(["diff", "--name-status", "main", &format!("refs/frites/1/{name}")]);
+        assert_eq!(
+            json["runs"][0]["candidates"][at]["state"], "succeeded",
+            "{name}: {}",
+            answer.stderr
+        );
+        let changes =
+            world.git(["diff", "--name-status", "main", &format!("refs/frites/1/{name}")]);
         assert_eq!(changes, "A\tsaid\nM\tsrc/lib.txt", "{name}");
     }
     assert!(world.git(["show", "refs/frites/1/deleted:said"]).contains("not a git repository"));

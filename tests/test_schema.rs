@@ -52,8 +52,10 @@ impl Checker {
             root["$ref"] = json!(format!("#/$defs/{definition}"));
             jsonschema::options().should_validate_formats(true).build(&root).unwrap()
         });
-        let errors: Vec<String> =
-            validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        let errors: Vec<String> = validator
+            .iter_errors(document)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
         assert!(
             errors.is_empty(),
             "{definition} is not what schema/git-frites.schema.json says; a new field is described there, then `make \
@@ -112,7 +114,10 @@ fn described(at: &str, schema: &Value, found: &mut BTreeSet<String>) {
             }
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(n, item)| described(&format!("{at}/{n}"), item, found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(n, item)| described(&format!("{at}/{n}"), item, found));
         }
         _ => {}
     }
@@ -135,10 +140,24 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
         fails) exit 3;; \
         killed) kill -9 $$;; \
         empty) ;; esac";
-    let first = ["spawn", "--json", "--run", "first", "-n", "1", "--auto-checkpoint", "1h", "--", "rm", "README"];
+    let first = [
+        "spawn",
+        "--json",
+        "--run",
+        "first",
+        "-n",
+        "1",
+        "--auto-checkpoint",
+        "1h",
+        "--",
+        "rm",
+        "README",
+    ];
     checker.answer("spawn", 0, frites(&first));
     let names = ["good", "twin", "bad", "fails", "killed", "empty"];
-    let args = [&["spawn", "--json", "--task", "T-1", "-c"][..], &names, &["--", "sh", "-c", script]].concat();
+    let args =
+        [&["spawn", "--json", "--task", "T-1", "-c"][..], &names, &["--", "sh", "-c", script]]
+            .concat();
     let spawned = checker.answer("spawn", 0, frites(&args));
     assert_eq!(spawned["candidates"][3]["state"], "failed");
     assert_eq!(spawned["escaped"].as_array().unwrap().len(), 1);
@@ -149,8 +168,16 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("judge", 0, frites(&["judge", "--json", "--replay"]));
     // Signalled, timed out, not startable.
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "kill -9 $$"]));
-    checker.answer("judge", 1, frites(&["judge", "--json", "--test", "sleep 60", "--timeout", "100ms", "-j", "4"]));
-    checker.answer("judge", 0, frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]));
+    checker.answer(
+        "judge",
+        1,
+        frites(&["judge", "--json", "--test", "sleep 60", "--timeout", "100ms", "-j", "4"]),
+    );
+    checker.answer(
+        "judge",
+        0,
+        frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]),
+    );
     // The first of two changes git's configuration.
     checker.answer("judge", 3, frites(&["judge", "--json", "--test", "git config demo.y 1"]));
     checker.answer("status", 0, frites(&["status", "--json"]));
@@ -163,7 +190,11 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("judge", 0, frites(&["judge", "--json"]));
     checker.answer("apply", 0, frites(&["apply", "--json"]));
     world.git(["switch", "-q", "-f", "main"]);
-    checker.answer("apply", 0, frites(&["apply", "--json", "--branch", "aside", "--no-switch", "-m", "x"]));
+    checker.answer(
+        "apply",
+        0,
+        frites(&["apply", "--json", "--branch", "aside", "--no-switch", "-m", "x"]),
+    );
     world.write("README", "mine\n");
     world.write(OsStr::from_bytes(b"odd\xff"), "mine\n");
     world.commit("in the way");
@@ -229,7 +260,12 @@ fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
     // As an attempt would.
-    world.sh(&world.repo, "FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3").expect(0);
+    world
+        .sh(
+            &world.repo,
+            "FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3",
+        )
+        .expect(0);
 
     for line in frites(&["log", "--json"]).expect(0).out().lines() {
         checker.check("log", &serde_json::from_str(line).unwrap());
@@ -256,7 +292,9 @@ fn judged_in_every_way(checker: &mut Checker) {
         ".frites.toml",
         "[oracle]\njunit = 'report.xml'\nflaky = 'fail'\nretries = 1\nprotect = ['tests/protected']\n",
     );
-    let near = |test: &str, more: &[&str]| world.frites(["judge", "--json", "--test", test].iter().chain(more));
+    let near = |test: &str, more: &[&str]| {
+        world.frites(["judge", "--json", "--test", test].iter().chain(more))
+    };
     checker.answer("judge", 1, near(&format!("{report}; ! grep -q bad results"), &[]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
     let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";
@@ -265,7 +303,11 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer("judge", 3, near("true", &["--in-place"]));
     checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));
     let script = "echo $FRITES_CANDIDATE > README";
-    checker.answer("run", 1, world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]));
+    checker.answer(
+        "run",
+        1,
+        world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]),
+    );
     for line in world.frites(["log", "--json"]).expect(0).out().lines() {
         checker.check("log", &serde_json::from_str(line).unwrap());
     }
@@ -274,7 +316,10 @@ fn judged_in_every_way(checker: &mut Checker) {
 /// What `status` says of a command that runs; the same run interrupted, resumed, and synthesised.
 fn running(checker: &mut Checker, world: &World) {
     let script = "echo working; until test -e \"$HOME/go\"; do sleep 0.01; done; echo $FRITES_CANDIDATE >>README";
-    let words = ["run", "-q", "--run", "long", "-n", "2", "--test", "true", "-p", "do it", "--", "sh", "-c", script];
+    let words = [
+        "run", "-q", "--run", "long", "-n", "2", "--test", "true", "-p", "do it", "--", "sh", "-c",
+        script,
+    ];
     let mut command = world.command(&world.repo, "git-frites", words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let doing = || {
@@ -291,7 +336,11 @@ fn running(checker: &mut Checker, world: &World) {
     assert!(!child.wait().unwrap().success());
     fs::write(world.home().join("go"), "").unwrap();
     let verdict = checker.answer("run", 0, world.frites(["run", "--json", "--resume", "long"]));
-    assert_eq!(verdict["candidates"].as_array().unwrap().len(), 3, "one is synthesised: {verdict:#}");
+    assert_eq!(
+        verdict["candidates"].as_array().unwrap().len(),
+        3,
+        "one is synthesised: {verdict:#}"
+    );
 }
 
 /// Paths that are not UTF-8.
@@ -301,7 +350,10 @@ fn in_an_odd_place(checker: &mut Checker) {
     world.write("README", "x\n");
     world.commit("base");
     let spawned = checker.answer("spawn", 0, world.frites(["spawn", "--json"]));
-    assert!(spawned["candidates"][0]["worktree_hex"].as_str().unwrap().contains("6f6464ff2f"), "{spawned:#}");
+    assert!(
+        spawned["candidates"][0]["worktree_hex"].as_str().unwrap().contains("6f6464ff2f"),
+        "{spawned:#}"
+    );
     checker.answer("status", 0, world.frites(["status", "--json"]));
 }
 
@@ -314,7 +366,8 @@ fn each_command_with_json_is_described() {
     let definitions = schema()["$defs"].clone();
     let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
     for verb in names.filter_map(|l| l.split_whitespace().next()).filter(|name| *name != "help") {
-        let takes_json = world.run(&world.repo, "git-frites", [verb, "-h"]).expect(0).out().contains("--json");
+        let takes_json =
+            world.run(&world.repo, "git-frites", [verb, "-h"]).expect(0).out().contains("--json");
         assert_eq!(takes_json, definitions.get(verb).is_some(), "{verb}");
     }
 }

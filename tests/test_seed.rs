@@ -55,9 +55,15 @@ fn copies_keep_bytes_modes_links_and_times_and_are_no_work_of_the_attempt() {
     assert_eq!(world.spawn(["-n", "2"]), "1");
     for name in ["1/c1", "1/c2"] {
         let dir = world.worktree(name);
-        assert_eq!(extra(&world, name), [".env", ".env.gone", "data/link", "data/run.sh", "src/.env.local"]);
+        assert_eq!(
+            extra(&world, name),
+            [".env", ".env.gone", "data/link", "data/run.sh", "src/.env.local"]
+        );
         assert_eq!(fs::read(dir.join(".env")).unwrap(), b"SECRET=\xff\n");
-        assert_eq!([".env", "data/run.sh", "data"].map(|p| mode(&dir.join(p))), [0o600, 0o755, 0o750]);
+        assert_eq!(
+            [".env", "data/run.sh", "data"].map(|p| mode(&dir.join(p))),
+            [0o600, 0o755, 0o750]
+        );
         assert_eq!(fs::read_link(dir.join("data/link")).unwrap(), Path::new("run.sh"));
         assert_eq!(fs::read_link(dir.join(".env.gone")).unwrap(), Path::new("nowhere"));
         assert_eq!(fs::metadata(dir.join(".env")).unwrap().modified().unwrap(), old);
@@ -106,7 +112,11 @@ fn patterns_are_those_of_gitignore_and_what_git_tracks_is_never_touched() {
         (&[("seed.copy", ".env")], "", &[".env"]),
         (&[("seed.copy", "**/.env")], "", &[".env"]),
         (&[("seed.copy", "README"), ("seed.copy", "src")], "", &["src/b.local"]),
-        (&[("seed.copy", "*.local"), ("seed.copy", "!b.local")], "", &["a.local", "new/deep/d.local"]),
+        (
+            &[("seed.copy", "*.local"), ("seed.copy", "!b.local")],
+            "",
+            &["a.local", "new/deep/d.local"],
+        ),
         (&[("seed.copy", "/*.local")], "", &["a.local"]),
         (&[("seed.copy", "*.txt")], "", &["new/deep/c.txt", "untracked.txt"]),
         (&[("seed.copy", "new/")], "", &["new/deep/c.txt", "new/deep/d.local"]),
@@ -121,7 +131,11 @@ fn patterns_are_those_of_gitignore_and_what_git_tracks_is_never_touched() {
         ),
         (&[], "# for all tools\r\n\r\n*.local\n!a.local\n", &["new/deep/d.local", "src/b.local"]),
         (&[], "*.txt\nnew/\n", &["new/deep/d.local"]),
-        (&[("seed.copy", "untracked.*")], "/build/keys/t*\n", &["build/keys/two.key", "untracked.txt"]),
+        (
+            &[("seed.copy", "untracked.*")],
+            "/build/keys/t*\n",
+            &["build/keys/two.key", "untracked.txt"],
+        ),
         (
             &[("seed.copy", "*")],
             "",
@@ -222,7 +236,7 @@ fn a_seed_never_leaves_the_checkout() {
 }
 
 #[test]
-fn a_base_or_an_attempt_whose_folder_is_a_link_gets_no_seed_through_it() {
+fn a_base_or_an_attempt_whose_directory_is_a_link_gets_no_seed_through_it() {
     let world = world(&[("seed.copy", "*.local")]);
     let outside = world.home().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -234,8 +248,10 @@ fn a_base_or_an_attempt_whose_folder_is_a_link_gets_no_seed_through_it() {
     )]);
     world.frites(["judge", &run, "--test", "test -L conf && ! test -e conf/a.local"]).expect(0);
     assert!(files_below(&outside).is_empty());
-    // The same as a base, while the user's checkout has a real folder there.
-    world.frites(["spawn", "--run", "next", "-n", "1", "--base", &format!("refs/frites/{run}/c1")]).expect(0);
+    // The same as a base, while the user's checkout has a real directory there.
+    world
+        .frites(["spawn", "--run", "next", "-n", "1", "--base", &format!("refs/frites/{run}/c1")])
+        .expect(0);
     assert!(world.worktree("next/c1").join("conf").is_symlink());
     assert!(files_below(&outside).is_empty());
     world.assert_clean();
@@ -243,7 +259,11 @@ fn a_base_or_an_attempt_whose_folder_is_a_link_gets_no_seed_through_it() {
 
 #[test]
 fn a_linked_seed_is_a_copy_and_edits_of_it_are_the_attempts_own() {
-    let world = world(&[("seed.link", "node_modules/"), ("seed.link", "./web/cache"), ("seed.link", "absent")]);
+    let world = world(&[
+        ("seed.link", "node_modules/"),
+        ("seed.link", "./web/cache"),
+        ("seed.link", "absent"),
+    ]);
     world.write("node_modules/m/index.js", "the user's\n");
     world.write("web/cache", "a file\n");
     let before = World::files_of(&world.repo);
@@ -253,13 +273,20 @@ fn a_linked_seed_is_a_copy_and_edits_of_it_are_the_attempts_own() {
     assert_eq!(fs::read(dir.join("node_modules/m/index.js")).unwrap(), b"the user's\n");
     assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "?? web/");
     let answer = world.frites(["diff", "1/c1"]).expect(0);
-    assert_eq!((answer.out().as_str(), answer.stderr.as_str()), ("", ""), "no patch, and nothing was left out");
+    assert_eq!(
+        (answer.out().as_str(), answer.stderr.as_str()),
+        ("", ""),
+        "no patch, and nothing was left out"
+    );
     world.git_in(&dir, ["add", "-A"]);
     world.git_in(&dir, ["commit", "-q", "-m", "with seeds"]);
     write(&dir.join("README"), "work\n");
     assert_eq!(changed(&world, "1/c1"), ["README"]);
     world.frites(["judge", "--test", "cat node_modules/m/index.js web/cache"]).expect(0);
-    assert_eq!(fs::read(world.repo.join(".frites/runs/1/c1/test.log")).unwrap(), b"the user's\na file\n");
+    assert_eq!(
+        fs::read(world.repo.join(".frites/runs/1/c1/test.log")).unwrap(),
+        b"the user's\na file\n"
+    );
     write(&dir.join("web/cache"), "edited\n");
     assert_eq!(changed(&world, "1/c1"), ["README", "web/cache"]);
     world.frites(["clean", "1"]).expect(0);
@@ -284,7 +311,8 @@ fn no_command_writes_through_a_linked_seed() {
         world.write("node_modules/m/index.js", "the user's\n");
         world.write("deps/d", "the user's\n");
         world.write("secrets/key", "the user's\n");
-        fs::set_permissions(world.repo.join("secrets/key"), fs::Permissions::from_mode(0o400)).unwrap();
+        fs::set_permissions(world.repo.join("secrets/key"), fs::Permissions::from_mode(0o400))
+            .unwrap();
         // The seed itself is a link, a directory or a file; a link within a seed leads back to another seed.
         symlink(elsewhere.join("vendor"), world.repo.join("vendor")).unwrap();
         symlink(elsewhere.join("env"), world.repo.join(".env")).unwrap();
@@ -313,7 +341,8 @@ fn no_command_writes_through_a_linked_seed() {
 
 #[test]
 fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
-    let seeds: &[(&str, &str)] = &[("seed.copy", ".env"), ("seed.copy", "data"), ("seed.copy", "notes.txt")];
+    let seeds: &[(&str, &str)] =
+        &[("seed.copy", ".env"), ("seed.copy", "data"), ("seed.copy", "notes.txt")];
     let world = world(seeds);
     world.write(".env", "SECRET=1\n");
     world.write("notes.txt", "untracked, not ignored\n");
@@ -341,7 +370,10 @@ fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
         assert_eq!(answer.out().lines().collect::<Vec<_>>(), *wanted, "{address}");
         assert_eq!(answer.left_out(), "", "{address}: a seed is nothing that was left out");
         let tree = world.git(["ls-tree", "-r", "--name-only", &format!("refs/frites/{address}")]);
-        assert!(tree.lines().all(|p| p != ".env" && p != "notes.txt" && !p.starts_with("data/")), "{tree}");
+        assert!(
+            tree.lines().all(|p| p != ".env" && p != "notes.txt" && !p.starts_with("data/")),
+            "{tree}"
+        );
     }
     assert_eq!(world.frites(["clean", &run]).expect(0).stderr, "");
     world.assert_clean();
@@ -367,7 +399,10 @@ fn an_edited_seed_is_captured_by_the_ordinary_rules_until_it_is_put_back() {
     step("rm notes.txt; mkdir notes.txt; echo x > notes.txt/x", &["notes.txt/x"]);
     // A seed that the user edits meanwhile is still the one that was put there.
     world.write(".env", "SECRET=2\n");
-    step("rm -r notes.txt; echo '!.env' >> .gitignore; printf 'SECRET=1\\n' > .env", &[".gitignore"]);
+    step(
+        "rm -r notes.txt; echo '!.env' >> .gitignore; printf 'SECRET=1\\n' > .env",
+        &[".gitignore"],
+    );
     world.assert_clean();
 }
 
@@ -379,9 +414,15 @@ fn a_hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_made_up_for() {
     let run = world.attempts(&["echo mine > notes.txt; echo '*.txt' >> .gitignore"]);
     let answer = world.frites(["diff", "--name-only"]).expect(0);
     assert_eq!(answer.out(), format!("# {run}/c1\n.gitignore\n"));
-    assert!(answer.stderr.contains("its own .gitignore change hides, such as 'notes.txt'"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("its own .gitignore change hides, such as 'notes.txt'"),
+        "{}",
+        answer.stderr
+    );
     let dir = world.worktree("1/c1");
-    world.sh(&dir, "git checkout -q .gitignore; printf \"the user's\\n\" > notes.txt; echo w > work").expect(0);
+    world
+        .sh(&dir, "git checkout -q .gitignore; printf \"the user's\\n\" > notes.txt; echo w > work")
+        .expect(0);
     for broken in [None, Some("no TOML [")] {
         let record = world.repo.join(".frites/runs/1/c1/seeds.toml");
         match broken {
@@ -409,7 +450,8 @@ fn a_branch_whose_worktree_is_gone_is_captured_without_its_seeds() {
 #[test]
 fn odd_names_are_seeded_and_remembered() {
     let world = world(&[("seed.copy", "/odd/")]);
-    let names: [&[u8]; 5] = [b"new\nline", b"b\\ack \"quote\"", b" lead", b"\xff\xfe", "é".as_bytes()];
+    let names: [&[u8]; 5] =
+        [b"new\nline", b"b\\ack \"quote\"", b" lead", b"\xff\xfe", "é".as_bytes()];
     for name in names {
         world.write(Path::new("odd").join(OsStr::from_bytes(name)), name);
     }
@@ -423,7 +465,7 @@ fn odd_names_are_seeded_and_remembered() {
 }
 
 #[test]
-fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_folder() {
+fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_directory() {
     let world = world(COPY_ENV);
     world.write(".env", "the user's\n");
     world.attempts(&["echo tampered > .env"]);
@@ -438,7 +480,8 @@ fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_folder() 
 
 #[test]
 fn judging_seeds_each_checkout_from_the_users_before_setup_runs() {
-    let world = world(&[("seed.copy", ".env"), ("seed.copy", "a.local"), ("seed.link", "node_modules")]);
+    let world =
+        world(&[("seed.copy", ".env"), ("seed.copy", "a.local"), ("seed.link", "node_modules")]);
     world.write(".env", "SECRET=1\n");
     world.write("a.local", "the user's\n");
     world.write("node_modules/m", "module\n");
@@ -449,8 +492,14 @@ fn judging_seeds_each_checkout_from_the_users_before_setup_runs() {
     ]);
     let test = "cat generated.local a.local";
     world.frites(["judge", &run, "--test", test]).expect(0);
-    let log = |name: &str| fs::read_to_string(world.repo.join(format!(".frites/runs/{run}/{name}/test.log"))).unwrap();
-    assert_eq!(log("c1"), "SECRET=1\nmodule\nthe user's\n", "an attempt's edit of an ignored seed is not its work");
+    let log = |name: &str| {
+        fs::read_to_string(world.repo.join(format!(".frites/runs/{run}/{name}/test.log"))).unwrap()
+    };
+    assert_eq!(
+        log("c1"),
+        "SECRET=1\nmodule\nthe user's\n",
+        "an attempt's edit of an ignored seed is not its work"
+    );
     assert_eq!(log("c2"), "SECRET=1\nmodule\ntracked\n", "a file of the tree wins over a seed");
     world.git(["config", "--unset", "frites.seed.link"]);
     assert!(world.frites(["judge", &run, "--test", test]).expect(1).out().contains("failed setup"));
@@ -525,7 +574,11 @@ fn a_worktreeinclude_line_that_is_no_pattern_is_named_and_the_others_count() {
     world.write(".env", "x\n");
     world.write(".worktreeinclude", "a{b\n.env\n");
     let answer = world.frites(["spawn", "-n", "1"]).expect(0);
-    assert!(answer.stderr.contains("warning: .worktreeinclude:1: left out, it is no pattern"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("warning: .worktreeinclude:1: left out, it is no pattern"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(extra(&world, "1/c1"), [".env"]);
     world.assert_clean();
 }
@@ -537,7 +590,14 @@ fn setup_runs_in_each_worktree_and_what_it_leaves_is_not_the_attempts() {
     world.set_env("FRITES_CANDIDATE", "leaked");
     let setup = "echo out; cp .env made.local; mkdir -p gen; pwd > gen/where; env | grep ^FRITES_ || :; echo X=2 >> .env; ln -s x gen/l";
     world.git(["config", "frites.spawn.setup", setup]);
-    let run = world.spawn(["-n", "2", "--", "sh", "-euc", "test -s gen/where; echo {candidate} > work; rm .gitignore"]);
+    let run = world.spawn([
+        "-n",
+        "2",
+        "--",
+        "sh",
+        "-euc",
+        "test -s gen/where; echo {candidate} > work; rm .gitignore",
+    ]);
     for name in ["c1", "c2"] {
         let address = format!("{run}/{name}");
         let where_ = fs::read_to_string(world.worktree(&address).join("gen/where")).unwrap();
@@ -555,15 +615,28 @@ fn setup_runs_in_each_worktree_and_what_it_leaves_is_not_the_attempts() {
 #[test]
 fn a_failed_setup_fails_its_candidate_and_no_other() {
     let world = World::new();
-    world.git(["config", "frites.spawn.setup", "echo \"no luck\"; case $PWD in */c2) exit 3;; esac; touch ready"]);
+    world.git([
+        "config",
+        "frites.spawn.setup",
+        "echo \"no luck\"; case $PWD in */c2) exit 3;; esac; touch ready",
+    ]);
     let log = world.repo.join(".frites/runs/1/c2/setup.log");
     let told = format!("warning: 1/c2: failed (setup: exit 3); its log is '{}'", log.display());
-    let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", "test -e ready && echo {candidate} > work"]);
+    let answer = world.frites([
+        "spawn",
+        "-n",
+        "3",
+        "--",
+        "sh",
+        "-c",
+        "test -e ready && echo {candidate} > work",
+    ]);
     assert!(answer.stderr.lines().any(|l| l == told), "{}", answer.stderr);
     answer.expect(0);
     assert_eq!(fs::read_to_string(&log).unwrap(), "no luck\n");
     let json = world.frites(["status", "--json"]).expect(0).json();
-    let states: Vec<&str> = (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> =
+        (0..3).map(|at| json["runs"][0]["candidates"][at]["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["succeeded", "failed", "succeeded"]);
     assert!(!world.worktree("1/c2").join("work").exists(), "its command did not run");
     let events: Vec<serde_json::Value> = {
@@ -591,8 +664,14 @@ fn a_failed_setup_fails_its_candidate_and_no_other() {
 fn a_setup_that_cannot_run_or_changes_tracked_files_is_told() {
     let world = World::new();
     world.write(".frites.toml", "[spawn]\nsetup = [\"no-such-program-here\"]\n");
-    let answer = world.frites(["spawn"]).refuses(128, "the setup command cannot run: 'no-such-program-here'");
-    assert!(answer.stderr.contains("spawn.setup") && !answer.stderr.contains("--setup"), "{}", answer.stderr);
+    let answer = world
+        .frites(["spawn"])
+        .refuses(128, "the setup command cannot run: 'no-such-program-here'");
+    assert!(
+        answer.stderr.contains("spawn.setup") && !answer.stderr.contains("--setup"),
+        "{}",
+        answer.stderr
+    );
     assert!(!world.repo.join(".frites").exists());
     world.write(".frites.toml", "[spawn]\nsetup = \"echo x >> src/lib.txt\"\n");
     let answer = world.frites(["spawn", "-n", "2"]).expect(0);
@@ -610,9 +689,10 @@ fn a_disk_without_room_is_found_out_before_anything_is_made() {
     let before = world.belongings();
     world.git(["config", "frites.limits.min-free-disk", "900TiB"]);
     let answer = world.frites(["spawn", "-n", "4"]).refuses(128, "the disk is too full: ");
-    for words in
-        [" are free, and 900.0 TiB are needed (4 × 3.0 MiB for worktrees, 900.0 TiB to stay free)", "min-free-disk"]
-    {
+    for words in [
+        " are free, and 900.0 TiB are needed (4 × 3.0 MiB for worktrees, 900.0 TiB to stay free)",
+        "min-free-disk",
+    ] {
         assert!(answer.stderr.contains(words), "{}", answer.stderr);
     }
     assert!(!world.repo.join(".frites").exists());

@@ -9,10 +9,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{World, answer, write};
 
-/// Every ref, worktree, run folder and event of ours.
+/// Every ref, worktree, run directory and event of ours.
 fn ours(world: &World) -> String {
     let names = |dir: &str| -> Vec<_> {
-        let listing = fs::read_dir(world.repo.join(".frites").join(dir)).into_iter().flatten().flatten();
+        let listing =
+            fs::read_dir(world.repo.join(".frites").join(dir)).into_iter().flatten().flatten();
         listing.map(|e| e.file_name()).collect()
     };
     format!(
@@ -35,13 +36,17 @@ fn spawn_prints_a_line_for_each_candidate_and_leaves_the_user_alone() {
     let world = World::new();
     let before = world.belongings();
     let answer = world.frites(["spawn", "-n", "3"]).expect(0);
-    let lines: Vec<String> =
-        (1..=3).map(|i| format!("1/c{i}\t{}\n", world.worktree(&format!("1/c{i}")).display())).collect();
+    let lines: Vec<String> = (1..=3)
+        .map(|i| format!("1/c{i}\t{}\n", world.worktree(&format!("1/c{i}")).display()))
+        .collect();
     assert_eq!(answer.out(), lines.concat());
     assert_eq!(world.belongings(), before);
     for i in 1..=3 {
         let dir = world.worktree(&format!("1/c{i}"));
-        assert_eq!(world.git_in(&dir, ["symbolic-ref", "HEAD"]), format!("refs/heads/frites/run/1/c{i}"));
+        assert_eq!(
+            world.git_in(&dir, ["symbolic-ref", "HEAD"]),
+            format!("refs/heads/frites/run/1/c{i}")
+        );
         assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
     }
     world.assert_clean();
@@ -54,8 +59,10 @@ fn runs_candidates_and_the_base_can_be_named() {
     world.write("README", "newer\n");
     let head = world.commit("newer");
     world.git(["tag", "-a", "-m", "a tag", "v1", &base]);
-    let answer = world.frites(["spawn", "--run", "fix-1", "-c", "alpha", "beta", "-c", "gamma", "--base", "v1"]);
-    let line = |c: &str| format!("fix-1/{c}\t{}\n", world.worktree(&format!("fix-1/{c}")).display());
+    let answer = world
+        .frites(["spawn", "--run", "fix-1", "-c", "alpha", "beta", "-c", "gamma", "--base", "v1"]);
+    let line =
+        |c: &str| format!("fix-1/{c}\t{}\n", world.worktree(&format!("fix-1/{c}")).display());
     assert_eq!(answer.expect(0).out(), [line("alpha"), line("beta"), line("gamma")].concat());
     for name in ["alpha", "beta", "gamma"] {
         let dir = world.worktree(&format!("fix-1/{name}"));
@@ -79,9 +86,15 @@ fn spawn_is_all_or_nothing() {
     let blocked = world.worktree("fix/c2");
     for file in [blocked.join("notes.txt"), blocked.clone()] {
         write(&file, "somebody's\n");
-        let answer = world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "fix/c2' exists already");
+        let answer = world
+            .frites(["spawn", "--run", "fix", "-n", "3"])
+            .refuses(128, "fix/c2' exists already");
         assert_eq!(answer.out(), "");
-        assert_eq!(fs::read(&file).unwrap(), b"somebody's\n", "what was in the way is not ours to remove");
+        assert_eq!(
+            fs::read(&file).unwrap(),
+            b"somebody's\n",
+            "what was in the way is not ours to remove"
+        );
         assert!(!world.worktree("fix/c1").exists() && !world.worktree("fix/c3").exists());
         if blocked.is_dir() {
             fs::remove_dir_all(&blocked).unwrap();
@@ -102,7 +115,8 @@ fn a_ref_that_cannot_be_made_takes_the_run_back() {
     // The third branch is locked: git cannot make it.
     let lock = world.repo.join(".git/refs/heads/frites/run/fix/c3.lock");
     write(&lock, "");
-    let answer = world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git worktree failed");
+    let answer =
+        world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git worktree failed");
     assert!(answer.stderr.contains("hint: nothing was made"), "{}", answer.stderr);
     // Taking the run back also takes the locks on its own refs: nobody else writes those.
     assert!(!lock.exists());
@@ -114,16 +128,32 @@ fn a_ref_that_cannot_be_made_takes_the_run_back() {
 #[test]
 fn a_command_gets_its_candidate_in_variables_and_arguments_and_no_shell() {
     let world = World::new();
-    world.write("show.sh", "env | grep ^FRITES_ | sort > env.txt; printf '%s\\n' \"$PWD\" \"$@\" > args.txt\n");
+    world.write(
+        "show.sh",
+        "env | grep ^FRITES_ | sort > env.txt; printf '%s\\n' \"$PWD\" \"$@\" > args.txt\n",
+    );
     let base = world.commit("script");
-    let args = ["{run}", "x{candidate}-{index}.txt", "{worktree}", "{other} {", "$HOME `id` *", "a  b", "", "-n", "--"];
-    let words = ["spawn", "-q", "-c", "alpha", "beta", "--", "sh", "show.sh"].into_iter().chain(args);
+    let args = [
+        "{run}",
+        "x{candidate}-{index}.txt",
+        "{worktree}",
+        "{other} {",
+        "$HOME `id` *",
+        "a  b",
+        "",
+        "-n",
+        "--",
+    ];
+    let words =
+        ["spawn", "-q", "-c", "alpha", "beta", "--", "sh", "show.sh"].into_iter().chain(args);
     world.frites(words).expect(0);
     for (index, name) in [(1, "alpha"), (2, "beta")] {
         let dir = world.worktree(&format!("1/{name}"));
         let path = dir.display();
         let seen = fs::read_to_string(dir.join("args.txt")).unwrap();
-        let wanted = format!("{path}\n1\nx{name}-{index}.txt\n{path}\n{{other}} {{\n$HOME `id` *\na  b\n\n-n\n--\n");
+        let wanted = format!(
+            "{path}\n1\nx{name}-{index}.txt\n{path}\n{{other}} {{\n$HOME `id` *\na  b\n\n-n\n--\n"
+        );
         assert_eq!(seen, wanted);
         let seen = fs::read_to_string(dir.join("env.txt")).unwrap();
         let index = index.to_string();
@@ -137,7 +167,10 @@ fn a_command_gets_its_candidate_in_variables_and_arguments_and_no_shell() {
             ("DEPTH", "1"),
         ];
         for (key, value) in wanted {
-            assert!(seen.lines().any(|l| l == format!("FRITES_{key}={value}")), "{key}={value}:\n{seen}");
+            assert!(
+                seen.lines().any(|l| l == format!("FRITES_{key}={value}")),
+                "{key}={value}:\n{seen}"
+            );
         }
     }
     world.assert_clean();
@@ -149,7 +182,8 @@ fn a_placeholder_is_replaced_once_and_other_bytes_are_kept() {
     let world = World::new();
     let odd = std::ffi::OsStr::from_bytes(b"\xff{run}\xfe");
     let script = std::ffi::OsStr::new("printf %s \"$1\" > odd");
-    let words = ["spawn", "-q", "--run", "r", "-n", "1", "--", "sh", "-c"].map(std::ffi::OsStr::new);
+    let words =
+        ["spawn", "-q", "--run", "r", "-n", "1", "--", "sh", "-c"].map(std::ffi::OsStr::new);
     world.frites(words.into_iter().chain([script, std::ffi::OsStr::new("sh"), odd])).expect(0);
     assert_eq!(fs::read(world.worktree("r/c1").join("odd")).unwrap(), b"\xffr\xfe");
 }
@@ -158,7 +192,8 @@ fn a_placeholder_is_replaced_once_and_other_bytes_are_kept() {
 fn a_command_reads_nothing_and_its_output_goes_to_its_log() {
     let world = World::new();
     let script = "cat > stdin.txt; echo to stdout; echo to stderr >&2; test -t 0 && echo terminal; echo $FRITES_INDEX";
-    let mut command = world.command(&world.repo, "git", ["frites", "spawn", "--", "sh", "-c", script]);
+    let mut command =
+        world.command(&world.repo, "git", ["frites", "spawn", "--", "sh", "-c", script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -170,7 +205,8 @@ fn a_command_reads_nothing_and_its_output_goes_to_its_log() {
     for index in 1..=2 {
         let name = format!("1/c{index}");
         assert_eq!(fs::read(world.worktree(&name).join("stdin.txt")).unwrap(), b"");
-        let log = fs::read_to_string(world.repo.join(".frites/runs").join(&name).join("agent.log")).unwrap();
+        let log = fs::read_to_string(world.repo.join(".frites/runs").join(&name).join("agent.log"))
+            .unwrap();
         assert_eq!(log, format!("to stdout\nto stderr\n{index}\n"));
     }
 }
@@ -196,7 +232,8 @@ fn how_a_command_ended_is_recorded() {
     let script = "echo $FRITES_CANDIDATE > README; case $FRITES_CANDIDATE in \
         fails) exit 7;; dies) kill -TERM $$;; undoes) git checkout -q README;; esac";
     let names = ["works", "fails", "dies", "undoes"];
-    let words = ["spawn", "-j", "4", "-c"].into_iter().chain(names).chain(["--", "sh", "-c", script]);
+    let words =
+        ["spawn", "-j", "4", "-c"].into_iter().chain(names).chain(["--", "sh", "-c", script]);
     let told = world.frites(words).expect(0).stderr;
     let cases = [
         ("succeeded", Some(0), None, "succeeded"),
@@ -227,7 +264,10 @@ fn a_candidate_that_changed_nothing_loses_its_worktree_unless_it_is_kept() {
     let script = "test $FRITES_INDEX = 1 || echo x > README";
     world.frites(["spawn", "-q", "--", "sh", "-c", script]).expect(0);
     assert!(!world.worktree("1/c1").exists() && world.worktree("1/c2").exists());
-    assert_eq!(world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]), "refs/heads/frites/run/1/c2");
+    assert_eq!(
+        world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]),
+        "refs/heads/frites/run/1/c2"
+    );
     assert_eq!(candidate(&world, "1", 0)["cleaned"], true);
     world.frites(["path", "1/c1"]).refuses(128, "1/c1 has no worktree any more");
     world.frites(["spawn", "-q", "--keep", "--", "sh", "-c", script]).expect(0);
@@ -264,15 +304,22 @@ fn a_number_is_never_used_twice() {
 fn race(world: &World, processes: usize, base: &str) {
     let before = world.belongings();
     let start = |_| {
-        let mut command =
-            world.command(&world.repo, "git", ["frites", "spawn", "-q", "--base", base, "-c", "c1", "c2"]);
+        let mut command = world.command(
+            &world.repo,
+            "git",
+            ["frites", "spawn", "-q", "--base", base, "-c", "c1", "c2"],
+        );
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = (0..processes).map(start).collect();
     let answers = children.into_iter().map(|c| answer(&c.wait_with_output().unwrap()).expect(0));
     let mut runs: Vec<u32> = answers.map(|a| a.out().trim().parse().unwrap()).collect();
     runs.sort_unstable();
-    assert_eq!(runs, (1..=u32::try_from(processes).unwrap()).collect::<Vec<_>>(), "distinct, and none left out");
+    assert_eq!(
+        runs,
+        (1..=u32::try_from(processes).unwrap()).collect::<Vec<_>>(),
+        "distinct, and none left out"
+    );
     let listed = world.git(["worktree", "list", "--porcelain"]);
     for run in runs {
         for name in ["c1", "c2"] {

@@ -43,7 +43,10 @@ fn without_a_run_status_and_log_are_empty_and_say_how_to_start() {
     let status = world.frites(["status"]).expect(0);
     assert_eq!(status.out(), "");
     assert_eq!(status.stderr, "there is no run yet\nhint: start one with `git frites spawn`\n");
-    assert_eq!(world.frites(["status", "--json"]).expect(0).json(), json!({ "version": 1, "runs": [] }));
+    assert_eq!(
+        world.frites(["status", "--json"]).expect(0).json(),
+        json!({ "version": 1, "runs": [] })
+    );
     let log = world.frites(["log"]).expect(0);
     let words = "nothing has happened yet\nhint: start a run with `git frites spawn`\n";
     assert_eq!((log.out().as_str(), log.stderr.as_str()), ("", words));
@@ -60,12 +63,19 @@ fn status_shows_runs_and_candidates_and_captures_nothing() {
     let first = world.frites(["status"]).expect(0).out();
     let lines: Vec<&str> = first.lines().collect();
     assert!(lines[0].starts_with("run 1, ") && lines[0].contains(" s ago, from "), "{first}");
-    assert!(lines[0].ends_with("; not judged") && base.starts_with(between(lines[0], "from ", ";")), "{first}");
+    assert!(
+        lines[0].ends_with("; not judged") && base.starts_with(between(lines[0], "from ", ";")),
+        "{first}"
+    );
     let row = |text: &str, address: &str| -> Vec<String> {
         let line = text.lines().find(|l| l.contains(address)).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
     };
-    assert_eq!(row(&first, "1/alpha")[..6], ["1/alpha", "open", "-", "0", "0", "pending"], "not captured yet");
+    assert_eq!(
+        row(&first, "1/alpha")[..6],
+        ["1/alpha", "open", "-", "0", "0", "pending"],
+        "not captured yet"
+    );
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/alpha"]), "");
 
     world.frites(["diff", "1"]).expect(0);
@@ -79,10 +89,17 @@ fn status_shows_runs_and_candidates_and_captures_nothing() {
     world.frites(["apply", "1", "-q"]).expect(0);
     world.frites(["clean", "-q", "1/beta"]).expect(0);
     let one = world.frites(["status", "1"]).expect(0).out();
-    assert!(one.lines().next().unwrap().ends_with("; single: alpha") && !one.contains("named"), "{one}");
+    assert!(
+        one.lines().next().unwrap().ends_with("; single: alpha") && !one.contains("named"),
+        "{one}"
+    );
     assert_eq!(row(&one, "1/alpha")[..7], ["*", "1/alpha", "open", "1", "3", "1", "landed"]);
     let beta = row(&one, "1/beta");
-    assert_eq!((beta[5].as_str(), beta.last().unwrap().as_str()), ("discarded", "-"), "no disk is taken any more");
+    assert_eq!(
+        (beta[5].as_str(), beta.last().unwrap().as_str()),
+        ("discarded", "-"),
+        "no disk is taken any more"
+    );
     let alone = world.frites(["status", "1/beta"]).expect(0).out();
     assert!(alone.contains("1/beta") && !alone.contains("1/alpha"), "{alone}");
     assert_eq!(world.frites(["status", "nam"]).expect(0).out().matches("named/c1").count(), 1);
@@ -96,7 +113,9 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 /// All keys of a document, at any depth.
 fn keys(value: &Value) -> Vec<String> {
     match value {
-        Value::Object(fields) => fields.iter().flat_map(|(k, v)| [vec![k.clone()], keys(v)].concat()).collect(),
+        Value::Object(fields) => {
+            fields.iter().flat_map(|(k, v)| [vec![k.clone()], keys(v)].concat()).collect()
+        }
         Value::Array(items) => items.iter().flat_map(keys).collect(),
         _ => Vec::new(),
     }
@@ -119,7 +138,10 @@ fn status_has_every_field_in_json() {
     }
     assert_eq!((&one["run"], &one["command"]), (&json!("1"), &json!([])));
     assert_eq!((&two["run"], &two["command"]), (&json!("2"), &json!(["sh", "-c", script])));
-    assert_eq!((&one["verdict"]["decision"], &one["verdict"]["recommended"]), (&json!("single"), &json!("alpha")));
+    assert_eq!(
+        (&one["verdict"]["decision"], &one["verdict"]["recommended"]),
+        (&json!("single"), &json!("alpha"))
+    );
     assert_eq!(two["verdict"], Value::Null);
     let alpha = &one["candidates"][0];
     for (key, value) in [
@@ -140,16 +162,34 @@ fn status_has_every_field_in_json() {
     }
     assert!(alpha["bytes"].as_u64().unwrap() > 0);
     let beta = &one["candidates"][1];
-    assert_eq!((&beta["cleaned"], &beta["landing"], &beta["bytes"]), (&json!(true), &json!("discarded"), &json!(0)));
-    assert_eq!((&beta["iteration"], &beta["capture"], &beta["tree"]), (&Value::Null, &Value::Null, &Value::Null));
-    let states: Vec<&Value> = two["candidates"].as_array().unwrap().iter().map(|c| &c["state"]).collect();
+    assert_eq!(
+        (&beta["cleaned"], &beta["landing"], &beta["bytes"]),
+        (&json!(true), &json!("discarded"), &json!(0))
+    );
+    assert_eq!(
+        (&beta["iteration"], &beta["capture"], &beta["tree"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    let states: Vec<&Value> =
+        two["candidates"].as_array().unwrap().iter().map(|c| &c["state"]).collect();
     assert_eq!(states, ["succeeded", "failed"]);
-    assert_eq!((&two["candidates"][1]["exit_code"], &two["candidates"][1]["signal"]), (&json!(3), &Value::Null));
-    assert_eq!(keys(&document).into_iter().find(|key| key.contains('-')), None, "one spelling of keys: {document:#}");
+    assert_eq!(
+        (&two["candidates"][1]["exit_code"], &two["candidates"][1]["signal"]),
+        (&json!(3), &Value::Null)
+    );
+    assert_eq!(
+        keys(&document).into_iter().find(|key| key.contains('-')),
+        None,
+        "one spelling of keys: {document:#}"
+    );
     let only = world.frites(["status", "--json", "2/c2"]).expect(0).json();
     let mut only = only["runs"][0]["candidates"].clone();
     let iterations = only[0].as_object_mut().unwrap().remove("iterations").unwrap();
-    assert_eq!(only, json!([two["candidates"][1]]), "one candidate is told of as in its run, and its iterations");
+    assert_eq!(
+        only,
+        json!([two["candidates"][1]]),
+        "one candidate is told of as in its run, and its iterations"
+    );
     assert_eq!(iterations.as_array().unwrap().len(), 1);
 }
 
@@ -192,13 +232,26 @@ fn the_log_tells_what_happened_in_order() {
     assert_eq!(lines.len(), expected.len());
     for (line, event) in lines.iter().zip(&all) {
         let time = event["time"].as_str().unwrap();
-        assert!(line.starts_with(&format!("{} {}  ", &time[..10], &time[11..19])), "in local time (here UTC): {line}");
-        assert!(line.contains(event["event"].as_str().unwrap()) && *line == line.trim_end(), "{line}");
+        assert!(
+            line.starts_with(&format!("{} {}  ", &time[..10], &time[11..19])),
+            "in local time (here UTC): {line}"
+        );
+        assert!(
+            line.contains(event["event"].as_str().unwrap()) && *line == line.trim_end(),
+            "{line}"
+        );
     }
-    assert!(lines[3].contains("1/alpha") && lines[3].contains("branch=frites/apply/1"), "{}", lines[3]);
+    assert!(
+        lines[3].contains("1/alpha") && lines[3].contains("branch=frites/apply/1"),
+        "{}",
+        lines[3]
+    );
     // A run that is gone still has its events; another has its own alone.
     assert_eq!(world.frites(["log", "1"]).expect(0).out().lines().count(), 7);
-    assert_eq!(world.frites(["log", "2"]).expect(0).out(), [lines[4], "\n", lines[5], "\n", lines[6], "\n"].concat());
+    assert_eq!(
+        world.frites(["log", "2"]).expect(0).out(),
+        [lines[4], "\n", lines[5], "\n", lines[6], "\n"].concat()
+    );
     world.frites(["log", "1/alpha"]).refuses(2, "'1/alpha' is not a run");
     world.assert_clean();
 }

@@ -37,11 +37,18 @@ fn a_tree_that_ignores_term_and_leaves_its_session_ends_in_time() {
     let stubborn = "trap '' TERM; echo begun >> README; (trap '' TERM; setsid sh -c 'sleep 500; sleep 501') & (sleep 502 &) ; sleep 503; sleep 504";
     world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", stubborn]).expect(4);
     let took = begun.elapsed();
-    assert!(took > 5 * SECOND && took < 8 * SECOND, "timeout 1 s + grace 5 s + 1 s, and it took {took:?}");
+    assert!(
+        took > 5 * SECOND && took < 8 * SECOND,
+        "timeout 1 s + grace 5 s + 1 s, and it took {took:?}"
+    );
     assert_eq!(living(&mark), []);
     let status = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     assert_eq!(status["runs"][0]["candidates"][0]["state"], "timed-out");
-    assert_eq!(world.git(["show", "refs/frites/1/c1:README"]), "hello\nbegun", "what it did is kept");
+    assert_eq!(
+        world.git(["show", "refs/frites/1/c1:README"]),
+        "hello\nbegun",
+        "what it did is kept"
+    );
     world.assert_clean();
 }
 
@@ -51,25 +58,39 @@ fn an_idle_limit_restarts_at_every_byte_and_a_hard_one_does_not() {
     let talks = "for i in 1 2 3 4 5 6 7 8; do printf .; sleep 0.25; done; echo done > README";
     world.frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", talks]).expect(0);
     world
-        .frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", "echo hello; exec sleep 500"])
+        .frites([
+            "spawn",
+            "-n",
+            "1",
+            "--idle-timeout",
+            "1s",
+            "--",
+            "sh",
+            "-c",
+            "echo hello; exec sleep 500",
+        ])
         .expect(4);
     world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", talks]).expect(4);
     world.git(["config", "frites.spawn.timeout", "1s"]);
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", talks]).expect(4);
     let states = world.frites(["status", "--json"]).expect(0).json();
-    let states: Vec<&str> = (0..4).map(|i| states["runs"][i]["candidates"][0]["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> =
+        (0..4).map(|i| states["runs"][i]["candidates"][0]["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["succeeded", "timed-out", "timed-out", "timed-out"]);
     assert_eq!(living(&mark), []);
-    world.frites(["spawn", "--timeout", "soon"]).refuses(2, "a duration is written 90s, 10m or 1h30m");
+    world
+        .frites(["spawn", "--timeout", "soon"])
+        .refuses(2, "a duration is written 90s, 10m or 1h30m");
 }
 
 #[test]
 fn an_oracle_that_takes_too_long_did_not_pass() {
     let (world, mark) = marked();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
-    let answer = world.frites(["judge", "--timeout", "1s", "--build", "true", "--test", "sleep 500"]).expect(1);
-    let words =
-        "near-miss: the one usable candidate did not pass; c1 came closest: it passed build and then timed out in test";
+    let answer = world
+        .frites(["judge", "--timeout", "1s", "--build", "true", "--test", "sleep 500"])
+        .expect(1);
+    let words = "near-miss: the one usable candidate did not pass; c1 came closest: it passed build and then timed out in test";
     assert!(answer.out().contains(words), "{}", answer.out());
     assert_eq!(living(&mark), []);
     world.assert_clean();
@@ -79,7 +100,8 @@ fn an_oracle_that_takes_too_long_did_not_pass() {
 fn nothing_survives_when_git_frites_is_killed_in_the_middle() {
     let (world, mark) = marked();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
-    let mut child = start(&world, &["judge", "--test", "setsid sleep 500 & (sleep 501 &); sleep 502"]);
+    let mut child =
+        start(&world, &["judge", "--test", "setsid sleep 500 & (sleep 501 &); sleep 502"]);
     let sleeping = || living(&mark).iter().filter(|(_, line)| line.contains("sleep 50")).count();
     soon(10 * SECOND, "the oracle runs", || sleeping() >= 3);
     child.kill().unwrap();
@@ -97,7 +119,11 @@ fn what_a_command_leaves_behind_is_ended_and_flagged() {
     let leaves = "setsid sleep 500 & (sleep 501 &); echo x > README; exit 0";
     let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", leaves]).expect(0);
     assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
-    assert!(answer.stderr.contains("warning: 1/c1: it left processes behind, which were ended"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("warning: 1/c1: it left processes behind, which were ended"),
+        "{}",
+        answer.stderr
+    );
     let answer = world.frites(["judge", "--test", "sleep 500 & exit 0"]).expect(0);
     assert!(answer.out().contains("leaky"), "{}", answer.out());
     let verdict = world.frites(["judge", "--replay", "--json"]).expect(0).json();
@@ -114,7 +140,11 @@ fn what_ends_by_itself_at_once_is_not_left_behind() {
     let script = "(sleep 0.05; echo late > late) & echo x > README; git commit -qam x";
     let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
     assert!(!answer.stderr.contains("left processes behind"), "{}", answer.stderr);
-    assert_eq!(world.git(["show", "refs/frites/1/c1:late"]), "late", "it is captured after all have ended");
+    assert_eq!(
+        world.git(["show", "refs/frites/1/c1:late"]),
+        "late",
+        "it is captured after all have ended"
+    );
     assert_eq!(living(&mark), []);
 }
 
@@ -122,7 +152,8 @@ fn what_ends_by_itself_at_once_is_not_left_behind() {
 fn a_terminal_that_goes_away_ends_a_run_unless_nohup_is_asked_to_go_on() {
     let (world, mark) = marked();
     let gate = world.home().join("gate");
-    let script = format!("echo begun > begun; until test -e '{}'; do sleep 0.01; done", gate.display());
+    let script =
+        format!("echo begun > begun; until test -e '{}'; do sleep 0.01; done", gate.display());
     for (run, ignored, code) in [("1", true, 0), ("2", false, 129)] {
         let trap = if ignored { "trap '' HUP; " } else { "" };
         let line = format!("{trap}exec git-frites spawn -n 1 -- sh -c \"$0\"");
@@ -148,17 +179,20 @@ fn a_terminal_that_goes_away_ends_a_run_unless_nohup_is_asked_to_go_on() {
 fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
     let (world, mark) = marked();
     // The scoreboard's gigabyte with FRITES_TEST_OUTPUT=1073741824.
-    let total: u64 = std::env::var("FRITES_TEST_OUTPUT").ok().and_then(|n| n.parse().ok()).unwrap_or(200 << 20);
+    let total: u64 =
+        std::env::var("FRITES_TEST_OUTPUT").ok().and_then(|n| n.parse().ok()).unwrap_or(200 << 20);
     let size = total / 16;
     let script = format!("echo first; cat; head -c {size} /dev/zero; echo last; echo x > README");
-    let mut child = start(&world, &["spawn", "-q", "-n", "16", "-j", "16", "--", "sh", "-c", &script]);
+    let mut child =
+        start(&world, &["spawn", "-q", "-n", "16", "-j", "16", "--", "sh", "-c", &script]);
     // Of all our processes together; what they share counts once. One that is just being started shares all its
     // memory with its parent until it becomes something else: only our children that are supervisors count.
     let field = |text: &str, name: &str| -> Option<u64> {
         text.lines().find_map(|l| l.strip_prefix(name)?.trim().trim_end_matches(" kB").parse().ok())
     };
     let resident = |pid: u32| {
-        field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default(), "Pss:").unwrap_or(0)
+        field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default(), "Pss:")
+            .unwrap_or(0)
     };
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
@@ -166,7 +200,8 @@ fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             line.contains(" __supervise ") && field(&status, "PPid:") == Some(u64::from(child.id()))
         });
-        peak = peak.max(resident(child.id()) + supervisors.map(|(pid, _)| resident(pid)).sum::<u64>());
+        peak =
+            peak.max(resident(child.id()) + supervisors.map(|(pid, _)| resident(pid)).sum::<u64>());
     }
     assert_eq!(answer(&child.wait_with_output().unwrap()).expect(0).out(), "1\n");
     assert!(peak > 0 && peak < 64 << 10, "{peak} KiB resident");
@@ -181,14 +216,19 @@ fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
 #[test]
 fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
     let (world, mark) = marked();
-    let polite = "trap 'echo saved > saved; exit 0' TERM; echo begun > begun; while :; do sleep 0.05; done";
+    let polite =
+        "trap 'echo saved > saved; exit 0' TERM; echo begun > begun; while :; do sleep 0.05; done";
     let child = start(&world, &["spawn", "-n", "3", "-j", "2", "--", "sh", "-c", polite]);
     let begun = |i: u32| world.worktree(&format!("1/c{i}/begun")).exists();
     soon(10 * SECOND, "two commands run", || begun(1) && begun(2));
     signal("-INT", child.id());
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("hint: what was done is kept; go on with `git frites run --resume 1`"));
+    assert!(
+        ended
+            .stderr
+            .contains("hint: what was done is kept; go on with `git frites run --resume 1`")
+    );
     assert_eq!(living(&mark), []);
     let status = world.frites(["status", "--json"]).expect(0).json();
     for i in 0..3 {
@@ -207,7 +247,10 @@ fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
     world.frites(["judge", "--test", "true"]).expect(0);
     let verdict = world.git(["rev-parse", "refs/frites/1/@record"]);
-    let script = format!("trap '' TERM INT; echo ready > '{}/ready'; sleep 500; sleep 501", world.home().display());
+    let script = format!(
+        "trap '' TERM INT; echo ready > '{}/ready'; sleep 500; sleep 501",
+        world.home().display()
+    );
     let child = start(&world, &["judge", "--test", &script]);
     soon(10 * SECOND, "the oracle runs", || world.home().join("ready").exists());
     let begun = Instant::now();
@@ -216,10 +259,18 @@ fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
     soon(SECOND, "the first is passed on", || begun.elapsed() > Duration::from_millis(200));
     signal("-INT", child.id());
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-    assert!(ended.stderr.contains("error: interrupted; nothing was decided\nhint: "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("error: interrupted; nothing was decided\nhint: "),
+        "{}",
+        ended.stderr
+    );
     assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
     assert_eq!(living(&mark), []);
-    assert_eq!(world.git(["rev-parse", "refs/frites/1/@record"]), verdict, "the old verdict stands");
+    assert_eq!(
+        world.git(["rev-parse", "refs/frites/1/@record"]),
+        verdict,
+        "the old verdict stands"
+    );
     world.assert_clean();
 }
 
@@ -233,7 +284,20 @@ fn sixteen_of_every_kind_end_as_they_should_and_status_tells_the_truth_meanwhile
         15) echo out; echo err >&2; echo x > README; exit 3;; \
         16) echo x > README; kill -SEGV $$;; \
         *) for i in 1 2 3; do echo line $i; sleep 0.2; done; echo $FRITES_INDEX > README;; esac";
-    let args = ["spawn", "-n", "16", "-j", "4", "--idle-timeout", "1s", "--json", "--", "sh", "-c", script];
+    let args = [
+        "spawn",
+        "-n",
+        "16",
+        "-j",
+        "4",
+        "--idle-timeout",
+        "1s",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
     let begun = Instant::now();
     let mut child = start(&world, &args);
     // What status says between two looks at the processes is what they were.
@@ -250,7 +314,9 @@ fn sixteen_of_every_kind_end_as_they_should_and_status_tells_the_truth_meanwhile
         for candidate in before.intersection(&after) {
             assert!(told.contains(candidate), "{candidate} runs, and status tells of {told:?}");
         }
-        for candidate in candidates.iter().filter(|c| told.contains(c["candidate"].as_str().unwrap())) {
+        for candidate in
+            candidates.iter().filter(|c| told.contains(c["candidate"].as_str().unwrap()))
+        {
             assert_eq!(candidate["state"], "running");
         }
         seen_running.extend(told);
@@ -259,31 +325,57 @@ fn sixteen_of_every_kind_end_as_they_should_and_status_tells_the_truth_meanwhile
     let spawned = answer(&child.wait_with_output().unwrap()).expect(0).json();
     assert_eq!(living(&mark), []);
     assert!(seen_running.len() > 8, "{seen_running:?}");
-    assert!(elapsed > 6 * SECOND && elapsed < 20 * SECOND, "an idle second, five of grace, and it took {elapsed:?}");
-    let told: Vec<String> = world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|c| {
-            let leaky = if c["leaky"] == true { " leaky" } else { "" };
-            format!("{} {} {}{leaky}", c["state"].as_str().unwrap(), c["exit_code"], c["signal"])
-        })
-        .collect();
+    assert!(
+        elapsed > 6 * SECOND && elapsed < 20 * SECOND,
+        "an idle second, five of grace, and it took {elapsed:?}"
+    );
+    let told: Vec<String> =
+        world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| {
+                let leaky = if c["leaky"] == true { " leaky" } else { "" };
+                format!(
+                    "{} {} {}{leaky}",
+                    c["state"].as_str().unwrap(),
+                    c["exit_code"],
+                    c["signal"]
+                )
+            })
+            .collect();
     let mut expected = vec!["succeeded 0 null"; 10];
-    expected.extend(["timed-out null null", "timed-out null null", "succeeded 0 null leaky", "timed-out null null"]);
+    expected.extend([
+        "timed-out null null",
+        "timed-out null null",
+        "succeeded 0 null leaky",
+        "timed-out null null",
+    ]);
     expected.extend(["failed 3 null", "failed null 11"]);
     assert_eq!(told, expected);
     assert_eq!(spawned["candidates"][15]["signal"], 11);
-    let log = |i: u32| fs::read_to_string(world.repo.join(format!(".frites/runs/1/c{i}/agent.log"))).unwrap();
+    let log = |i: u32| {
+        fs::read_to_string(world.repo.join(format!(".frites/runs/1/c{i}/agent.log"))).unwrap()
+    };
     assert_eq!((log(1), log(15)), ("line 1\nline 2\nline 3\n".into(), "out\nerr\n".into()));
     let events = world.frites(["log", "--json", "1"]).expect(0).out();
     let seconds = |candidate: &str| -> f64 {
         let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
-        let ended = events.lines().map(parse).find(|e| e["event"] == "ended" && e["candidate"] == candidate).unwrap();
+        let ended = events
+            .lines()
+            .map(parse)
+            .find(|e| e["event"] == "ended" && e["candidate"] == candidate)
+            .unwrap();
         ended["seconds"].as_f64().unwrap()
     };
-    for (candidate, from, to) in [("c1", 0.6, 2.5), ("c11", 1.0, 3.0), ("c14", 6.0, 8.0), ("c15", 0.0, 2.0)] {
-        assert!((from..to).contains(&seconds(candidate)), "{candidate} took {} s", seconds(candidate));
+    for (candidate, from, to) in
+        [("c1", 0.6, 2.5), ("c11", 1.0, 3.0), ("c14", 6.0, 8.0), ("c15", 0.0, 2.0)]
+    {
+        assert!(
+            (from..to).contains(&seconds(candidate)),
+            "{candidate} took {} s",
+            seconds(candidate)
+        );
     }
     world.assert_clean();
 }
@@ -295,7 +387,11 @@ fn commands_of(mark: &str) -> std::collections::BTreeSet<String> {
         let text = String::from_utf8_lossy(&environment).into_owned();
         text.split('\0').find_map(|v| v.strip_prefix("FRITES_CANDIDATE=").map(str::to_owned))
     };
-    living(mark).into_iter().filter(|(_, line)| line.starts_with("sh -c")).filter_map(|(pid, _)| name(pid)).collect()
+    living(mark)
+        .into_iter()
+        .filter(|(_, line)| line.starts_with("sh -c"))
+        .filter_map(|(pid, _)| name(pid))
+        .collect()
 }
 
 #[test]
@@ -303,12 +399,27 @@ fn a_command_that_kills_its_supervisor_has_not_passed_and_leaves_nothing() {
     let (world, mark) = marked();
     world.attempts(&["echo x > README"]);
     let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;
-    let forged =
-        format!("setsid sleep 500 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1");
+    let forged = format!(
+        "setsid sleep 500 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1"
+    );
     let answer = world.frites(["judge", "--test", &forged]).expect(1);
-    assert!(answer.out().contains("could not start") || answer.out().contains("no start"), "{}", answer.out());
+    assert!(
+        answer.out().contains("could not start") || answer.out().contains("no start"),
+        "{}",
+        answer.out()
+    );
     assert_eq!(living(&mark), []);
-    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo y > README; setsid sleep 502 & kill -9 $PPID"]).expect(4);
+    world
+        .frites([
+            "spawn",
+            "-n",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            "echo y > README; setsid sleep 502 & kill -9 $PPID",
+        ])
+        .expect(4);
     assert_eq!(living(&mark), []);
     world.assert_clean();
 }

@@ -33,7 +33,10 @@ fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
     assert!(answer.out().contains("synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: 2 lines in 1 file, within 1.5 times the 3 lines that it drew on"), "{}", answer.out());
     // It began with the best one's files, as changes that are not committed.
     assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbest");
-    assert_eq!(world.git_in(&world.worktree("1/synthesis-1"), ["rev-parse", "HEAD"]), world.git(["rev-parse", "main"]));
+    assert_eq!(
+        world.git_in(&world.worktree("1/synthesis-1"), ["rev-parse", "HEAD"]),
+        world.git(["rev-parse", "main"])
+    );
     let asked = std::fs::read_to_string(world.home().join("asked-synthesis-1")).unwrap();
     for part in [
         "# The task\n\nmake it good\n",
@@ -47,14 +50,20 @@ fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
     assert!(!asked.contains("maker-3") && !asked.contains("Be quick."), "{asked}");
     let json = world.frites(["status", "--json", "1"]).expect(0).json();
     let candidate = &json["runs"][0]["candidates"][3];
-    assert_eq!((candidate["candidate"].as_str(), candidate["index"].as_u64()), (Some("synthesis-1"), Some(4)));
+    assert_eq!(
+        (candidate["candidate"].as_str(), candidate["index"].as_u64()),
+        (Some("synthesis-1"), Some(4))
+    );
     // What landed is what passed.
     world.frites(["apply", "1"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/synthesis-1"));
     // Asked once is enough.
     world.frites(["run", "--resume", "1"]).expect(0);
     assert_eq!(
-        world.frites(["status", "--json", "1"]).expect(0).json()["runs"][0]["candidates"].as_array().unwrap().len(),
+        world.frites(["status", "--json", "1"]).expect(0).json()["runs"][0]["candidates"]
+            .as_array()
+            .unwrap()
+            .len(),
         4
     );
 }
@@ -86,7 +95,10 @@ fn whatever_else_a_synthesis_does_the_best_attempt_stays_recommended_and_the_rea
 fn nothing_is_integrated_when_it_is_switched_off_or_there_is_too_little_or_nobody_to_ask() {
     let world = world_with("true");
     let candidates = |run: &str| {
-        world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"].as_array().unwrap().len()
+        world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"]
+            .as_array()
+            .unwrap()
+            .len()
     };
     world.git(["config", "frites.synthesis.mode", "off"]);
     run(&world, &[]).expect(0);
@@ -96,10 +108,24 @@ fn nothing_is_integrated_when_it_is_switched_off_or_there_is_too_little_or_nobod
     run(&world, &["--test", "grep -q better README"]).expect(0);
     assert_eq!(candidates("2"), 3);
     // A codemod is not told by a prompt what to do.
-    world.frites(["run", "-n", "2", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"]).expect(0);
+    world
+        .frites(["run", "-n", "2", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"])
+        .expect(0);
     assert_eq!(candidates("3"), 2);
     // A command with a prompt is.
-    world.frites(["run", "-n", "2", "-p", "x", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"]).expect(0);
+    world
+        .frites([
+            "run",
+            "-n",
+            "2",
+            "-p",
+            "x",
+            "--",
+            "sh",
+            "-c",
+            "echo good $FRITES_INDEX >> README",
+        ])
+        .expect(0);
     assert_eq!(candidates("4"), 3);
 }
 
@@ -117,24 +143,43 @@ fn a_synthesis_can_be_asked_for_by_hand_and_what_is_too_long_is_named() {
         .frites(["spawn", "--synthesize", "--run", "1", "--", "true"])
         .refuses(1, "there is nothing to integrate in run 1: only c2 of 3 passed");
     world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
-    world.frites(["spawn", "--synthesize", "--run", "1"]).refuses(2, "a synthesis needs somebody to make it");
+    world
+        .frites(["spawn", "--synthesize", "--run", "1"])
+        .refuses(2, "a synthesis needs somebody to make it");
     world.frites(["spawn", "--synthesize", "--", "true"]).refuses(2, "--run");
     let made = |refs: &str| refs.lines().filter(|l| l.contains("synthesis")).count();
     assert_eq!((made(&before), made(&world.git(["for-each-ref"]))), (0, 0));
 
-    let out = world.frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"]).expect(0).out();
+    let out = world
+        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
+        .expect(0)
+        .out();
     assert_eq!(out, format!("1/synthesis-1\t{}\n", world.worktree("1/synthesis-1").display()));
     let asked = world.git(["show", "refs/frites/1/synthesis-1:asked"]);
-    assert!(asked.contains("\n# c3: 2 lines in 1 file\n\n````diff\n"), "a fence longer than what it holds:\n{asked}");
     assert!(
-        asked.contains("# c2: 60001 lines in 2 files\n\n- README\n- big\n\nIt is too long to be shown."),
+        asked.contains("\n# c3: 2 lines in 1 file\n\n````diff\n"),
+        "a fence longer than what it holds:\n{asked}"
+    );
+    assert!(
+        asked.contains(
+            "# c2: 60001 lines in 2 files\n\n- README\n- big\n\nIt is too long to be shown."
+        ),
         "{asked}"
     );
-    assert!(asked.contains("runs/1/c2/candidate.diff") && asked.len() < 10_000, "{} bytes", asked.len());
-    assert_eq!(world.git(["show", "refs/frites/1/@record:prompt-synthesis-1.md"]).trim_end(), asked.trim_end());
+    assert!(
+        asked.contains("runs/1/c2/candidate.diff") && asked.len() < 10_000,
+        "{} bytes",
+        asked.len()
+    );
+    assert_eq!(
+        world.git(["show", "refs/frites/1/@record:prompt-synthesis-1.md"]).trim_end(),
+        asked.trim_end()
+    );
     // A second one, which is made from the attempts, not from the first.
     world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
-    world.frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"]).expect(0);
+    world
+        .frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
+        .expect(0);
     let asked = world.git(["show", "refs/frites/1/synthesis-2:asked"]);
     assert!(!asked.contains("synthesis-1"), "{asked}");
     world.assert_clean();

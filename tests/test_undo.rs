@@ -34,7 +34,10 @@ fn a_merge_is_reverted_as_git_reverts_it_and_only_once() {
     world.git(["revert", "--no-edit", "-m", "1", &merge]);
     assert_eq!(
         ours,
-        format!("{}\nFrites-Undone: 1/c1@1\nFrites-Into: main\n", world.git(["log", "-1", "--format=%B"]))
+        format!(
+            "{}\nFrites-Undone: 1/c1@1\nFrites-Into: main\n",
+            world.git(["log", "-1", "--format=%B"])
+        )
     );
     assert_eq!(world.tree("HEAD"), before.0);
     world.assert_clean();
@@ -83,7 +86,11 @@ fn undoing_after_later_landings_names_them_and_keeps_their_work() {
     );
     assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile2\nfile3\nsrc");
     let json = world.frites(["apply", "--undo", "2", "--json"]).expect(0).json();
-    assert_eq!(json["later"], serde_json::json!(["3/c1@1"]), "what was undone since does not count: {json:#}");
+    assert_eq!(
+        json["later"],
+        serde_json::json!(["3/c1@1"]),
+        "what was undone since does not count: {json:#}"
+    );
     assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile3\nsrc");
     assert_eq!(["1", "2", "3"].map(|run| landing(&world, run)), ["undone", "undone", "merged"]);
     // What was undone can be merged again.
@@ -104,7 +111,11 @@ fn an_undo_that_conflicts_or_is_refused_changes_nothing() {
         ("echo edited > README", 128, "your checkout has uncommitted changes: README"),
         ("git reset -q --hard HEAD^1", 1, "the merge of 1/c1 is not in 'main' any more"),
         ("git revert --no-edit -m 1 HEAD >/dev/null", 1, "'main' holds nothing of 1/c1 any more"),
-        ("git switch -q -c other; git worktree add -q ../linked main", 128, "the branch 'main' is checked out in"),
+        (
+            "git switch -q -c other; git worktree add -q ../linked main",
+            128,
+            "the branch 'main' is checked out in",
+        ),
         ("git switch -q -c other; git branch -q -D main", 128, "there is no branch 'main'"),
     ];
     for (script, code, words) in cases {
@@ -134,9 +145,13 @@ fn a_merge_into_a_branch_that_is_checked_out_nowhere_is_undone_there() {
     world.git(["branch", "release"]);
     judged(&world, "echo new > new.txt");
     world.frites(["apply", "--merge", "--into", "release"]).expect(0);
-    let before = (world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files());
+    let before =
+        (world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files());
     assert_eq!(world.frites(["apply", "--undo"]).expect(0).out(), "release\n");
-    assert_eq!((world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files()), before);
+    assert_eq!(
+        (world.belongings().replace(&world.git(["rev-parse", "release"]), "R"), world.files()),
+        before
+    );
     assert_eq!(world.tree("release"), world.tree("main"));
     world.assert_clean();
 }
@@ -150,12 +165,15 @@ fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
         (&["apply", "--no-switch", "-m", "x"], false),
     ] {
         let world = World::new();
-        world.write("a/b/c", "a file in a folder\n");
+        world.write("a/b/c", "a file in a directory\n");
         world.write("f", "a file\n");
         world.commit("more");
         world.write("notes.txt", "mine\n");
         let swap = "rm -r a f; echo file > a; mkdir f; ln -s in f/link";
-        judged(&world, &format!("echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new; {swap}"));
+        judged(
+            &world,
+            &format!("echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new; {swap}"),
+        );
         let before = (world.belongings(), world.files());
         world.frites(options).expect(0);
         if leave {
@@ -178,10 +196,26 @@ fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
 fn a_fresh_branch_that_somebody_worked_on_stays() {
     let cases = [
         (&["apply"][..], "git commit -qm mine", "has commits that 1/c1 did not bring"),
-        (&["apply", "-m", "x"], "git commit -q --allow-empty -m mine", "has commits that 1/c1 did not bring"),
-        (&["apply", "-m", "x"], "git commit -q --amend -m mine", "has commits that 1/c1 did not bring"),
-        (&["apply"], "echo mine > README", "would write over files that git does not track: README"),
-        (&["apply", "-m", "x"], "echo mine > README", "would write over files that git does not track: README"),
+        (
+            &["apply", "-m", "x"],
+            "git commit -q --allow-empty -m mine",
+            "has commits that 1/c1 did not bring",
+        ),
+        (
+            &["apply", "-m", "x"],
+            "git commit -q --amend -m mine",
+            "has commits that 1/c1 did not bring",
+        ),
+        (
+            &["apply"],
+            "echo mine > README",
+            "would write over files that git does not track: README",
+        ),
+        (
+            &["apply", "-m", "x"],
+            "echo mine > README",
+            "would write over files that git does not track: README",
+        ),
         (&["apply"], "echo more > src/lib.txt", "holds more than 1/c1 brought"),
         (&["apply"], "echo more > more; git add more", "holds more than 1/c1 brought"),
         (
@@ -218,6 +252,8 @@ fn a_named_branch_is_found_again_without_records() {
     world.commit("more");
     world.git(["switch", "-q", "main"]);
     lose();
-    world.frites(["apply", "--undo"]).refuses(1, "on which branch 1/c1 landed, and 'mine' holds it");
+    world
+        .frites(["apply", "--undo"])
+        .refuses(1, "on which branch 1/c1 landed, and 'mine' holds it");
     assert_eq!(landing(&world, "1"), "landed");
 }

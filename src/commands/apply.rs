@@ -1,16 +1,16 @@
 //! `git frites apply`: the human gate. What passed is what lands, or nothing does; and it can be taken back.
 use serde_json::{Value, json};
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Error, Result, exit};
-use crate::funnel::branching::{self, Fresh, Landed};
-use crate::funnel::landing::{Asked, Plan};
-use crate::funnel::merging::{self, Merged, Target};
-use crate::funnel::session::Session;
-use crate::funnel::undoing::{self, Undone};
 use crate::git::refs;
 use crate::model::oid::Oid;
+use crate::ops::land::fresh_branch::{self, Fresh, Landed};
+use crate::ops::land::merge::{self, Merged, Target};
+use crate::ops::land::plan::{Asked, Plan};
+use crate::ops::land::undo::{self, Undone};
+use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::json;
 
@@ -20,7 +20,7 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     let matching = if args.undo { Matching::Exact } else { Matching::Prefix };
     let selection = session.store.select(&session.repo, address.as_ref(), matching)?;
     if args.undo {
-        let undone = undoing::undo(session, &selection)?;
+        let undone = undo::undo(session, &selection)?;
         tell_undone(session, args, &undone)?;
         return Ok(exit::OK);
     }
@@ -34,7 +34,7 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     };
     if args.merge {
         let target = Target::parse(session, args.into.as_deref())?;
-        let merged = merging::merge(session, selection, &asked, &target)?;
+        let merged = merge::merge(session, selection, &asked, &target)?;
         tell_merged(session, args, &merged)?;
         return Ok(exit::OK);
     }
@@ -44,15 +44,20 @@ pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
-    let landed = branching::land(session, selection, &asked, &fresh)?;
+    let landed = fresh_branch::land(session, selection, &asked, &fresh)?;
     tell_landed(session, args, &landed)?;
     match &landed.conflicts {
         None => Ok(exit::OK),
-        Some(conflicts) => {
-            Err(Error::no(format!("{} conflicts with HEAD in {}", landed.plan.address(), conflicts.in_words()))
-                .hint("resolve them, then `git add` and `git commit`; `git status` lists them")
-                .hint(format!("or give up: `git switch -f -` and `git branch -D {}`", refs::short(&landed.branch))))
-        }
+        Some(conflicts) => Err(Error::no(format!(
+            "{} conflicts with HEAD in {}",
+            landed.plan.address(),
+            conflicts.in_words()
+        ))
+        .hint("resolve them, then `git add` and `git commit`; `git status` lists them")
+        .hint(format!(
+            "or give up: `git switch -f -` and `git branch -D {}`",
+            refs::short(&landed.branch)
+        ))),
     }
 }
 
@@ -83,8 +88,12 @@ fn tell_landed(session: &Session, args: &cli::Apply, landed: &Landed) -> Result<
     session.ui.answer(format!("{branch}\n"))?;
     match (commit, args.no_switch) {
         _ if conflicts.is_some() => {}
-        (None, _) => session.ui.hint("the change is staged; review it with `git diff --staged`, then `git commit`"),
-        (Some(_), false) => session.ui.hint("you are on that branch now; review it with `git show`"),
+        (None, _) => session
+            .ui
+            .hint("the change is staged; review it with `git diff --staged`, then `git commit`"),
+        (Some(_), false) => {
+            session.ui.hint("you are on that branch now; review it with `git show`");
+        }
         (Some(_), true) => session.ui.hint(format!("review it with `git show {branch}`")),
     }
     Ok(())
@@ -124,8 +133,12 @@ fn tell_undone(session: &Session, args: &cli::Apply, undone: &Undone) -> Result<
     }
     session.ui.answer(format!("{branch}\n"))?;
     match commit {
-        Some(commit) => session.ui.hint(format!("{address} is reverted; review it with `git show {}`", commit.short())),
-        None => session.ui.hint(format!("the branch is deleted; `git frites diff {address}` still shows the change")),
+        Some(commit) => session
+            .ui
+            .hint(format!("{address} is reverted; review it with `git show {}`", commit.short())),
+        None => session.ui.hint(format!(
+            "the branch is deleted; `git frites diff {address}` still shows the change"
+        )),
     }
     Ok(())
 }

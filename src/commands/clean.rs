@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Error, Result, exit};
-use crate::funnel::removing;
-use crate::funnel::session::Session;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::ops::clean;
+use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
@@ -41,11 +41,19 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
             }
             Err(error) if alone => return Err(error),
             // A run that is at work, for instance: the others are cleaned all the same.
-            Err(error) => removals.push(Removal { address: run.run.to_string(), bytes: None, error: Some(error) }),
+            Err(error) => removals.push(Removal {
+                address: run.run.to_string(),
+                bytes: None,
+                error: Some(error),
+            }),
         }
     }
     if forgotten.is_empty() && removals.iter().all(|r| r.bytes.is_none() && r.error.is_none()) {
-        session.ui.note(if args.expired { "nothing has expired" } else { "nothing is left to remove" });
+        session.ui.note(if args.expired {
+            "nothing has expired"
+        } else {
+            "nothing is left to remove"
+        });
     }
     report(session, args, &removals, &forgotten)?;
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
@@ -55,9 +63,11 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
 fn keep(session: &Session, args: &cli::Clean, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
     let mut text = String::new();
     let mut all = Vec::new();
-    for (run, name) in targets.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name))) {
+    for (run, name) in
+        targets.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name)))
+    {
         if !args.dry_run {
-            removing::keep(session, run, name, args.keep)?;
+            clean::keep(session, run, name, args.keep)?;
         }
         let address = format!("{}/{name}", run.run);
         let verb = match (args.dry_run, args.keep) {
@@ -78,12 +88,20 @@ fn keep(session: &Session, args: &cli::Clean, targets: &[(Run, Vec<Name>)]) -> R
     Ok(exit::OK)
 }
 
-fn clean_run(session: &Session, run: &Run, names: &[Name], args: &cli::Clean) -> Result<Vec<Removal>> {
+fn clean_run(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    args: &cli::Clean,
+) -> Result<Vec<Removal>> {
     let _lock = session.store.lock_run(&run.run)?;
-    session.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
-    let removals: Vec<Removal> = names.iter().map(|name| clean_one(session, run, name, args)).collect();
+    session
+        .repo
+        .heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
+    let removals: Vec<Removal> =
+        names.iter().map(|name| clean_one(session, run, name, args)).collect();
     if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
-        removing::forget(session, run)?;
+        clean::forget(session, run)?;
     }
     Ok(removals)
 }
@@ -106,18 +124,21 @@ fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>
     for address in addresses {
         let selection = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?;
         if selection.iteration.is_some() {
-            return Err(Error::usage("an iteration cannot be cleaned alone").hint("name a run or a candidate"));
+            return Err(Error::usage("an iteration cannot be cleaned alone")
+                .hint("name a run or a candidate"));
         }
-        let names = selection.candidate.map_or_else(|| selection.run.candidates.clone(), |name| vec![name]);
+        let names =
+            selection.candidate.map_or_else(|| selection.run.candidates.clone(), |name| vec![name]);
         match found.iter_mut().find(|(run, _)| run.run == selection.run.run) {
             Some((_, set)) => set.extend(names),
             None => found.push((selection.run, names.into_iter().collect())),
         }
     }
-    if let Some((run, _)) = found.iter().find(|(run, set)| args.forget && set.len() < run.candidates.len()) {
-        return Err(
-            Error::usage("--forget removes whole runs").hint(format!("write `git frites clean --forget {}`", run.run))
-        );
+    if let Some((run, _)) =
+        found.iter().find(|(run, set)| args.forget && set.len() < run.candidates.len())
+    {
+        return Err(Error::usage("--forget removes whole runs")
+            .hint(format!("write `git frites clean --forget {}`", run.run)));
     }
     let in_order = |(run, set): (Run, BTreeSet<Name>)| {
         let names = run.candidates.iter().filter(|n| set.contains(n)).cloned().collect();
@@ -128,13 +149,16 @@ fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>
 }
 
 /// Those of the candidates whose time is over.
-fn only_expired(session: &Session, targets: Vec<(Run, Vec<Name>)>) -> Result<Vec<(Run, Vec<Name>)>> {
+fn only_expired(
+    session: &Session,
+    targets: Vec<(Run, Vec<Name>)>,
+) -> Result<Vec<(Run, Vec<Name>)>> {
     let mut expired = Vec::new();
     for (run, names) in targets {
         let mut over = Vec::new();
         for name in names {
             let candidate = session.store.candidate(&session.repo, &run, &name)?;
-            if removing::expired(session, &run, &candidate)? {
+            if clean::expired(session, &run, &candidate)? {
                 over.push(name);
             }
         }
@@ -150,12 +174,12 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
     let address = format!("{}/{name}", run.run);
     let attempt = || {
         if args.dry_run {
-            return removing::rehearse(session, run, name, args.discard);
+            return clean::rehearse(session, run, name, args.discard);
         }
         if !args.discard {
-            removing::save(session, run, name)?;
+            clean::save(session, run, name)?;
         }
-        removing::remove(session, run, name, args.discard)
+        clean::remove(session, run, name, args.discard)
     };
     match attempt() {
         Ok(bytes) => Removal { address, bytes, error: None },
@@ -163,7 +187,12 @@ fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Re
     }
 }
 
-fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten: &[Name]) -> Result<()> {
+fn report(
+    session: &Session,
+    args: &cli::Clean,
+    removals: &[Removal],
+    forgotten: &[Name],
+) -> Result<()> {
     let total: u64 = removals.iter().filter_map(|r| r.bytes).sum();
     for removal in removals {
         if let Some(error) = &removal.error {
@@ -187,8 +216,15 @@ fn report(session: &Session, args: &cli::Clean, removals: &[Removal], forgotten:
         text.push_str(&format!("{verb} {} ({})\n", removal.address, table::size(bytes)));
     }
     for run in forgotten {
-        text.push_str(&format!("{} run {run}\n", if args.dry_run { "would forget" } else { "forgot" }));
+        text.push_str(&format!(
+            "{} run {run}\n",
+            if args.dry_run { "would forget" } else { "forgot" }
+        ));
     }
-    text.push_str(&format!("{} {}\n", if args.dry_run { "would free" } else { "freed" }, table::size(total)));
+    text.push_str(&format!(
+        "{} {}\n",
+        if args.dry_run { "would free" } else { "freed" },
+        table::size(total)
+    ));
     session.ui.answer(text)
 }

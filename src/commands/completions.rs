@@ -18,6 +18,7 @@ pub fn run(ui: &Ui, args: &Completions) -> Result<u8> {
 }
 
 fn other(shell: &str) -> Result<Vec<u8>> {
-    complete::registration(shell)
-        .ok_or_else(|| Error::fatal(format!("there is no completion for {shell}")).hint("use bash, zsh or fish"))
+    complete::registration(shell).ok_or_else(|| {
+        Error::fatal(format!("there is no completion for {shell}")).hint("use bash, zsh or fish")
+    })
 }

@@ -8,8 +8,8 @@ use crate::cli;
 use crate::config::keys::{self, Otherwise, Spec};
 use crate::config::{self, starter};
 use crate::error::{Error, IoContext, Result, exit};
-use crate::funnel::session::Session;
 use crate::model::nearest::nearest;
+use crate::ops::session::Session;
 use crate::ui::json;
 use crate::ui::table::{Grid, Tone};
 
@@ -35,7 +35,9 @@ pub fn run(session: &Session, args: &cli::Config) -> Result<u8> {
             Some(row) if args.json => {
                 session.ui.answer(json::document(json!({ "keys": [as_json(row)] })))?;
             }
-            Some(Row { value: Some(value), .. }) => session.ui.answer(format!("{}\n", bare(value)))?,
+            Some(Row { value: Some(value), .. }) => {
+                session.ui.answer(format!("{}\n", bare(value)))?;
+            }
             // As `git config` has it for a key that is not set.
             Some(_) => return Ok(exit::NO),
         },
@@ -75,14 +77,19 @@ fn show_all(session: &Session, args: &cli::Config, rows: &[Row]) -> Result<()> {
         let set = row.place.is_some();
         let value = match (&row.value, row.spec.otherwise) {
             (Some(value), _) => (value.to_string(), if set { Tone::Plain } else { Tone::Dim }),
-            (None, Otherwise::Unset(words, _) | Otherwise::Is(words)) => (format!("- ({words})"), Tone::Dim),
+            (None, Otherwise::Unset(words, _) | Otherwise::Is(words)) => {
+                (format!("- ({words})"), Tone::Dim)
+            }
         };
         let from = (row.place.clone().unwrap_or_else(|| "default".into()), Tone::Dim);
         grid.row(vec![(row.key.clone(), Tone::Plain), value, from]);
     }
     session.ui.answer(grid.render())?;
     if let Some(home) = session.home.as_ref().filter(|home| !home.join(config::FILE).exists()) {
-        session.ui.hint(format!("`git frites config --init` writes '{}'", home.join(config::FILE).display()));
+        session.ui.hint(format!(
+            "`git frites config --init` writes '{}'",
+            home.join(config::FILE).display()
+        ));
     }
     Ok(())
 }
@@ -124,7 +131,8 @@ fn init(session: &Session) -> Result<u8> {
         }
         file => file.context(|| format!("could not write '{}'", path.display()))?,
     };
-    file.write_all(starter::text().as_bytes()).context(|| format!("could not write '{}'", path.display()))?;
+    file.write_all(starter::text().as_bytes())
+        .context(|| format!("could not write '{}'", path.display()))?;
     session.ui.answer(format!("{}\n", path.display()))?;
     session.ui.hint("take away the `#` before a key to set it, and commit the file if others should have it, too");
     Ok(exit::OK)

@@ -3,17 +3,17 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Error, Result, exit};
-use crate::funnel::session::{Captured, Session};
 use crate::git::diff::{self, Change, Format};
-use crate::git::pins;
+use crate::integrity::overrides;
 use crate::model::address::Address;
 use crate::model::blast::Blast;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::ops::session::{Captured, Session};
 use crate::process;
 use crate::store::select::{Matching, Selection, check_candidate};
 use crate::ui::{json, table};
@@ -36,18 +36,26 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
     let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
     let other = match (range, &selection.candidate) {
-        (Some(end), Some(name)) if end.is_empty() || end.starts_with('@') => Some(format!("{name}{end}")),
+        (Some(end), Some(name)) if end.is_empty() || end.starts_with('@') => {
+            Some(format!("{name}{end}"))
+        }
         (Some(end), _) => Some(end.to_owned()),
         (None, _) => args.other.clone(),
     };
     let views: Vec<View> = match (&selection.candidate, &other) {
         (None, Some(_)) => {
-            return Err(Error::usage(format!("'{}' is a run: two candidates can be compared", run.run))
-                .hint(format!("write {}/CANDIDATE first", run.run)));
+            return Err(Error::usage(format!(
+                "'{}' is a run: two candidates can be compared",
+                run.run
+            ))
+            .hint(format!("write {}/CANDIDATE first", run.run)));
         }
         (None, None) => {
             let all = if args.no_capture {
-                run.candidates.iter().map(|name| session.stored(run, name)).collect::<Result<_>>()?
+                run.candidates
+                    .iter()
+                    .map(|name| session.stored(run, name))
+                    .collect::<Result<_>>()?
             } else {
                 session.capture_all(run)?
             };
@@ -61,13 +69,23 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
             let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
             let blast = diff::blast(&session.repo, &changes);
             let address = format!("{}..{}", first.address, second.address);
-            vec![View { address, from: first.to, to: second.to, iteration: None, changes, blast, state: String::new() }]
+            vec![View {
+                address,
+                from: first.to,
+                to: second.to,
+                iteration: None,
+                changes,
+                blast,
+                state: String::new(),
+            }]
         }
     };
     let differs = views.iter().any(|v| !v.changes.is_empty());
     if args.json {
         let all: Vec<Value> = views.iter().map(as_json).collect();
-        session.ui.answer(json::document(json!({ "run": run.run, "base": run.base, "diffs": all })))?;
+        session
+            .ui
+            .answer(json::document(json!({ "run": run.run, "base": run.base, "diffs": all })))?;
     } else {
         show(session, run, args, &views, selection.candidate.is_some())?;
     }
@@ -78,16 +96,26 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
 fn sides(args: &cli::Diff) -> Result<(Option<&str>, Option<&str>)> {
     match args.address.as_deref().and_then(|text| text.split_once("..")) {
         Some((first, end)) if args.other.is_some() => {
-            Err(Error::usage(format!("'{first}..{end}' is a range already")).hint("name two sides in all"))
+            Err(Error::usage(format!("'{first}..{end}' is a range already"))
+                .hint("name two sides in all"))
         }
         Some((first, end)) => Ok((Some(first), Some(end))),
         None => Ok((args.address.as_deref(), None)),
     }
 }
 
-fn view(session: &Session, run: &Run, name: &Name, iteration: Option<u32>, args: &cli::Diff) -> Result<View> {
-    let captured =
-        if args.no_capture || iteration.is_some() { session.stored(run, name)? } else { session.capture(run, name)? };
+fn view(
+    session: &Session,
+    run: &Run,
+    name: &Name,
+    iteration: Option<u32>,
+    args: &cli::Diff,
+) -> Result<View> {
+    let captured = if args.no_capture || iteration.is_some() {
+        session.stored(run, name)?
+    } else {
+        session.capture(run, name)?
+    };
     let mut view = view_of(session, run, captured);
     if let Some(wanted) = iteration {
         let capture = session.store.iteration(&session.repo, run, name, wanted)?;
@@ -126,8 +154,9 @@ fn second(session: &Session, run: &Run, text: &str) -> Result<(Run, Name, Option
         pair => {
             let Selection { run, candidate, iteration } =
                 session.store.select(&session.repo, pair.as_ref(), Matching::Prefix)?;
-            let candidate = candidate
-                .ok_or_else(|| Error::usage(format!("'{text}' names no candidate")).hint("write RUN/CANDIDATE"))?;
+            let candidate = candidate.ok_or_else(|| {
+                Error::usage(format!("'{text}' names no candidate")).hint("write RUN/CANDIDATE")
+            })?;
             Ok((run, candidate, iteration))
         }
     }
@@ -141,11 +170,17 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
         (args.name_only, Format::NameOnly),
         (args.patch, Format::Patch),
     ];
-    let format = asked.into_iter().find_map(|(on, format)| on.then_some(format)).or(one.then_some(Format::Patch));
+    let format = asked
+        .into_iter()
+        .find_map(|(on, format)| on.then_some(format))
+        .or(one.then_some(Format::Patch));
     let mut text: Vec<u8> = Vec::new();
     for view in views {
         let Some(format) = format else {
-            text.extend(format!("{}\t{}\t{}\n", view.address, view.blast, table::printable(&view.state)).bytes());
+            text.extend(
+                format!("{}\t{}\t{}\n", view.address, view.blast, table::printable(&view.state))
+                    .bytes(),
+            );
             continue;
         };
         if !one {
@@ -153,10 +188,18 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
             text.extend(format!("# {}{end}", view.address).bytes());
         }
         let color = session.ui.out.colored && !args.nul;
-        text.extend(diff::render(&session.repo, &run.base, &view.from, &view.to, format, args.nul, color)?);
+        text.extend(diff::render(
+            &session.repo,
+            &run.base,
+            &view.from,
+            &view.to,
+            format,
+            args.nul,
+            color,
+        )?);
     }
     if session.ui.on_terminal() && !text.is_empty() {
-        let pager = match pins::pinned("core.pager") {
+        let pager = match overrides::pinned("core.pager") {
             Some(before) if std::env::var_os("GIT_PAGER").is_none() => before.into(),
             _ => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
         };

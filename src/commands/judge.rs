@@ -1,16 +1,16 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
 use serde_json::json;
 
-use super::{parse_address, parse_name, tell_verdict};
 use crate::cli;
+use crate::commands::{parse_address, parse_name, tell_verdict};
 use crate::error::{Error, Result, exit};
-use crate::funnel::escape;
-use crate::funnel::judging::{self, Asked};
-use crate::funnel::session::Session;
+use crate::integrity::watch;
 use crate::model::oracle::OracleCommand;
 use crate::model::ranking;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Part, Verdict};
+use crate::ops::judge::{self, Asked};
+use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
 
@@ -20,38 +20,46 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
         let run = &selection.run.run;
-        return Err(Error::usage(format!("judge decides over a whole run, and '{run}/{name}' is a candidate"))
-            .hint(format!("write `git frites judge {run}`; `--candidate {name}` judges it by itself")));
+        return Err(Error::usage(format!(
+            "judge decides over a whole run, and '{run}/{name}' is a candidate"
+        ))
+        .hint(format!(
+            "write `git frites judge {run}`; `--candidate {name}` judges it by itself"
+        )));
     }
     let run = selection.run;
     if args.trust_config {
-        escape::accept(session, &run)?;
+        watch::accept(session, &run)?;
     }
-    escape::require_trust(session, Some(&run))?;
+    watch::require_trust(session, Some(&run))?;
     let told = |oracle: &[OracleCommand]| {
         if args.explain {
             explain_oracle(&session.ui, oracle);
         }
     };
     if !args.candidates.is_empty() {
-        let names = args.candidates.iter().map(|c| parse_name("--candidate", c)).collect::<Result<Vec<_>>>()?;
-        let parts = judging::judge_some(session, &run, &names, &asked(args), told)?;
+        let names = args
+            .candidates
+            .iter()
+            .map(|c| parse_name("--candidate", c))
+            .collect::<Result<Vec<_>>>()?;
+        let parts = judge::judge_some(session, &run, &names, &asked(args), told)?;
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
-        judging::replay(session, &run, args.judging.rank)?
+        judge::replay(session, &run, args.judging.rank)?
     } else {
-        judging::judge(session, &run, &asked(args), told)?
+        judge::judge(session, &run, &asked(args), told)?
     };
     if args.explain {
         explain_ranking(&session.ui, &verdict);
     }
-    tell_verdict(session, &verdict, args.json.then(|| judging::as_json(&verdict)), args.quiet, true)?;
-    Ok(judging::exit_code(&verdict))
+    tell_verdict(session, &verdict, args.json.then(|| judge::as_json(&verdict)), args.quiet, true)?;
+    Ok(judge::exit_code(&verdict))
 }
 
 fn asked(args: &cli::Judge) -> Asked {
-    let asked = super::judging(&args.judging);
+    let asked = crate::commands::judging(&args.judging);
     Asked { jobs: args.jobs as usize, timeout: args.timeout, in_place: args.in_place, ..asked }
 }
 
@@ -82,12 +90,14 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
                 ("fails, and on the base, too", &comparison.before),
                 ("fails, and is not in the base", &comparison.new),
             ];
-            for (what, test) in kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |t| (what, t))) {
+            for (what, test) in
+                kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |t| (what, t)))
+            {
                 ui.note(format!("{}: {test} {what}", entry.candidate));
             }
         }
     }
-    for line in ranking::steps(&verdict.candidates, judging::rules(&verdict.terms)) {
+    for line in ranking::steps(&verdict.candidates, judge::rules(&verdict.terms)) {
         ui.note(line);
     }
 }
@@ -117,7 +127,10 @@ fn render_parts(session: &Session, run: &Run, parts: &[Part], args: &cli::Judge)
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
         ui.answer(comparison::table(ui.out, entries()))?;
-        ui.hint(format!("when all are judged, decide with `git frites judge --replay {}`", run.run));
+        ui.hint(format!(
+            "when all are judged, decide with `git frites judge --replay {}`",
+            run.run
+        ));
     }
     Ok(code)
 }

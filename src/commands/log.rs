@@ -3,13 +3,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Error, Result, exit};
-use crate::funnel::session::Session;
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
 use crate::model::oid::Oid;
+use crate::ops::session::Session;
 use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
 use crate::ui::table;
@@ -19,7 +19,11 @@ pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
     let wanted = match parse_address(args.address.as_deref())? {
         None => None,
         Some(Address::Word { word, iteration: None }) => Some(word),
-        Some(other) => return Err(Error::usage(format!("'{other}' is not a run")).hint("name a run, or none for all")),
+        Some(other) => {
+            return Err(
+                Error::usage(format!("'{other}' is not a run")).hint("name a run, or none for all")
+            );
+        }
     };
     let all = events::read(&session.store.events())?;
     // A run that was forgotten still has its events: they are asked, not the refs.
@@ -30,7 +34,13 @@ pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
             let names: BTreeSet<Name> = all.iter().filter_map(run_of).collect();
             Some(match meant(&names, &word).as_slice() {
                 [one] => (*one).clone(),
-                [] => return Err(unknown_run(&names, &word, "`git frites log` shows the events of all runs")),
+                [] => {
+                    return Err(unknown_run(
+                        &names,
+                        &word,
+                        "`git frites log` shows the events of all runs",
+                    ));
+                }
                 several => return Err(several_runs(&word, several)),
             })
         }
@@ -56,7 +66,9 @@ pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
 fn line(event: &Map<String, Value>) -> String {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
     let time: Option<jiff::Timestamp> = text("time").parse().ok();
-    let time = time.map(|t| t.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string());
+    let time = time.map(|t| {
+        t.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    });
     let place = match event.get("candidate").and_then(Value::as_str) {
         Some(candidate) => format!("{}/{candidate}", text("run")),
         None => text("run").to_owned(),
@@ -64,7 +76,8 @@ fn line(event: &Map<String, Value>) -> String {
     let details: Vec<String> = event
         .iter()
         .filter(|(key, value)| {
-            !matches!(key.as_str(), "version" | "time" | "event" | "run" | "candidate") && !value.is_null()
+            !matches!(key.as_str(), "version" | "time" | "event" | "run" | "candidate")
+                && !value.is_null()
         })
         .map(|(key, value)| match (key.as_str(), value) {
             // An id that is told to people is as short as git makes it.
@@ -77,7 +90,12 @@ fn line(event: &Map<String, Value>) -> String {
             (_, other) => format!("{key}={other}"),
         })
         .collect();
-    let line = format!("{}  {:<9}  {place:<8}  {}", time.unwrap_or_default(), text("event"), details.join(" "));
+    let line = format!(
+        "{}  {:<9}  {place:<8}  {}",
+        time.unwrap_or_default(),
+        text("event"),
+        details.join(" ")
+    );
     // An attempt can write into the log, whatever it likes.
     table::printable(line.trim_end()) + "\n"
 }

@@ -8,17 +8,16 @@ use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
 
-const ELSEWHERE: &str =
-    "write the pages to a folder with `git frites man --write DIR` and read them with what you have";
+const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with what you have";
 
 /// Runs the command; it needs no repository.
 pub fn run(args: &cli::Man) -> Result<u8> {
     let pages = manual::pages();
-    if let Some(folder) = &args.write {
-        let failed = || format!("could not write to '{}'", folder.display());
-        fs::create_dir_all(folder).context(failed)?;
+    if let Some(directory) = &args.write {
+        let failed = || format!("could not write to '{}'", directory.display());
+        fs::create_dir_all(directory).context(failed)?;
         for page in &pages {
-            fs::write(folder.join(page.file()), &page.roff).context(failed)?;
+            fs::write(directory.join(page.file()), &page.roff).context(failed)?;
         }
         return Ok(exit::OK);
     }
@@ -27,8 +26,8 @@ pub fn run(args: &cli::Man) -> Result<u8> {
         return Err(Error::fatal("'man' is not on PATH").hint(ELSEWHERE));
     }
     let failed = || "could not show the page".to_owned();
-    let folder = tempfile::tempdir().context(failed)?;
-    let file = folder.path().join(page.file());
+    let directory = tempfile::tempdir().context(failed)?;
+    let file = directory.path().join(page.file());
     fs::write(&file, &page.roff).context(failed)?;
     if process::show_manual(&file).context(failed)? {
         return Ok(exit::OK);

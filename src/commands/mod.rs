@@ -6,23 +6,23 @@ pub mod config;
 pub mod diff;
 pub mod judge;
 pub mod log;
-mod making;
 pub mod man;
 pub mod path;
 pub mod run;
 pub mod spawn;
+mod spawn_args;
 pub mod status;
 
 use serde_json::Value;
 
 use crate::cli;
 use crate::error::{Error, Result};
-use crate::funnel::judging::Asked;
-use crate::funnel::session::Session;
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{Name, RULE};
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
+use crate::ops::judge::Asked;
+use crate::ops::session::Session;
 use crate::oracle::Flags;
 use crate::ui::{comparison, json};
 
@@ -35,7 +35,8 @@ fn parse_name(what: &str, text: &str) -> Result<Name> {
 fn parse_address(text: Option<&str>) -> Result<Option<Address>> {
     let Some(text) = text else { return Ok(None) };
     text.parse().map(Some).map_err(|e: InvalidAddress| {
-        let error = Error::usage(e.to_string()).hint("an address is RUN, RUN/CANDIDATE or RUN/CANDIDATE@ITERATION");
+        let error = Error::usage(e.to_string())
+            .hint("an address is RUN, RUN/CANDIDATE or RUN/CANDIDATE@ITERATION");
         if matches!(e, InvalidAddress::Name(_)) { error.hint(RULE) } else { error }
     })
 }
@@ -47,7 +48,18 @@ fn to_go_on(run: &Run) -> String {
 
 /// What the options that `judge` and `run` share ask for.
 fn judging(args: &cli::Judging) -> Asked {
-    let cli::Judging { build, lint, test, retries, protect, baseline, until_pass, rank, warm, no_cache } = args;
+    let cli::Judging {
+        build,
+        lint,
+        test,
+        retries,
+        protect,
+        baseline,
+        until_pass,
+        rank,
+        warm,
+        no_cache,
+    } = args;
     Asked {
         flags: Flags { build: build.clone(), lint: lint.clone(), test: test.clone() },
         retries: *retries,
@@ -63,7 +75,13 @@ fn judging(args: &cli::Judging) -> Asked {
 
 /// Tells a verdict: as this document if there is one, with `quiet` the winner's address alone, else the comparison, and
 /// with `hints` what to do next.
-fn tell_verdict(session: &Session, verdict: &Verdict, document: Option<Value>, quiet: bool, hints: bool) -> Result<()> {
+fn tell_verdict(
+    session: &Session,
+    verdict: &Verdict,
+    document: Option<Value>,
+    quiet: bool,
+    hints: bool,
+) -> Result<()> {
     let (ui, run) = (&session.ui, &verdict.run);
     if let Some(document) = document {
         return ui.answer(json::document(document));
@@ -74,7 +92,9 @@ fn tell_verdict(session: &Session, verdict: &Verdict, document: Option<Value>, q
     ui.answer(comparison::text(ui.out, verdict))?;
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     if hints {
-        comparison::hints(verdict, |name| session.store.candidate_dir(run, name)).iter().for_each(|h| ui.hint(h));
+        comparison::hints(verdict, |name| session.store.candidate_dir(run, name))
+            .iter()
+            .for_each(|h| ui.hint(h));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! `git frites path`: where a candidate's worktree is, for `cd`.
 use std::os::unix::ffi::OsStrExt;
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Error, Result, exit};
-use crate::funnel::session::Session;
+use crate::ops::session::Session;
 use crate::store::select::Matching;
 
 /// Runs the command.
@@ -17,12 +17,13 @@ pub fn run(session: &Session, args: &cli::Path) -> Result<u8> {
         (None, [only]) => only,
         (None, several) => {
             let names: Vec<&str> = several.iter().map(|n| n.as_str()).collect();
-            return Err(Error::usage(format!("run {} has {} candidates", run.run, several.len())).hint(format!(
-                "name one, such as {}/{}: {}",
-                run.run,
-                names[0],
-                names.join(", ")
-            )));
+            return Err(Error::usage(format!("run {} has {} candidates", run.run, several.len()))
+                .hint(format!(
+                    "name one, such as {}/{}: {}",
+                    run.run,
+                    names[0],
+                    names.join(", ")
+                )));
         }
     };
     let path = session.store.worktree(run, name);

@@ -2,20 +2,23 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::{making, parse_address, tell_verdict, to_go_on};
 use crate::cli::{self, Cli, Command};
-use crate::config::{keys, value::SynthesisMode};
+use crate::commands::{parse_address, spawn_args, tell_verdict, to_go_on};
+use crate::config::keys;
+use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
-use crate::funnel::attempting::{self, Order, Terms, Worked};
-use crate::funnel::judging::{self, Asked};
-use crate::funnel::merging::{self, Merged, Place, Target};
-use crate::funnel::session::Session;
-use crate::funnel::spawning::{self, Made};
-use crate::funnel::{escape, landing, resuming, synthesizing};
 use crate::git::refs;
+use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
+use crate::ops::judge::{self, Asked};
+use crate::ops::land::merge::{self, Merged, Place, Target};
+use crate::ops::land::plan;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
+use crate::ops::spawn::{self, Made};
+use crate::ops::spawn::{resume, synthesis};
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
 
@@ -29,8 +32,8 @@ pub fn run(session: &Session, args: &cli::Run) -> Result<u8> {
 
 fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
     require_landable(session, args)?;
-    let terms = making::terms(session, &args.making)?;
-    let mut request = making::request(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.making)?;
+    let mut request = spawn_args::request(session, &args.making)?;
     let orders = request.orders();
     if orders.is_empty() {
         return Err(Error::usage("there is nothing to run")
@@ -38,34 +41,51 @@ fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
             .hint("or a command: `git frites run -- CMD`; `git frites spawn` makes worktrees for people"));
     }
     request.arguments = typed().unwrap_or_default();
-    let Made { run, lock, .. } = spawning::spawn(session, request)?;
+    let Made { run, lock, .. } = spawn::spawn(session, request)?;
     let s = if run.candidates.len() == 1 { "" } else { "s" };
-    session.ui.note(format!("run {}: {} candidate{s} from {}", run.run, run.candidates.len(), run.base.short()));
-    let worked = attempting::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?;
+    session.ui.note(format!(
+        "run {}: {} candidate{s} from {}",
+        run.run,
+        run.candidates.len(),
+        run.base.short()
+    ));
+    let worked =
+        attempt::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?;
     drop(lock);
     conclude(session, args, &run, &worked, &terms)
 }
 
 fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
-    let selection = session.store.select(&session.repo, parse_address(Some(address))?.as_ref(), Matching::Prefix)?;
+    let selection = session.store.select(
+        &session.repo,
+        parse_address(Some(address))?.as_ref(),
+        Matching::Prefix,
+    )?;
     let run = selection.run;
     let before = recorded(&run);
     let args = before.as_ref().unwrap_or(args);
     require_landable(session, args)?;
-    let terms = making::terms(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.making)?;
     let mut orders: Vec<(Name, Order)> = Vec::new();
     for name in &run.candidates {
         // As it was typed, which the record may not be able to say.
-        let typed = (!args.making.command.is_empty() && !run.agents.contains_key(name)).then_some(&args.making.command);
+        let typed = (!args.making.command.is_empty() && !run.agents.contains_key(name))
+            .then_some(&args.making.command);
         let order = Order::recorded(&session.repo, &run, name)?;
-        let order = order.map(|order| Order { argv: typed.cloned().unwrap_or_else(|| order.argv.clone()), ..order });
+        let order = order.map(|order| Order {
+            argv: typed.cloned().unwrap_or_else(|| order.argv.clone()),
+            ..order
+        });
         orders.extend(order.map(|order| (name.clone(), order)));
     }
     if orders.is_empty() {
-        return Err(Error::usage(format!("run {} has no commands: people work in its worktrees", run.run))
-            .hint(format!("judge it when they are done: `git frites judge {}`", run.run)));
+        return Err(Error::usage(format!(
+            "run {} has no commands: people work in its worktrees",
+            run.run
+        ))
+        .hint(format!("judge it when they are done: `git frites judge {}`", run.run)));
     }
-    let worked = resuming::resume(session, &run, &orders, &terms)?;
+    let worked = resume::resume(session, &run, &orders, &terms)?;
     conclude(session, args, &run, &worked, &terms)
 }
 
@@ -76,7 +96,8 @@ fn require_landable(session: &Session, args: &cli::Run) -> Result<()> {
 
 /// The words after `run` on our command line; none if they are not UTF-8, for then no record can hold them.
 fn typed() -> Option<Vec<String>> {
-    let words: Option<Vec<String>> = std::env::args_os().map(|word| word.into_string().ok()).collect();
+    let words: Option<Vec<String>> =
+        std::env::args_os().map(|word| word.into_string().ok()).collect();
     let words = words?;
     let verb = words.iter().position(|word| word == "run")?;
     Some(words[verb + 1..].to_vec())
@@ -86,7 +107,11 @@ fn typed() -> Option<Vec<String>> {
 fn recorded(run: &Run) -> Option<cli::Run> {
     let now = typed().filter(|_| !run.arguments.is_empty())?;
     // Before the `--` of the command, for the later of two options counts. A prompt may be called `--`, too.
-    let end = run.arguments.len().checked_sub(if run.command.is_empty() { 0 } else { run.command.len() + 1 })?;
+    let end = run.arguments.len().checked_sub(if run.command.is_empty() {
+        0
+    } else {
+        run.command.len() + 1
+    })?;
     let (options, command) = run.arguments.split_at(end);
     let mut now = now.into_iter();
     let mut added = Vec::new();
@@ -106,23 +131,33 @@ fn recorded(run: &Run) -> Option<cli::Run> {
 }
 
 /// Judges what the commands made, lets it be integrated, and tells.
-fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, terms: &Terms) -> Result<u8> {
+fn conclude(
+    session: &Session,
+    args: &cli::Run,
+    run: &Run,
+    worked: &Worked,
+    terms: &Terms,
+) -> Result<u8> {
     let mut escaped = worked.escaped.clone();
     let interrupted = || match interrupt::signal() {
-        Some(_) => Err(Error::no("interrupted; what the candidates did is kept").hint(to_go_on(run))),
+        Some(_) => {
+            Err(Error::no("interrupted; what the candidates did is kept").hint(to_go_on(run)))
+        }
         None => Ok(()),
     };
     interrupted()?;
     let judge = |run: &Run| {
-        escape::require_trust(session, Some(run))?;
-        judging::judge(session, run, &asked(args), |_| ())
+        watch::require_trust(session, Some(run))?;
+        judge::judge(session, run, &asked(args), |_| ())
             .map_err(|e| if interrupted().is_err() { e.hint(to_go_on(run)) } else { e })
     };
     let mut verdict = judge(run)?;
     let mut integrated = None;
     if let Some(assignment) = integrator(session, run, &verdict) {
-        session.ui.note(format!("run {}: several passed; one more candidate integrates them", run.run));
-        match synthesizing::synthesize(session, run, assignment, terms) {
+        session
+            .ui
+            .note(format!("run {}: several passed; one more candidate integrates them", run.run));
+        match synthesis::synthesize(session, run, assignment, terms) {
             Ok((run, worked)) => {
                 escaped.extend(worked.escaped);
                 interrupted()?;
@@ -132,7 +167,9 @@ fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, term
             // What was decided without it stands.
             Err(error) => {
                 interrupted()?;
-                session.ui.warn(format!("run {}: there is no synthesis: {}", run.run, error.message));
+                session
+                    .ui
+                    .warn(format!("run {}: there is no synthesis: {}", run.run, error.message));
                 error.hints.iter().for_each(|hint| session.ui.hint(hint));
             }
         }
@@ -143,38 +180,51 @@ fn conclude(session: &Session, args: &cli::Run, run: &Run, worked: &Worked, term
     // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
     let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
     let document = args.json.then(|| {
-        let mut document = judging::as_json(&verdict);
+        let mut document = judge::as_json(&verdict);
         document["escaped"] = json!(escaped);
-        document["commit"] = json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
+        document["commit"] =
+            json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document
     });
     tell_verdict(session, &verdict, document, args.quiet, merged.is_none())?;
     if let Some(merged) = merged.transpose()?
         && !args.json
     {
-        session.ui.note(format!("merged {} into {}", merged.plan.address(), refs::short(&merged.branch)));
+        session.ui.note(format!(
+            "merged {} into {}",
+            merged.plan.address(),
+            refs::short(&merged.branch)
+        ));
         session.ui.hint(merged.hint());
     }
-    Ok(judging::exit_code(&verdict))
+    Ok(judge::exit_code(&verdict))
 }
 
 fn merge(session: &Session, run: &Run) -> Result<Merged> {
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
-    merging::merge(session, selection, &landing::Asked::default(), &Target::Current)
+    merge::merge(session, selection, &plan::Asked::default(), &Target::Current)
 }
 
 fn asked(args: &cli::Run) -> Asked {
-    let asked = super::judging(&args.judging);
+    let asked = crate::commands::judging(&args.judging);
     Asked { jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout, ..asked }
 }
 
 /// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a
 /// prompt what to do. None if there is nothing to integrate, nobody to ask, or it was tried already.
 fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
-    let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly && run.synthesis.is_empty();
-    let best = synthesizing::material(verdict).filter(|_| wanted && verdict.verified())?.first()?.candidate.clone();
+    let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly
+        && run.synthesis.is_empty();
+    let best = synthesis::material(verdict)
+        .filter(|_| wanted && verdict.verified())?
+        .first()?
+        .candidate
+        .clone();
     match run.agents.get(&best) {
         Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
-        None => run.prompt.as_ref().map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),
+        None => run
+            .prompt
+            .as_ref()
+            .map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),
     }
 }

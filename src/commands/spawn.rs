@@ -3,16 +3,16 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
 
-use super::{making, parse_address, to_go_on};
 use crate::cli;
+use crate::commands::{parse_address, spawn_args, to_go_on};
 use crate::error::{Result, exit};
-use crate::funnel::attempting::{self, Worked};
-use crate::funnel::session::{Captured, Session};
-use crate::funnel::spawning::{self, Made};
-use crate::funnel::synthesizing;
 use crate::git::refs;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::ops::session::{Captured, Session};
+use crate::ops::spawn::attempt::{self, Worked};
+use crate::ops::spawn::synthesis;
+use crate::ops::spawn::{self, Made};
 use crate::process::interrupt;
 use crate::store::select::Matching;
 use crate::ui::json;
@@ -25,14 +25,14 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
     if args.synthesize {
         return synthesize(session, args);
     }
-    let terms = making::terms(session, &args.making)?;
-    let request = making::request(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.making)?;
+    let request = spawn_args::request(session, &args.making)?;
     let orders = request.orders();
-    let Made { run, prepared, lock } = spawning::spawn(session, request)?;
+    let Made { run, prepared, lock } = spawn::spawn(session, request)?;
     let worked = if orders.is_empty() {
         Worked::default()
     } else {
-        attempting::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?
+        attempt::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?
     };
     drop(lock);
     answer(session, &run, &run.candidates, args, &worked.escaped)?;
@@ -44,23 +44,24 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
 
 /// Another round of one candidate: with a new command, or with the one before and perhaps a new prompt.
 fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
-    let terms = making::terms(session, &args.making)?;
-    let (run, name) = making::existing(session, "--again", address)?;
-    let order = making::order(session, &args.making, &run, &name)?;
-    let worked = attempting::again(session, &run, &name, order, &terms)?;
+    let terms = spawn_args::terms(session, &args.making)?;
+    let (run, name) = spawn_args::existing(session, "--again", address)?;
+    let order = spawn_args::order(session, &args.making, &run, &name)?;
+    let worked = attempt::again(session, &run, &name, order, &terms)?;
     let command = if args.making.command.is_empty() { "" } else { " -- …" };
-    let go_on = format!("go on with another `git frites spawn --again {}/{name}{command}`", run.run);
+    let go_on =
+        format!("go on with another `git frites spawn --again {}/{name}{command}`", run.run);
     answer(session, &run, &[name], args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &go_on))
 }
 
 /// One more candidate, from those that passed.
 fn synthesize(session: &Session, args: &cli::Spawn) -> Result<u8> {
-    let terms = making::terms(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.making)?;
     let address = parse_address(args.making.run.as_deref())?;
     let run = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?.run;
-    let assignment = making::assignment(session, &args.making)?;
-    let (run, worked) = synthesizing::synthesize(session, &run, assignment, &terms)?;
+    let assignment = spawn_args::assignment(session, &args.making)?;
+    let (run, worked) = synthesis::synthesize(session, &run, assignment, &terms)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &to_go_on(&run)))
 }
@@ -76,14 +77,25 @@ fn conclude(session: &Session, run: &Run, worked: &Worked, go_on: &str) -> u8 {
     if interrupt::signal().is_some() {
         ui.hint(format!("what was done is kept; {go_on}"));
     } else if usable {
-        ui.hint(format!("compare with `git frites diff {run}`, decide with `git frites judge {run}`"));
+        ui.hint(format!(
+            "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
+        ));
     } else {
-        ui.hint(format!("`git frites status {run}` says why; the logs are in '{}'", store.run_dir(run).display()));
+        ui.hint(format!(
+            "`git frites status {run}` says why; the logs are in '{}'",
+            store.run_dir(run).display()
+        ));
     }
     if usable { exit::OK } else { exit::UNUSABLE }
 }
 
-fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escaped: &[String]) -> Result<()> {
+fn answer(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    args: &cli::Spawn,
+    escaped: &[String],
+) -> Result<()> {
     if args.json {
         let mut candidates = Vec::new();
         for name in names {
@@ -95,7 +107,8 @@ fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escap
                 "exit_code": candidate.exit_code, "signal": candidate.signal, "cleaned": candidate.cleaned,
             });
             if args.making.auto_checkpoint.is_some() {
-                object["checkpoints"] = super::status::history_as_json(session, run, name)?;
+                object["checkpoints"] =
+                    crate::commands::status::history_as_json(session, run, name)?;
             }
             json::put_file(&mut object, "worktree", &session.store.worktree(run, name));
             candidates.push(object);
@@ -111,7 +124,10 @@ fn answer(session: &Session, run: &Run, names: &[Name], args: &cli::Spawn, escap
     }
     for name in names {
         let path = session.store.worktree(run, name);
-        session.ui.answer([format!("{}/{name}\t", run.run).as_bytes(), path.as_os_str().as_bytes(), b"\n"].concat())?;
+        session.ui.answer(
+            [format!("{}/{name}\t", run.run).as_bytes(), path.as_os_str().as_bytes(), b"\n"]
+                .concat(),
+        )?;
     }
     Ok(())
 }

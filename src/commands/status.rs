@@ -5,23 +5,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::parse_address;
 use crate::cli;
+use crate::commands::parse_address;
 use crate::error::{Result, exit};
-use crate::funnel::history::{self, Disk};
-use crate::funnel::judging;
-use crate::funnel::session::{Captured, Session};
-use crate::funnel::watching;
+use crate::fs::tree::disk_usage;
 use crate::git::refs;
-use crate::git::worktree::disk_usage;
 use crate::model::address::Address;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
+use crate::ops::history::{self, Disk};
+use crate::ops::judge;
+use crate::ops::progress;
+use crate::ops::session::{Captured, Session};
 use crate::store::select::Matching;
 use crate::ui::json;
-use crate::ui::progress::{self, Line};
+use crate::ui::progress::{self as live, Line};
 use crate::ui::screen::Screen;
 use crate::ui::table::{self, Grid, Tone};
 
@@ -36,8 +36,10 @@ pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
     }
     let runs = chosen(session, address.as_ref())?;
     if args.json {
-        let all: Vec<Value> =
-            runs.iter().map(|(run, only)| as_json(session, run, only.as_ref())).collect::<Result<_>>()?;
+        let all: Vec<Value> = runs
+            .iter()
+            .map(|(run, only)| as_json(session, run, only.as_ref()))
+            .collect::<Result<_>>()?;
         session.ui.answer(json::document(json!({ "runs": all })))?;
         return Ok(exit::OK);
     }
@@ -69,9 +71,11 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
         let mut busy = false;
         let mut news = String::new();
         for (run, only) in &runs {
-            for name in run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name)) {
+            for name in
+                run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name))
+            {
                 let candidate = session.store.candidate(&session.repo, run, name)?;
-                let at_work = watching::at_work(session, run, name);
+                let at_work = progress::at_work(session, run, name);
                 busy |= at_work.is_some() || candidate.state == State::Running;
                 let words = at_work.map_or_else(|| candidate.state_in_words(), |line| line.doing);
                 if told.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
@@ -95,7 +99,8 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
 }
 
 fn show_all(session: &Session, runs: &[(Run, Option<Name>)]) -> Result<String> {
-    let parts: Vec<String> = runs.iter().map(|(run, only)| show(session, run, only.as_ref())).collect::<Result<_>>()?;
+    let parts: Vec<String> =
+        runs.iter().map(|(run, only)| show(session, run, only.as_ref())).collect::<Result<_>>()?;
     Ok(parts.join("\n"))
 }
 
@@ -123,12 +128,16 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
             None => format!("; {}\n", decision.decision),
         },
     });
-    let mut grid =
-        Grid::new(&["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"], &[3, 4, 5, 7], ui.out);
+    let mut grid = Grid::new(
+        &["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"],
+        &[3, 4, 5, 7],
+        ui.out,
+    );
     for member in members(session, run, only)? {
         let candidate = &member.candidate;
-        let recommended =
-            verdict.as_ref().is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
+        let recommended = verdict
+            .as_ref()
+            .is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
         let tone = match candidate.state {
             State::Failed | State::TimedOut => Tone::Bad,
             State::Cancelled => Tone::Caution,
@@ -144,7 +153,14 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
             (landing(candidate), Tone::Plain),
-            (if candidate.cleaned { "-".into() } else { table::size(disk(session, run, candidate)) }, Tone::Dim),
+            (
+                if candidate.cleaned {
+                    "-".into()
+                } else {
+                    table::size(disk(session, run, candidate))
+                },
+                Tone::Dim,
+            ),
         ]);
     }
     text.push_str(&grid.render());
@@ -161,8 +177,9 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
     }
     // What `run` shows on a terminal while it works, for a run that was started elsewhere.
     let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    let at_work: Vec<Line> = members.filter_map(|name| watching::at_work(session, run, name)).collect();
-    text.push_str(&progress::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
+    let at_work: Vec<Line> =
+        members.filter_map(|name| progress::at_work(session, run, name)).collect();
+    text.push_str(&live::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
     Ok(text)
 }
 
@@ -172,11 +189,16 @@ fn iterations(session: &Session, run: &Run, name: &Name) -> Result<String> {
     if all.is_empty() {
         return Ok(String::new());
     }
-    let mut grid =
-        Grid::new(&["iteration", "captured", "files", "insertions", "deletions"], &[2, 3, 4], session.ui.out);
+    let mut grid = Grid::new(
+        &["iteration", "captured", "files", "insertions", "deletions"],
+        &[2, 3, 4],
+        session.ui.out,
+    );
     for one in all {
         let (added, deleted) = one.lines();
-        let time = jiff::Timestamp::from_second(one.time).map(|t| format!("{} ago", table::age(t))).unwrap_or_default();
+        let time = jiff::Timestamp::from_second(one.time)
+            .map(|t| format!("{} ago", table::age(t)))
+            .unwrap_or_default();
         grid.row(vec![
             (format!("{}/{name}@{}", run.run, one.capture.iteration), Tone::Plain),
             (time, Tone::Dim),
@@ -201,7 +223,10 @@ fn origin(run: &Run) -> String {
 
 /// What became of it, and the commit that did it.
 fn landing(candidate: &Candidate) -> String {
-    let commit = candidate.landing_commit.as_ref().map_or_else(String::new, |commit| format!(" {}", commit.short()));
+    let commit = candidate
+        .landing_commit
+        .as_ref()
+        .map_or_else(String::new, |commit| format!(" {}", commit.short()));
     format!("{}{commit}{}", candidate.landing, if candidate.kept { ", kept" } else { "" })
 }
 
@@ -224,10 +249,9 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
         object["lines"] = json!(member.blast.lines);
         object["files_touched"] = json!(member.blast.files);
-        object["doing"] = json!(
-            watching::running(session, run, &candidate.candidate)
-                .map(|r| { json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line }) })
-        );
+        object["doing"] = json!(progress::running(session, run, &candidate.candidate).map(|r| {
+            json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
+        }));
         object["bytes"] = json!(disk(session, run, candidate));
         if only.is_some() {
             object["iterations"] = history_as_json(session, run, &candidate.candidate)?;
@@ -241,7 +265,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,
-        "verdict": verdict.as_ref().map(judging::as_json),
+        "verdict": verdict.as_ref().map(judge::as_json),
         "disk": {
             "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.records, "objects": disk.objects,
         },

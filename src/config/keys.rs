@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::value::{AgentInput, EnvMode, Flaky, Setting, Size, SynthesisMode, Words};
+use crate::config::value::{AgentInput, EnvMode, Flaky, Setting, Size, SynthesisMode, Words};
 use crate::model::oracle::CommandLine;
 use crate::model::ranking::Rank;
 
@@ -70,12 +70,14 @@ impl Spec {
     /// Whether `prefix` is a section of it: `agents`, and `agents.claude`, of `agents.*.command`.
     pub fn is_within(&self, prefix: &str) -> bool {
         let mut parts = self.name.split('.');
-        prefix.split('.').all(|part| parts.next().is_some_and(|p| p == part || p == "*")) && parts.next().is_some()
+        prefix.split('.').all(|part| parts.next().is_some_and(|p| p == part || p == "*"))
+            && parts.next().is_some()
     }
 
     /// The environment variable that sets it; none for a key whose name is partly the user's.
     pub fn variable(&self) -> Option<String> {
-        (!self.name.contains('*')).then(|| format!("FRITES_{}", self.name.replace(['.', '-'], "_").to_uppercase()))
+        (!self.name.contains('*'))
+            .then(|| format!("FRITES_{}", self.name.replace(['.', '-'], "_").to_uppercase()))
     }
 }
 
@@ -111,7 +113,7 @@ keys! {
     ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How often a command that failed is tried again.";
     ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "Whether a pass after a failure counts: as a pass that is ranked after clean ones, or as a failure.";
     ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths, as git's pathspecs, that are put back to the base's version before judging and landing.";
-    ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file, or the folder of such files, that the tests leave.";
+    ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file, or the directory of such files, that the tests leave.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "What ranks the candidates that passed.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout to copy into worktrees and judged checkouts, as a .gitignore names them.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "More files and directories to copy, each with all it holds, by their names from the root. They were links once; now no command can write through them to your own files.";
@@ -161,13 +163,18 @@ mod tests {
     #[test]
     fn a_star_stands_for_one_name() {
         let spec = Spec { name: "agents.*.command", ..ALL[0] };
-        for (prefix, is) in
-            [("agents", true), ("agents.claude", true), ("agents.claude.command", false), ("agent", false)]
-        {
+        for (prefix, is) in [
+            ("agents", true),
+            ("agents.claude", true),
+            ("agents.claude.command", false),
+            ("agent", false),
+        ] {
             assert_eq!(spec.is_within(prefix), is, "{prefix}");
         }
         assert!(spec.matches("agents.claude.command"));
-        for name in ["agents..command", "agents.a.b.command", "agents.command", "agents.claude.stdin"] {
+        for name in
+            ["agents..command", "agents.a.b.command", "agents.command", "agents.claude.stdin"]
+        {
             assert!(!spec.matches(name), "{name}");
         }
     }

@@ -14,13 +14,13 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
-use self::keys::{Key, Otherwise, Spec};
-use self::value::Setting;
+use crate::config::keys::{Key, Otherwise, Spec};
+use crate::config::value::Setting;
 use crate::error::{Error, IoContext, Result};
+use crate::fs::regular;
 use crate::git::repo::Repo;
 use crate::model::nearest::nearest;
 use crate::model::oracle::CommandLine;
-use crate::plain;
 
 /// The file at the root of the user's own checkout.
 pub const FILE: &str = ".frites.toml";
@@ -92,7 +92,7 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = match plain::read(path) {
+        let bytes = match regular::read(path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
@@ -113,15 +113,24 @@ impl Config {
         };
         let table = DeTable::parse(text).map_err(|e| {
             let at = place(e.span().map_or(0, |s| s.start));
-            Error::fatal(format!("{}: {}", at.exactly(), e.message())).hint(format!("mend {FILE}; it is TOML"))
+            Error::fatal(format!("{}: {}", at.exactly(), e.message()))
+                .hint(format!("mend {FILE}; it is TOML"))
         })?;
         self.read_table("", table.get_ref(), &place)
     }
 
-    fn read_table<'a>(&mut self, prefix: &str, table: &DeTable<'_>, place: &dyn Fn(usize) -> Place<'a>) -> Result<()> {
+    fn read_table<'a>(
+        &mut self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        place: &dyn Fn(usize) -> Place<'a>,
+    ) -> Result<()> {
         for (name, value) in table {
-            let key =
-                if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+            let key = if prefix.is_empty() {
+                name.get_ref().to_string()
+            } else {
+                format!("{prefix}.{}", name.get_ref())
+            };
             match value.get_ref() {
                 DeValue::Table(inner) if keys::ALL.iter().any(|spec| spec.is_within(&key)) => {
                     self.read_table(&key, inner, place)?;
@@ -141,8 +150,12 @@ impl Config {
         if !repo.may_configure("frites") {
             return Ok(());
         }
-        let call =
-            repo.checkout().for_user().call("config").args(["-z", "--show-origin", "--get-regexp", r"^frites\."]);
+        let call = repo.checkout().for_user().call("config").args([
+            "-z",
+            "--show-origin",
+            "--get-regexp",
+            r"^frites\.",
+        ]);
         let output = call.output()?;
         // 1 is "nothing found".
         if output.code > 1 {
@@ -153,12 +166,16 @@ impl Config {
         let mut fields = text.split('\0');
         // Each setting comes as two fields: its origin (`file:.git/config`, `command line:`), then the rest.
         while let (Some(origin), Some(record)) = (fields.next(), fields.next()) {
-            let place = format!("git config ({})", origin.trim_start_matches("file:").trim_end_matches(':'));
+            let place = format!(
+                "git config ({})",
+                origin.trim_start_matches("file:").trim_end_matches(':')
+            );
             // A key without `=` has no newline: git's short form of `true`.
             let (name, text) = record.split_once('\n').unwrap_or((record, "true"));
             let key = name.strip_prefix("frites.").unwrap_or(name);
             // As git calls its sections: `remote.origin`, `branch.main`, and so `agent.claude`.
-            let key = &key.strip_prefix("agent.").map_or(key.to_owned(), |rest| format!("agents.{rest}"));
+            let key =
+                &key.strip_prefix("agent.").map_or(key.to_owned(), |rest| format!("agents.{rest}"));
             let spec = known(key, || place.clone())?;
             if spec.list {
                 let list = lists.entry(key.clone()).or_insert((spec, Vec::new(), String::new()));
@@ -166,7 +183,14 @@ impl Config {
                 list.2 = place;
             } else {
                 let source = format!("git config frites.{key}");
-                self.put(spec, key.clone(), (spec.from_text)(text), &source, source.clone(), place)?;
+                self.put(
+                    spec,
+                    key.clone(),
+                    (spec.from_text)(text),
+                    &source,
+                    source.clone(),
+                    place,
+                )?;
             }
         }
         for (key, (spec, list, place)) in lists {
@@ -182,10 +206,18 @@ impl Config {
             let Some(variable) = spec.variable() else { continue };
             let Some(text) = std::env::var_os(&variable) else { continue };
             let text = text.into_string().map_err(|_| {
-                Error::fatal(format!("{variable} is not UTF-8")).hint(format!("write it again, or `unset {variable}`"))
+                Error::fatal(format!("{variable} is not UTF-8"))
+                    .hint(format!("write it again, or `unset {variable}`"))
             })?;
             let value = (spec.from_text)(&text);
-            self.put(spec, spec.name.to_owned(), value, &variable, variable.clone(), variable.clone())?;
+            self.put(
+                spec,
+                spec.name.to_owned(),
+                value,
+                &variable,
+                variable.clone(),
+                variable.clone(),
+            )?;
         }
         Ok(())
     }
@@ -227,7 +259,9 @@ impl Place<'_> {
 pub fn checkout_root(repo: &Repo, inside: bool) -> Option<PathBuf> {
     match repo.work_tree() {
         Some(dir) if !inside => Some(dir.to_owned()),
-        Some(_) if repo.common_dir().ends_with(".git") => repo.common_dir().parent().map(Path::to_owned),
+        Some(_) if repo.common_dir().ends_with(".git") => {
+            repo.common_dir().parent().map(Path::to_owned)
+        }
         _ => None,
     }
 }
@@ -258,13 +292,20 @@ fn list_of_keys(key: &str) -> String {
 fn refuse_unknown_variables() -> Result<()> {
     let known: Vec<String> = keys::ALL.iter().filter_map(Spec::variable).collect();
     for (name, _) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| !known.iter().any(|k| k == name)) else { continue };
-        let section = name.strip_prefix("FRITES_").and_then(|rest| rest.split_once('_')).map(|(s, _)| s.to_lowercase());
+        let Some(name) = name.to_str().filter(|name| !known.iter().any(|k| k == name)) else {
+            continue;
+        };
+        let section = name
+            .strip_prefix("FRITES_")
+            .and_then(|rest| rest.split_once('_'))
+            .map(|(s, _)| s.to_lowercase());
         if section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section))) {
             let error = Error::fatal(format!("the variable {name} sets no key that there is"));
             return Err(match nearest(known.iter().map(String::as_str), name) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
-                None => error.hint(format!("`unset {name}`; the variables are {}", known.join(", "))),
+                None => {
+                    error.hint(format!("`unset {name}`; the variables are {}", known.join(", ")))
+                }
             });
         }
     }
@@ -288,7 +329,8 @@ mod tests {
 
     #[test]
     fn both_forms_of_a_command_are_read() {
-        let config = read("[oracle]\nbuild = \"make all\"\ntest = [\"cargo\", \"test\"]\n").expect("valid");
+        let config =
+            read("[oracle]\nbuild = \"make all\"\ntest = [\"cargo\", \"test\"]\n").expect("valid");
         assert_eq!(config.command(keys::ORACLE_BUILD).map(|c| c.0.argv().len()), Some(3), "sh -c");
         let test = config.command(keys::ORACLE_TEST).expect("set");
         assert_eq!((test.0.to_string().as_str(), test.1.as_str()), ("cargo test", FILE));
@@ -297,16 +339,28 @@ mod tests {
 
     #[test]
     fn a_size_is_a_number_with_a_unit_or_of_bytes() {
-        let set =
-            |text: &str| read(&format!("limits.min-free-disk = {text}\n")).map(|c| c.get(keys::LIMITS_MIN_FREE_DISK).0);
-        let sizes =
-            [("\"2GiB\"", 2 << 30), ("\"1.5 MiB\"", 3 << 19), ("\"2GB\"", 2_000_000_000), ("4096", 4096), ("0", 0)];
+        let set = |text: &str| {
+            read(&format!("limits.min-free-disk = {text}\n"))
+                .map(|c| c.get(keys::LIMITS_MIN_FREE_DISK).0)
+        };
+        let sizes = [
+            ("\"2GiB\"", 2 << 30),
+            ("\"1.5 MiB\"", 3 << 19),
+            ("\"2GB\"", 2_000_000_000),
+            ("4096", 4096),
+            ("0", 0),
+        ];
         for (text, bytes) in sizes {
             assert_eq!(set(text).expect("a size"), bytes, "{text}");
         }
-        for text in ["\"much\"", "\"\"", "-1", "\"-1GiB\"", "\"99999999TiB\"", "true", "[\"2GiB\"]"] {
+        for text in ["\"much\"", "\"\"", "-1", "\"-1GiB\"", "\"99999999TiB\"", "true", "[\"2GiB\"]"]
+        {
             let error = set(text).expect_err(text);
-            assert!(error.message.ends_with("'limits.min-free-disk' takes a size such as 2GiB"), "{}", error.message);
+            assert!(
+                error.message.ends_with("'limits.min-free-disk' takes a size such as 2GiB"),
+                "{}",
+                error.message
+            );
         }
     }
 

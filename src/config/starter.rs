@@ -1,5 +1,5 @@
 //! The starter file: every key of the table with what it is for and its default, all commented out.
-use super::keys::{self, Otherwise};
+use crate::config::keys::{self, Otherwise};
 
 /// The text of a new `.frites.toml`.
 pub fn text() -> String {

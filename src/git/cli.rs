@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::frozen;
-use super::pins::{self, Pins};
 use crate::error::{Error, Result};
+use crate::integrity::config_snapshot;
+use crate::integrity::overrides::{self, Pins};
 use crate::model::oid::Oid;
 
 /// Variables of git's that may reach our own calls: where git itself and the user's files are.
@@ -160,20 +160,26 @@ impl Git {
         self
     }
 
-    /// The same with the hooks of that folder, when hooks run at all.
+    /// The same with the hooks of that directory, when hooks run at all.
     #[must_use]
-    pub fn hooks(mut self, folder: &OsStr) -> Self {
-        self.hooks = Some(folder.to_owned());
+    pub fn hooks(mut self, directory: &OsStr) -> Self {
+        self.hooks = Some(directory.to_owned());
         self
     }
 
     /// The same with the filters switched off that the repository itself configures: for one that an
     /// attempt may have made.
     pub fn without_own_filters(mut self) -> Result<Self> {
-        let list =
-            self.call("config").args(["--local", "-z", "--name-only", "--includes", "--get-regexp", "^filter[.]"]);
+        let list = self.call("config").args([
+            "--local",
+            "-z",
+            "--name-only",
+            "--includes",
+            "--get-regexp",
+            "^filter[.]",
+        ]);
         for key in nul_separated(&list.output()?.stdout) {
-            pins::pin_setting(&String::from_utf8_lossy(key), None, &mut self.pins);
+            overrides::pin_setting(&String::from_utf8_lossy(key), None, &mut self.pins);
         }
         Ok(self)
     }
@@ -213,7 +219,8 @@ impl Call {
             Some(bytes) => expression.stdin_bytes(bytes),
             None => expression.stdin_null(),
         };
-        let output = expression.stdout_capture().stderr_capture().run().map_err(|e| not_started(&e))?;
+        let output =
+            expression.stdout_capture().stderr_capture().run().map_err(|e| not_started(&e))?;
         Ok(Output {
             code: code_of(output.status),
             stdout: output.stdout,
@@ -254,8 +261,9 @@ impl Call {
     pub fn oid(self) -> Result<Oid> {
         let bytes = self.bytes()?;
         let text = String::from_utf8_lossy(&bytes);
-        Oid::parse(text.trim())
-            .ok_or_else(|| Error::internal(format!("git answered '{}', not an object id", text.trim())))
+        Oid::parse(text.trim()).ok_or_else(|| {
+            Error::internal(format!("git answered '{}', not an object id", text.trim()))
+        })
     }
 
     /// Like [`Call::bytes`], for calls that answer with one line or path.
@@ -280,9 +288,9 @@ impl Call {
         let case = tells_cases.then_some("core.ignoreCase=false");
         let pinned = pinned.into_iter().flatten().copied().chain(case);
         let settings = pinned.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
-        let hooks = self.git.hooks.as_ref().map(|folder| {
+        let hooks = self.git.hooks.as_ref().map(|directory| {
             let mut setting = OsString::from("core.hooksPath=");
-            setting.push(folder);
+            setting.push(directory);
             setting
         });
         let settings = settings.chain(hooks.iter().flat_map(|s| [OsStr::new("-c"), s.as_os_str()]));
@@ -296,22 +304,25 @@ impl Call {
             env.insert("GIT_INDEX_FILE".into(), file.clone().into());
         }
         if self.git.voice == Voice::Own {
-            env.extend(frozen::environment(&self.git.git_dir));
+            env.extend(config_snapshot::environment(&self.git.git_dir));
         }
         if self.git.voice != Voice::User {
-            let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+            let fixed =
+                [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
             // History and objects as they are: an attempt can write replacements and grafts, too.
             let plain = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(plain).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-            env.extend(pins::in_environment(&self.git.pins));
+            env.extend(overrides::in_environment(&self.git.pins));
         }
         let mut expression = duct::cmd("git", args).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
         }
         // With duct a removal would win over a value that is set after it.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| !env.contains_key(name) && self.removes(name)) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| !env.contains_key(name) && self.removes(name))
+        {
             expression = expression.env_remove(name);
         }
         for (name, value) in env {
@@ -355,7 +366,9 @@ impl Output {
 
 fn not_started(e: &io::Error) -> Error {
     match e.kind() {
-        io::ErrorKind::NotFound => Error::fatal("could not start git: it is not there").hint("git must be on PATH"),
+        io::ErrorKind::NotFound => {
+            Error::fatal("could not start git: it is not there").hint("git must be on PATH")
+        }
         _ => Error::io("could not start git", e),
     }
 }

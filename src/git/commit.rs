@@ -3,11 +3,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use super::cli::{Git, OURS};
-use super::refs::sync;
-use super::repo::{Repo, from_oid, to_oid};
-use super::worktree;
 use crate::error::{IoContext, Result};
+use crate::git::cli::{Git, OURS};
+use crate::git::refs::sync;
+use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::git::worktree;
 use crate::model::oid::Oid;
 
 /// What to say in a commit, and how.
@@ -61,7 +61,9 @@ pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
     }
     let Some(message) = text(wanted.message) else { return Ok(None) };
     let gix = repo.gix();
-    let (Some(Ok(author)), Some(Ok(committer))) = (gix.author(), gix.committer()) else { return Ok(None) };
+    let (Some(Ok(author)), Some(Ok(committer))) = (gix.author(), gix.committer()) else {
+        return Ok(None);
+    };
     // git takes such characters away from a name.
     let crude = |name: &[u8]| {
         let edge = |b: Option<&u8>| b.is_none_or(|b| *b <= b' ' || b".,:;<>\"\\'".contains(b));
@@ -72,7 +74,9 @@ pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
     }
     let mut parents = vec![from_oid(wanted.parent)?];
     parents.extend(wanted.merged.map(from_oid).transpose()?);
-    let (Ok(author), Ok(committer)) = (author.to_owned(), committer.to_owned()) else { return Ok(None) };
+    let (Ok(author), Ok(committer)) = (author.to_owned(), committer.to_owned()) else {
+        return Ok(None);
+    };
     let object = gix::objs::Commit {
         tree: from_oid(wanted.tree)?,
         parents: parents.into_iter().collect(),
@@ -83,8 +87,8 @@ pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
         extra_headers: Vec::new(),
     };
     let Ok(id) = gix.write_object(&object).map(|id| to_oid(id.detach())) else { return Ok(None) };
-    let (folder, file) = id.as_str().split_at(2);
-    sync(&repo.common_dir().join("objects").join(folder).join(file))?;
+    let (directory, file) = id.as_str().split_at(2);
+    sync(&repo.common_dir().join("objects").join(directory).join(file))?;
     Ok(Some(id))
 }
 
@@ -106,9 +110,11 @@ fn text(message: &Message) -> Option<String> {
     let trailer_like = |line: &str| {
         let key = line.split(':').next().unwrap_or_default();
         line.starts_with("(cherry picked")
-            || (key.len() < line.len() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
+            || (key.len() < line.len()
+                && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
     };
-    if title.contains('\0') || paragraphs.last().is_some_and(|last| last.lines().any(trailer_like)) {
+    if title.contains('\0') || paragraphs.last().is_some_and(|last| last.lines().any(trailer_like))
+    {
         return None;
     }
     if message.trailers.is_empty() {
@@ -134,27 +140,28 @@ fn stripped(text: &str) -> String {
     lines.into_iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The folder of the hooks that a commit would run in the user's checkout, if there is any such hook.
+/// The directory of the hooks that a commit would run in the user's checkout, if there is any such hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
-    let folder = if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
+    let directory = if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
         let git = repo.checkout().for_user();
         git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?
     } else {
         repo.common_dir().join("hooks").into_os_string()
     };
     // The last one runs when any ref moves, and may refuse.
-    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
+    let hooks =
+        ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
     let merge = merging.then_some("pre-merge-commit");
-    let any = hooks.into_iter().chain(merge).any(|hook| Path::new(&folder).join(hook).is_file());
-    Ok(any.then_some(folder))
+    let any = hooks.into_iter().chain(merge).any(|hook| Path::new(&directory).join(hook).is_file());
+    Ok(any.then_some(directory))
 }
 
 /// A detached worktree at the first parent, for [`aside`].
 pub struct Aside<'a> {
     /// Its administrative entry.
     pub admin: &'a Path,
-    /// Its folder.
+    /// Its directory.
     pub path: &'a Path,
 }
 
@@ -166,20 +173,23 @@ pub fn aside(repo: &Repo, aside: &Aside<'_>, wanted: &Wanted<'_>) -> Result<Opti
     let mut git = worktree::git(aside.admin, aside.path);
     let hooks = commit_hooks(repo, wanted.merged.is_some())?;
     match &hooks {
-        Some(folder) => {
+        Some(directory) => {
             git.call("read-tree").args(["--reset", "-u", wanted.tree.as_str()]).run()?;
             // A relative `core.hooksPath` would be looked for in the worktree aside.
-            git = git.hooks(folder);
+            git = git.hooks(directory);
         }
         None => git.call("read-tree").arg(wanted.tree.as_str()).run()?,
     }
     if let Some(merged) = wanted.merged {
         // What `git merge --no-ff --no-commit` leaves for `git commit` to go by.
-        for (file, text) in [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())] {
+        for (file, text) in
+            [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
+        {
             let path = aside.admin.join(file);
             fs::write(&path, text).context(|| format!("could not write '{}'", path.display()))?;
         }
-        if hooks.is_some() && wanted.message.verify && run_hook(&git, "pre-merge-commit", &[])? != 0 {
+        if hooks.is_some() && wanted.message.verify && run_hook(&git, "pre-merge-commit", &[])? != 0
+        {
             return Ok(None);
         }
     }
@@ -207,7 +217,8 @@ pub const STAGED: &str = "frites: staged";
 /// The same with that message.
 pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<Oid> {
     let who = format!("{} <{}> {} +0000", OURS.0, OURS.1, repo.commit(parent)?.time);
-    let text = format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n");
+    let text =
+        format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n");
     // It is asked for at each judging, and mostly there already.
     if let Some(there) = repo.has_commit(text.as_bytes())? {
         return Ok(there);
@@ -232,7 +243,10 @@ mod tests {
     fn a_message_is_written_as_git_writes_it() {
         let cases = [
             (&["Subject"][..], "Subject\n\nFrites-Run: 1/c1\n"),
-            (&["\n  Subject  \n\n\n\nbody ", "", "more\n"], "  Subject\n\nbody\n\nmore\n\nFrites-Run: 1/c1\n"),
+            (
+                &["\n  Subject  \n\n\n\nbody ", "", "more\n"],
+                "  Subject\n\nbody\n\nmore\n\nFrites-Run: 1/c1\n",
+            ),
             (&["fix: a title is no trailer"], "fix: a title is no trailer\n\nFrites-Run: 1/c1\n"),
         ];
         for (paragraphs, expected) in cases {
@@ -242,9 +256,12 @@ mod tests {
 
     #[test]
     fn what_git_has_rules_for_is_left_to_git() {
-        for paragraphs in
-            [&[""][..], &[" \n"], &["x", "Signed-off-by: A <a@b>"], &["x", "(cherry picked from commit 1)"]]
-        {
+        for paragraphs in [
+            &[""][..],
+            &[" \n"],
+            &["x", "Signed-off-by: A <a@b>"],
+            &["x", "(cherry picked from commit 1)"],
+        ] {
             assert_eq!(text(&message(paragraphs)), None, "{paragraphs:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! What changed between two trees: git's own patch as bytes, and counts that nobody can talk down.
-use super::cli::Git;
-use super::repo::Repo;
 use crate::error::{Error, Result};
+use crate::git::cli::Git;
+use crate::git::repo::Repo;
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 
@@ -18,8 +18,14 @@ const COMPARE: [&str; 7] = [
 ];
 
 /// How a patch is written: so that it can be applied anywhere. Some of these imply `-p`.
-const AS_PATCH: [&str; 6] =
-    ["--binary", "--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
+const AS_PATCH: [&str; 6] = [
+    "--binary",
+    "--full-index",
+    "--unified=3",
+    "--inter-hunk-context=0",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,23 +75,34 @@ pub enum Format {
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     let call = attributed(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    parse(&call.bytes()?).ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
+    parse(&call.bytes()?)
+        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
 }
 
 /// The paths that differ, with counts but without a patch.
 pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
     let call = attributed(&repo.git(), attributes).args(COMPARE);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    let patch =
-        parse(&call.bytes()?).ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))?;
+    let patch = parse(&call.bytes()?)
+        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))?;
     Ok(patch.changes)
 }
 
 /// What each of several trees changes against `base`, in their order: one git process for them all. All are trees,
 /// not commits.
-pub fn changes_of(repo: &Repo, attributes: &Oid, base: &Oid, trees: &[Oid]) -> Result<Vec<Vec<Change>>> {
+pub fn changes_of(
+    repo: &Repo,
+    attributes: &Oid,
+    base: &Oid,
+    trees: &[Oid],
+) -> Result<Vec<Vec<Change>>> {
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
-    let call = attributed(&repo.git(), attributes).args(COMPARE).args(["--stdin", "--raw", "--numstat", "-z"]);
+    let call = attributed(&repo.git(), attributes).args(COMPARE).args([
+        "--stdin",
+        "--raw",
+        "--numstat",
+        "-z",
+    ]);
     let answer = call.arg("--no-color").stdin(pairs).bytes()?;
     // Each pair is repeated before what it differs in.
     let mut rest = answer.as_slice();
@@ -118,7 +135,9 @@ pub fn render(
     if nul {
         call = call.arg("-z");
     }
-    call.arg(if color { "--color=always" } else { "--no-color" }).args([from.as_str(), to.as_str()]).bytes()
+    call.arg(if color { "--color=always" } else { "--no-color" })
+        .args([from.as_str(), to.as_str()])
+        .bytes()
 }
 
 /// How much a comparison changes.
@@ -132,7 +151,7 @@ pub fn blast(repo: &Repo, changes: &[Change]) -> Blast {
         .collect()
 }
 
-fn attributed(git: &Git, attributes: &Oid) -> super::cli::Call {
+fn attributed(git: &Git, attributes: &Oid) -> crate::git::cli::Call {
     git.call(format!("--attr-source={attributes}"))
 }
 
@@ -188,10 +207,17 @@ mod tests {
     /// Paths as a tree may have them, with what differs: all bytes but NUL.
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
-        let rest = (prop::sample::select(b"ADMT".to_vec()), oid(), oid(), any::<Option<(u64, u64)>>());
+        let rest =
+            (prop::sample::select(b"ADMT".to_vec()), oid(), oid(), any::<Option<(u64, u64)>>());
         btree_map(path, rest, 0..5).prop_map(|all| {
-            let change =
-                |(path, (status, old, new, lines))| Change { path, status, mode: "100644".into(), old, new, lines };
+            let change = |(path, (status, old, new, lines))| Change {
+                path,
+                status,
+                mode: "100644".into(),
+                old,
+                new,
+                lines,
+            };
             all.into_iter().map(change).collect()
         })
     }
@@ -200,11 +226,14 @@ mod tests {
     fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Change { path, status, mode, old, new, .. } in changes {
-            bytes.extend(format!(":100644 {mode} {old} {new} {}\0", char::from(*status)).into_bytes());
+            bytes.extend(
+                format!(":100644 {mode} {old} {new} {}\0", char::from(*status)).into_bytes(),
+            );
             bytes.extend([path, &b"\0"[..]].concat());
         }
         for Change { path, lines, .. } in changes {
-            let counts = lines.map_or("-\t-\t".into(), |(added, deleted)| format!("{added}\t{deleted}\t"));
+            let counts =
+                lines.map_or("-\t-\t".into(), |(added, deleted)| format!("{added}\t{deleted}\t"));
             bytes.extend([counts.as_bytes(), path, b"\0"].concat());
         }
         bytes.extend([b"\0", patch].concat());

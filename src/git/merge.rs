@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::cli::{Git, nul_separated};
-use super::repo::Repo;
 use crate::error::{Error, Result};
+use crate::git::cli::{Git, nul_separated};
+use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
 /// What a three-way merge gave.
@@ -78,7 +78,9 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         stages.entry(record[tab + 1..].to_vec()).or_default().push(Stage { mode, blob, number });
     }
     let mut groups: Vec<Group> = Vec::new();
-    while let Some(count) = records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok()) {
+    while let Some(count) =
+        records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
+    {
         let mut paths: Vec<Vec<u8>> = records.by_ref().take(count).map(<[u8]>::to_vec).collect();
         let (kind, message) = (records.next()?, records.next()?);
         // The message knows more: `add/add` is `contents` to the kind.
@@ -90,7 +92,8 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         // What shares a path with it belongs to it.
         let (same, others): (Vec<Group>, _) =
             groups.into_iter().partition(|g| g.paths.iter().any(|p| paths.contains(p)));
-        let mut kinds: Vec<String> = same.iter().flat_map(|g| g.kinds.clone()).chain([kind]).collect();
+        let mut kinds: Vec<String> =
+            same.iter().flat_map(|g| g.kinds.clone()).chain([kind]).collect();
         paths.extend(same.into_iter().flat_map(|g| g.paths));
         paths.sort();
         paths.dedup();
@@ -113,7 +116,8 @@ impl Conflicts {
     /// A line for people: each path and what is wrong with it.
     pub fn in_words(&self) -> String {
         let one = |group: &Group| {
-            let paths: Vec<String> = group.paths.iter().map(|p| super::land::quoted(p)).collect();
+            let paths: Vec<String> =
+                group.paths.iter().map(|p| crate::model::path::quoted(p)).collect();
             match group.kinds.as_slice() {
                 [] => paths.join(", "),
                 kinds => format!("{} ({})", paths.join(", "), kinds.join(", ")),
@@ -128,15 +132,26 @@ impl Conflicts {
     }
 }
 
-/// The files below a folder of a tree-ish.
-pub fn files_below(repo: &Repo, tree: &Oid, folder: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-r", "-z", "--name-only", tree.as_str(), "--"]);
-    let list = call.arg(OsStr::from_bytes(folder)).bytes()?;
+/// The files below a directory of a tree-ish.
+pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let call = repo.git().call("--literal-pathspecs").args([
+        "ls-tree",
+        "-r",
+        "-z",
+        "--name-only",
+        tree.as_str(),
+        "--",
+    ]);
+    let list = call.arg(OsStr::from_bytes(directory)).bytes()?;
     Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
 }
 
 /// The entries that a tree-ish has at these paths: mode and object.
-pub fn entries(repo: &Repo, tree: &Oid, paths: &[Vec<u8>]) -> Result<BTreeMap<Vec<u8>, (String, Oid)>> {
+pub fn entries(
+    repo: &Repo,
+    tree: &Oid,
+    paths: &[Vec<u8>],
+) -> Result<BTreeMap<Vec<u8>, (String, Oid)>> {
     let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-z", tree.as_str(), "--"]);
     let list = call.args(paths.iter().map(|p| OsStr::from_bytes(p))).bytes()?;
     let mut found = BTreeMap::new();
@@ -144,7 +159,9 @@ pub fn entries(repo: &Repo, tree: &Oid, paths: &[Vec<u8>]) -> Result<BTreeMap<Ve
         let Some(tab) = record.iter().position(|b| *b == b'\t') else { continue };
         let head = String::from_utf8_lossy(&record[..tab]).into_owned();
         let mut fields = head.split(' ');
-        if let (Some(mode), Some(_), Some(oid)) = (fields.next(), fields.next(), fields.next().and_then(Oid::parse)) {
+        if let (Some(mode), Some(_), Some(oid)) =
+            (fields.next(), fields.next(), fields.next().and_then(Oid::parse))
+        {
             found.insert(record[tab + 1..].to_vec(), (mode.to_owned(), oid));
         }
     }

@@ -8,12 +8,12 @@ use gix::bstr::ByteSlice;
 use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
-use super::cli::{Git, OURS};
-use super::repo::{Repo, from_oid, to_oid};
 use crate::error::{Error, IoContext, Result};
+use crate::fs::regular;
+use crate::git::cli::{Git, OURS};
+use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::plain;
 use crate::process::environment::caller;
 
 /// `refs/heads/frites/run/RUN/CAND`: the candidate's branch.
@@ -73,17 +73,23 @@ pub fn short(full: &str) -> &str {
 impl Repo {
     /// The value of a ref by its full name.
     pub fn read_ref(&self, full: &str) -> Result<Option<Oid>> {
-        let unreadable = |e: &dyn std::fmt::Display| Error::damaged(format!("the ref {full} cannot be read: {e}"));
+        let unreadable = |e: &dyn std::fmt::Display| {
+            Error::damaged(format!("the ref {full} cannot be read: {e}"))
+        };
         let gix = self.gix();
         match gix.try_find_reference(full).map_err(|e| unreadable(&e))? {
-            Some(mut found) => Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach()))),
+            Some(mut found) => {
+                Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach())))
+            }
             None => Ok(None),
         }
     }
 
     /// All refs under a prefix that ends in `/`, sorted by name, with what they lead to.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(String, Oid)>> {
-        self.each_ref(prefix, |name, mut reference| Some((name, to_oid(reference.peel_to_id().ok()?.detach()))))
+        self.each_ref(prefix, |name, mut reference| {
+            Some((name, to_oid(reference.peel_to_id().ok()?.detach())))
+        })
     }
 
     /// Their names alone, which is much quicker: no object is looked at.
@@ -91,9 +97,14 @@ impl Repo {
         self.each_ref(prefix, |name, _| Some(name))
     }
 
-    fn each_ref<T: Ord>(&self, prefix: &str, read: impl Fn(String, gix::Reference<'_>) -> Option<T>) -> Result<Vec<T>> {
-        let unreadable =
-            |e: &dyn std::fmt::Display| Error::damaged(format!("the refs under {prefix} cannot be read: {e}"));
+    fn each_ref<T: Ord>(
+        &self,
+        prefix: &str,
+        read: impl Fn(String, gix::Reference<'_>) -> Option<T>,
+    ) -> Result<Vec<T>> {
+        let unreadable = |e: &dyn std::fmt::Display| {
+            Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
+        };
         let gix = self.gix();
         let platform = gix.references().map_err(|e| unreadable(&e))?;
         let mut found = Vec::new();
@@ -148,7 +159,9 @@ impl Repo {
         }
         let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
         let lock = self.common_dir().join("packed-refs.lock");
-        let between = modified(&lock).zip(modified(&path)).and_then(|(lock, guard)| lock.duration_since(guard).ok());
+        let between = modified(&lock)
+            .zip(modified(&path))
+            .and_then(|(lock, guard)| lock.duration_since(guard).ok());
         if between.is_some_and(|time| time < Duration::from_secs(2)) {
             let _ = fs::remove_file(&lock);
         }
@@ -158,11 +171,18 @@ impl Repo {
     /// Moves a ref from `old` to `new`; `None` means that it must not exist, or is to go.
     ///
     /// Fails without effect when somebody else moved it first: of many racers exactly one wins.
-    pub fn update_ref(&self, full: &str, new: Option<&Oid>, old: Option<&Oid>, why: &str) -> Result<()> {
+    pub fn update_ref(
+        &self,
+        full: &str,
+        new: Option<&Oid>,
+        old: Option<&Oid>,
+        why: &str,
+    ) -> Result<()> {
         // Kept until the call is over: a deletion locks `packed-refs`, which is the user's, too.
         let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
         let zeros = new.or(old).map(Oid::null).unwrap_or_default();
-        let value = |oid: Option<&Oid>| oid.map_or_else(|| zeros.clone(), |o| o.as_str().to_owned());
+        let value =
+            |oid: Option<&Oid>| oid.map_or_else(|| zeros.clone(), |o| o.as_str().to_owned());
         // Its log is what tells our moves from others'.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", signature())).args([full, &value(new), &value(old)]).run()
@@ -171,9 +191,10 @@ impl Repo {
     /// Whether git-frites gave a ref the value it has, by the ref's log, and not for an attempt that called it. With
     /// `for_anyone` for an attempt, too.
     pub fn moved_by_us(&self, full: &str, for_anyone: bool) -> Result<bool> {
-        let log = plain::read(&self.common_dir().join("logs").join(full)).unwrap_or_default();
+        let log = regular::read(&self.common_dir().join("logs").join(full)).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let Some((head, why)) = log.lines().next_back().and_then(|last| last.split_once('\t')) else {
+        let Some((head, why)) = log.lines().next_back().and_then(|last| last.split_once('\t'))
+        else {
             return Ok(false);
         };
         let to = head.split(' ').nth(1);
@@ -185,19 +206,26 @@ impl Repo {
     /// The same without a process, for refs that no HEAD is on: a new branch, and what is ours.
     pub fn make_refs(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let edit = |one: &Move<'_>| -> Result<RefEdit> {
-            let name =
-                one.name.try_into().map_err(|_| Error::fatal(format!("'{}' is not the name of a ref", one.name)))?;
+            let name = one
+                .name
+                .try_into()
+                .map_err(|_| Error::fatal(format!("'{}' is not the name of a ref", one.name)))?;
             let expected = match one.old {
                 Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
                 None => PreviousValue::MustNotExist,
             };
-            let log = LogChange { mode: RefLog::AndReference, force_create_reflog: true, message: why.into() };
+            let log = LogChange {
+                mode: RefLog::AndReference,
+                force_create_reflog: true,
+                message: why.into(),
+            };
             let new = Target::Object(from_oid(one.new)?);
             Ok(RefEdit { change: Change::Update { log, expected, new }, name, deref: false })
         };
         let edits = moves.iter().map(edit).collect::<Result<Vec<_>>>()?;
         let time = format!("{} +0000", jiff::Timestamp::now().as_second());
-        let who = gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &time };
+        let who =
+            gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &time };
         let done = self.gix().edit_references_as(edits, Some(who)).map_err(|e| {
             let names: Vec<&str> = moves.iter().map(|m| short(m.name)).collect();
             Error::fatal(format!("could not move {}: {e}", names.join(" and ")))
@@ -215,9 +243,9 @@ impl Repo {
             let old = old.map_or_else(|| new.null(), |oid| oid.as_str().to_owned());
             orders.push_str(&format!("update {name}\0{new}\0{old}\0"));
         }
-        let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
-        let locked =
-            "another git process moved it, or is at work: try again; if it was killed, remove its `.lock` file";
+        let call =
+            git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
+        let locked = "another git process moved it, or is at work: try again; if it was killed, remove its `.lock` file";
         call.run().map_err(|e| e.hint(locked))
     }
 }

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::bstr::{BStr, ByteSlice};
 
-use super::cli::Git;
 use crate::error::{Error, IoContext, Kind, Result};
+use crate::fs::tree;
+use crate::git::cli::Git;
 use crate::model::oid::Oid;
 
-/// An opened repository, as seen from the folder that the command runs in. Threads share it.
+/// An opened repository, as seen from the directory that the command runs in. Threads share it.
 pub struct Repo {
     shared: gix::ThreadSafeRepository,
     common_dir: PathBuf,
@@ -39,15 +40,25 @@ impl Repo {
             // As GIT_NO_REPLACE_OBJECTS does for our calls: a planted replacement must not bend what is read.
             .config_overrides(["core.useReplaceRefs=false"]);
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
-        let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(dir, Default::default(), trust);
+        let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
+            dir,
+            Default::default(),
+            trust,
+        );
         let shared = found.map_err(|e| refusal(dir, &e))?;
         let gix = shared.to_thread_local();
         // gix would see a reftable repository without any ref: every run would be lost to it.
-        if gix.config_snapshot().string("extensions.refStorage").is_some_and(|s| !s.eq_ignore_ascii_case(b"files")) {
+        if gix
+            .config_snapshot()
+            .string("extensions.refStorage")
+            .is_some_and(|s| !s.eq_ignore_ascii_case(b"files"))
+        {
             return Err(Error::fatal("this repository cannot be read by git-frites: its refs are not stored as files")
                 .hint("work in a clone made with `git clone --ref-format=files`, or convert it: `git help refs`"));
         }
-        let canonical = |path: &Path| path.canonicalize().context(|| format!("could not read '{}'", path.display()));
+        let canonical = |path: &Path| {
+            path.canonicalize().context(|| format!("could not read '{}'", path.display()))
+        };
         Ok(Repo {
             common_dir: canonical(gix.common_dir())?,
             git_dir: canonical(gix.git_dir())?,
@@ -84,7 +95,8 @@ impl Repo {
 
     /// The root of the checkout, or a refusal: for commands that change it.
     pub fn need_work_tree(&self) -> Result<&Path> {
-        self.work_tree().ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
+        self.work_tree()
+            .ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
     }
 
     /// git on the shared directory, with no work tree: refs and objects.
@@ -133,7 +145,8 @@ impl Repo {
 
     /// Reads a commit.
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
-        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("commit {oid} cannot be read: {e}"));
+        let lost =
+            |e: &dyn std::fmt::Display| Error::damaged(format!("commit {oid} cannot be read: {e}"));
         let gix = self.gix();
         let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
         let decoded = commit.decode().map_err(|e| lost(&e))?;
@@ -147,10 +160,14 @@ impl Repo {
 
     /// The bytes of a file in a tree or a commit's tree; none if there is no such file.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"));
+        let lost = |e: &dyn std::fmt::Display| {
+            Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
+        };
         let gix = self.gix();
         let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-        let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else { return Ok(None) };
+        let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else {
+            return Ok(None);
+        };
         if !entry.mode().is_blob() {
             return Ok(None);
         }
@@ -183,9 +200,10 @@ impl Repo {
         self.git().call("hash-object").args(["-w", "--stdin"]).stdin(bytes).oid()
     }
 
-    /// The names in a tree's root, with whether each is a folder.
+    /// The names in a tree's root, with whether each is a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
-        let lost = |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
+        let lost =
+            |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
         let gix = self.gix();
         let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
         tree.iter()
@@ -207,7 +225,8 @@ impl Repo {
         if ancestor == of {
             return Ok(true);
         }
-        let call = self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
+        let call =
+            self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
         let output = call.output()?;
         match output.code {
             0 => Ok(true),
@@ -217,16 +236,29 @@ impl Repo {
     }
 
     /// The bytes on disk of the objects that `tips` reach and `others` do not.
-    pub fn bytes_of(&self, tips: impl Iterator<Item = Oid>, others: impl Iterator<Item = Oid>) -> Result<u64> {
-        let list: String = tips.map(|o| format!("{o}\n")).chain(others.map(|o| format!("^{o}\n"))).collect();
-        let call = self.git().call("rev-list").args(["--objects", "--disk-usage", "--ignore-missing", "--stdin"]);
+    pub fn bytes_of(
+        &self,
+        tips: impl Iterator<Item = Oid>,
+        others: impl Iterator<Item = Oid>,
+    ) -> Result<u64> {
+        let list: String =
+            tips.map(|o| format!("{o}\n")).chain(others.map(|o| format!("^{o}\n"))).collect();
+        let call = self.git().call("rev-list").args([
+            "--objects",
+            "--disk-usage",
+            "--ignore-missing",
+            "--stdin",
+        ]);
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
     /// Whether git's configuration may have that section; no means no.
     pub fn may_configure(&self, section: &str) -> bool {
         // `git -c`, which gix does not read.
-        if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"].iter().any(|v| std::env::var_os(v).is_some()) {
+        if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"]
+            .iter()
+            .any(|v| std::env::var_os(v).is_some())
+        {
             return true;
         }
         // Where gix does not look: Apple's own file, and that of a git with a prefix of its own.
@@ -261,7 +293,8 @@ impl Repo {
         let gix = self.gix();
         let tree = gix.find_commit(from_oid(commit)?).ok().and_then(|c| c.tree_id().ok());
         let index = tree.and_then(|tree| gix.index_from_tree(&tree).ok());
-        let index = index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))?;
+        let index =
+            index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))?;
         Ok(last.insert((commit.clone(), Arc::new(index))).1.clone())
     }
 
@@ -273,7 +306,7 @@ impl Repo {
 
 /// A short name for a path, which may not be UTF-8.
 fn key_of(path: &Path) -> String {
-    digest(super::worktree::path_bytes(path)).get(..16).unwrap_or_default().to_owned()
+    digest(tree::path_bytes(path)).get(..16).unwrap_or_default().to_owned()
 }
 
 /// The id that git would give to these bytes: a name for them.
@@ -293,9 +326,13 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// Why a folder is no repository to us, in git's words where git has some.
+/// Why a directory is no repository to us, in git's words where git has some.
 fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
-    let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir").stdout_null().stderr_capture().unchecked().run();
+    let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
+        .stdout_null()
+        .stderr_capture()
+        .unchecked()
+        .run();
     let Ok(output) = probe else {
         return Error::fatal("could not start git").hint("git must be on PATH");
     };

@@ -8,13 +8,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use super::cli::{Git, nul_separated};
-use super::repo::Repo;
 use crate::error::{Error, IoContext, Result};
+use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
+use crate::git::cli::{Git, nul_separated};
+use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
 /// What a new worktree's HEAD is.
@@ -36,7 +35,8 @@ pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Pa
         Head::Branch(full) => Some(full),
         Head::Detached => None,
     };
-    let is_new = !path.exists() && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
+    let is_new = !path.exists()
+        && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
     let mut tries = 0;
     loop {
         let failed = match register_once(repo, path, head, at) {
@@ -47,8 +47,10 @@ pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Pa
         if !is_new || tries > 50 || admin_of(repo, path)?.is_some() {
             return Err(failed);
         }
-        // A failed `git worktree add` leaves its branch and its folder behind.
-        if let Some(name) = branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at))) {
+        // A failed `git worktree add` leaves its branch and its directory behind.
+        if let Some(name) =
+            branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at)))
+        {
             repo.update_ref(name, None, Some(at), "spawn tried again")?;
         }
         let _ = fs::remove_file(path.join(".git"));
@@ -59,12 +61,13 @@ pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Pa
 fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     let call = match head {
-        Head::Branch(full) => call.args(["--no-track", "-b", super::refs::short(full)]),
+        Head::Branch(full) => call.args(["--no-track", "-b", crate::git::refs::short(full)]),
         Head::Detached => call.arg("--detach"),
     };
     call.arg("--").arg(path).arg(at.as_str()).run()?;
-    admin_of(repo, path)?
-        .ok_or_else(|| Error::internal(format!("git made no administrative entry for '{}'", path.display())))
+    admin_of(repo, path)?.ok_or_else(|| {
+        Error::internal(format!("git made no administrative entry for '{}'", path.display()))
+    })
 }
 
 /// git inside a worktree, by its administrative entry.
@@ -95,11 +98,11 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
 
 /// All administrative entries, whole or damaged, sorted.
 pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let folder = repo.common_dir().join("worktrees");
-    let listing = match fs::read_dir(&folder) {
+    let directory = repo.common_dir().join("worktrees");
+    let listing = match fs::read_dir(&directory) {
         Ok(listing) => listing,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).context(|| format!("could not list '{}'", folder.display())),
+        Err(e) => return Err(e).context(|| format!("could not list '{}'", directory.display())),
     };
     let mut found: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
     found.sort();
@@ -121,14 +124,16 @@ pub fn points_to(admin: &Path) -> Option<PathBuf> {
         return Some(path);
     }
     // Relative since git 2.48 with worktree.useRelativePaths.
-    let folder = admin.join(path.parent()?).canonicalize().ok()?;
-    Some(folder.join(path.file_name()?))
+    let directory = admin.join(path.parent()?).canonicalize().ok()?;
+    Some(directory.join(path.file_name()?))
 }
 
 /// The roots of every checkout of the repository, the main one included.
 pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let mut roots: Vec<PathBuf> =
-        entries(repo)?.iter().filter_map(|admin| Some(points_to(admin)?.parent()?.to_owned())).collect();
+    let mut roots: Vec<PathBuf> = entries(repo)?
+        .iter()
+        .filter_map(|admin| Some(points_to(admin)?.parent()?.to_owned()))
+        .collect();
     roots.extend(repo.work_tree().map(Path::to_owned));
     if repo.common_dir().file_name().is_some_and(|n| n == ".git") {
         roots.extend(repo.common_dir().parent().map(Path::to_owned));
@@ -145,7 +150,13 @@ pub fn head_branch(git_dir: &Path) -> Option<String> {
 /// The paths that an index holds in a version that neither of two trees has.
 pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
     let differing = |tree: &Oid| -> Result<BTreeSet<Vec<u8>>> {
-        let call = git.call("diff-index").args(["--cached", "-z", "--name-only", "--no-renames", tree.as_str()]);
+        let call = git.call("diff-index").args([
+            "--cached",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            tree.as_str(),
+        ]);
         Ok(nul_separated(&call.bytes()?).map(<[u8]>::to_vec).collect())
     };
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
@@ -154,19 +165,24 @@ pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
 /// Where a branch is checked out, or being rebased, if anywhere but in the entry `except`.
 pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
-        fs::read(file).is_ok_and(|text| text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes())
+        fs::read(file).is_ok_and(|text| {
+            text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes()
+        })
     };
     // While it is rebased HEAD is detached, and the branch moves at the end: if it is still where it was.
     let files = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
     let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
     for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
         if on(&admin) {
-            return Ok(Some(points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin)));
+            return Ok(Some(
+                points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin),
+            ));
         }
     }
     // A bare repository has a HEAD, and nothing checked out.
     let bare = repo.is_bare();
-    Ok((!bare && on(repo.common_dir())).then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
+    Ok((!bare && on(repo.common_dir()))
+        .then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
 /// Drops one administrative entry. Never `git worktree prune`: that forgets worktrees on drives that
@@ -177,88 +193,15 @@ pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Opt
 pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
     if !in_worktrees {
-        return Err(Error::internal(format!("'{}' is not an administrative entry", admin.display())));
+        return Err(Error::internal(format!(
+            "'{}' is not an administrative entry",
+            admin.display()
+        )));
     }
     if fs::rename(admin, aside).is_ok() {
         return Ok(());
     }
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
-}
-
-/// Whether every component of `path`, `root` and all above it included, is a real folder, not a link
-/// that leads elsewhere.
-///
-/// `git worktree remove --force` empties a link's target; a rename of a checked folder cannot.
-pub fn is_real_folder(root: &Path, path: &Path) -> bool {
-    let Ok(below) = path.strip_prefix(root) else { return false };
-    if root.canonicalize().ok().as_deref() != Some(root) {
-        return false;
-    }
-    let mut at = root.to_owned();
-    below.components().all(|component| {
-        at.push(component);
-        fs::symlink_metadata(&at).is_ok_and(|m| m.is_dir())
-    })
-}
-
-/// A path with its existing part resolved.
-pub fn nearest_real(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(parent), Some(name)) => nearest_real(parent).join(name),
-        _ => path.to_owned(),
-    }
-}
-
-/// Deletes a folder and all in it, never through a link, also where folders are read-only (Go's
-/// module cache). A folder that is not there is fine.
-pub fn delete_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            make_writable(path)?;
-            fs::remove_dir_all(path)
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn make_writable(dir: &Path) -> io::Result<()> {
-    let mode = fs::symlink_metadata(dir)?.permissions().mode();
-    fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o700))?;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            make_writable(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// The bytes that a folder occupies on disk; a file with several names counts once.
-pub fn disk_usage(path: &Path) -> u64 {
-    fn walk(path: &Path, seen: &mut std::collections::HashSet<(u64, u64)>) -> u64 {
-        let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
-        if meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino())) {
-            return 0;
-        }
-        let below: u64 = if meta.is_dir() {
-            fs::read_dir(path).into_iter().flatten().flatten().map(|e| walk(&e.path(), seen)).sum()
-        } else {
-            0
-        };
-        // st_blocks counts units of 512 bytes on every Unix.
-        meta.blocks() * 512 + below
-    }
-    walk(path, &mut std::collections::HashSet::new())
-}
-
-/// When anything in a folder was last written, or made, or removed.
-pub fn last_written(path: &Path) -> Option<SystemTime> {
-    let meta = fs::symlink_metadata(path).ok()?;
-    let entries = meta.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
-    let below = entries.into_iter().flatten().filter_map(|e| last_written(&e.path())).max();
-    meta.modified().ok().max(below)
 }
 
 /// The bytes that a checkout of a commit will about occupy: blobs in whole blocks of 4 KiB.
@@ -269,45 +212,33 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     Ok(blobs.map(|e| gix.find_header(e.id).map_or(0, |h| h.size()).next_multiple_of(4096)).sum())
 }
 
-/// The bytes that this user may still write where `path` lies, or will lie.
-pub fn free_space(path: &Path) -> Result<u64> {
-    let there = path.ancestors().find(|p| p.exists()).unwrap_or(path);
-    let stat = rustix::fs::statvfs(there).map_err(io::Error::from);
-    let stat = stat.context(|| format!("could not ask how full the disk of '{}' is", there.display()))?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-}
-
-/// The bytes of a path, for git's lists.
-pub fn path_bytes(path: &Path) -> &[u8] {
-    path.as_os_str().as_bytes()
-}
-
-/// The last part of a path in a tree.
-pub fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|b| *b == b'/').next().unwrap_or_default()
-}
-
-/// Refuses a path that is not a chain of real folders below `root`, or that git has no entry for: somebody else
+/// Refuses a path that is not a chain of real directories below `root`, or that git has no entry for: somebody else
 /// put it there. Gives whether there is something.
 pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bool> {
     let there = fs::symlink_metadata(path).is_ok();
-    if there && !is_real_folder(root, path) {
-        let what = format!("'{}' is not a folder of ours any more: a link or a file is in its place", path.display());
+    if there && !is_real_directory(root, path) {
+        let what = format!(
+            "'{}' is not a directory of ours any more: a link or a file is in its place",
+            path.display()
+        );
         return Err(Error::no(what).hint("look at it, and move it away by hand"));
     }
     if there && admin.is_none() {
-        return Err(Error::no(format!("git does not know '{}' as a worktree of this repository", path.display()))
-            .hint("look at it, and move it away by hand"));
+        return Err(Error::no(format!(
+            "git does not know '{}' as a worktree of this repository",
+            path.display()
+        ))
+        .hint("look at it, and move it away by hand"));
     }
     Ok(there)
 }
 
-/// Removes a worktree: renames its folder and then its administrative entry into a trash folder in
+/// Removes a worktree: renames its directory and then its administrative entry into a trash directory in
 /// `root`, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it
 /// again after a kill in the middle.
 ///
-/// `root` is our folder of worktrees. A path that is not a chain of real folders below it is refused,
-/// and so is a folder that git has no entry for: somebody else put it there.
+/// `root` is our directory of worktrees. A path that is not a chain of real directories below it is refused,
+/// and so is a directory that git has no entry for: somebody else put it there.
 pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     let there = require_ours(root, path, admin)?;
     let Some(admin) = admin else { return Ok(0) };
@@ -318,7 +249,8 @@ pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     let mut freed = 0;
     if there {
         freed = disk_usage(path);
-        fs::rename(path, bin.join("worktree")).context(|| format!("could not move '{}'", path.display()))?;
+        fs::rename(path, bin.join("worktree"))
+            .context(|| format!("could not move '{}'", path.display()))?;
     }
     unregister(admin, &bin.join("entry"))?;
     delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
@@ -326,17 +258,23 @@ pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
     Ok(freed)
 }
 
-/// Reads a submodule's files at `commit` into a folder, from the git directory that the user's
+/// Reads a submodule's files at `commit` into a directory, from the git directory that the user's
 /// checkout has for it. Fails when that commit is not there.
 pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
-    let index = tempfile::NamedTempFile::new().context(|| "could not make a temporary file".into())?;
+    let index =
+        tempfile::NamedTempFile::new().context(|| "could not make a temporary file".into())?;
     let path = index.into_temp_path();
     fs::remove_file(&path).context(|| "could not use a temporary file".into())?;
     fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
-    Git::at(git_dir).work_tree(into).index(&path).call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
+    Git::at(git_dir)
+        .work_tree(into)
+        .index(&path)
+        .call("read-tree")
+        .args(["--reset", "-u", commit.as_str()])
+        .run()
 }
 
-/// How trash folders begin; no run's name begins with a dot.
+/// How trash directories begin; no run's name begins with a dot.
 const TRASH: &str = ".trash-";
 
 /// Deletes what killed removals left: trash that nothing will be renamed into any more. Another process
@@ -344,7 +282,12 @@ const TRASH: &str = ".trash-";
 fn delete_old_trash(root: &Path) {
     for bin in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());
-        let age = bin.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok()).unwrap_or_default();
+        let age = bin
+            .metadata()
+            .and_then(|m| m.modified())
+            .ok()
+            .and_then(|m| m.elapsed().ok())
+            .unwrap_or_default();
         let filled = ["worktree", "entry"].iter().any(|name| bin.path().join(name).exists());
         if is_trash && (filled || age.as_secs() > 60) {
             let _ = delete_tree(&bin.path());
@@ -363,12 +306,12 @@ mod tests {
         fn an_entry_points_to_what_git_wrote_into_it_and_a_damaged_one_nowhere(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'/'), Just(b'.'), Just(b'\n')], 0..12),
         ) {
-            let folder = tempfile::tempdir().expect("a folder");
+            let directory = tempfile::tempdir().expect("a directory");
             let path = [b"/w/", &bytes[..], b"x/.git"].concat();
-            fs::write(folder.path().join("gitdir"), [&path, &b"\n"[..]].concat()).expect("written");
-            prop_assert_eq!(points_to(folder.path()).map(|p| p.into_os_string().into_vec()), Some(path));
-            fs::write(folder.path().join("gitdir"), &bytes).expect("written");
-            prop_assert!(points_to(folder.path()).is_none_or(|p| p.is_absolute()));
+            fs::write(directory.path().join("gitdir"), [&path, &b"\n"[..]].concat()).expect("written");
+            prop_assert_eq!(points_to(directory.path()).map(|p| p.into_os_string().into_vec()), Some(path));
+            fs::write(directory.path().join("gitdir"), &bytes).expect("written");
+            prop_assert!(points_to(directory.path()).is_none_or(|p| p.is_absolute()));
         }
     }
 }

@@ -47,15 +47,23 @@ fn description(schema: &Value) -> &str {
 
 /// One term for each field of `schema`, its own fields after it.
 fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
-    let required: Vec<&str> = of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in of["properties"].as_object().into_iter().flatten() {
-        if matches!(name.as_str(), "version" | "event") || name.ends_with("_hex") || description(field).is_empty() {
+        if matches!(name.as_str(), "version" | "event")
+            || name.ends_with("_hex")
+            || description(field).is_empty()
+        {
             continue;
         }
         let optional = if required.contains(&name.as_str()) { "" } else { "?" };
         let list = if field["type"] == "array" { "[]" } else { "" };
         let place = format!("{prefix}{name}{list}");
-        text.push_str(&format!("`{place}{optional}`::\n{}{}\n\n", description(field), words(field)));
+        text.push_str(&format!(
+            "`{place}{optional}`::\n{}{}\n\n",
+            description(field),
+            words(field)
+        ));
         let inner = if list.is_empty() { field } else { &field["items"] };
         fields(schema, referred(schema, inner), &format!("{place}."), text);
     }

@@ -42,7 +42,9 @@ pub fn add(roff: &mut Roff, text: &str) {
                 roff.control("PP", []);
             }
             roff.text(inlines(line));
-            while let Some(more) = lines.next_if(|l| !l.is_empty() && !l.starts_with("    ") && !l.ends_with("::")) {
+            while let Some(more) =
+                lines.next_if(|l| !l.is_empty() && !l.starts_with("    ") && !l.ends_with("::"))
+            {
                 roff.text(inlines(more));
             }
             fresh = false;
@@ -113,8 +115,7 @@ mod tests {
 
     #[test]
     fn each_form_becomes_its_macro() {
-        let text =
-            "# EXAMPLES\nRun `git *x*`\n*RUN*, and so on:\n\n    a  b\n\n    c\n\n`-x`::\nIt is\n.odd.\n\nMore.\n";
+        let text = "# EXAMPLES\nRun `git *x*`\n*RUN*, and so on:\n\n    a  b\n\n    c\n\n`-x`::\nIt is\n.odd.\n\nMore.\n";
         let roff = ".SH EXAMPLES\nRun \\fBgit *x*\\fR\n\\fIRUN\\fR, and so on:\n.PP\n.RS 4\n.nf\na  b\n\nc\n.fi\n.RE\n\
                     .TP\n\\fB\\-x\\fR\nIt is\n\\&.odd.\n.PP\nMore.\n";
         assert_eq!(render(text), roff);

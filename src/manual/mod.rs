@@ -71,7 +71,10 @@ pub fn pages() -> Vec<Page> {
 fn start(name: &str, section: u8, about: &str) -> Roff {
     let mut roff = Roff::new();
     let source = concat!("git-frites ", env!("CARGO_PKG_VERSION"));
-    roff.control("TH", [&name.to_uppercase(), section.to_string().as_str(), DATE, source, "Git Frites Manual"]);
+    roff.control(
+        "TH",
+        [&name.to_uppercase(), section.to_string().as_str(), DATE, source, "Git Frites Manual"],
+    );
     roff.control("SH", ["NAME"]);
     // One line, for `apropos`.
     let about = about.split(';').next().unwrap_or(about);
@@ -90,12 +93,17 @@ fn of_command(command: &Command, name: &str) -> Page {
     page.push_str(&roff.to_roff());
 
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (status, told): (Vec<&str>, Vec<&str>) = help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
+    let (status, told): (Vec<&str>, Vec<&str>) =
+        help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
     let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
     // What goes on in DESCRIPTION comes before the first heading.
-    let (description, sections) = hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
+    let (description, sections) =
+        hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
     let mut roff = Roff::new();
-    markup::add(&mut roff, &format!("# DESCRIPTION\n{}\n\n{description}", told.join("\n\n").trim()));
+    markup::add(
+        &mut roff,
+        &format!("# DESCRIPTION\n{}\n\n{description}", told.join("\n\n").trim()),
+    );
     page.push_str(&roff.to_roff());
 
     page.push_str(&options(command));
@@ -110,7 +118,10 @@ fn of_command(command: &Command, name: &str) -> Page {
     }
     if let Some(status) = status.first().and_then(|s| s.strip_prefix("Exit status: ")) {
         let status = upper_first(status);
-        markup::add(&mut roff, &format!("# EXIT STATUS\n{status} `git-frites`(1) lists all codes."));
+        markup::add(
+            &mut roff,
+            &format!("# EXIT STATUS\n{status} `git-frites`(1) lists all codes."),
+        );
     }
     if name != "git-frites" {
         markup::add(&mut roff, "# SEE ALSO\n`git-frites`(1), `git-frites-tutorial`(7)");
@@ -141,16 +152,19 @@ fn split_directives(text: &str) -> Vec<Part<'_>> {
 /// Every option with what it takes, as git's own pages have it; clap's usage line leaves them out.
 fn synopsis(command: &Command) -> Vec<Inline> {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_default())];
-    let shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color");
+    let shown = |arg: &&Arg| {
+        !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color")
+    };
     let value = |arg: &Arg| {
         let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
-        let more =
-            arg.get_num_args().is_some_and(|n| n.max_values() > 1) || matches!(arg.get_action(), ArgAction::Append);
+        let more = arg.get_num_args().is_some_and(|n| n.max_values() > 1)
+            || matches!(arg.get_action(), ArgAction::Append);
         let name = arg.get_value_names().and_then(|names| names.first()).filter(|_| takes);
         (name.map(ToString::to_string), if more { "..." } else { "" })
     };
     for arg in command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()) {
-        let names = [arg.get_short().map(|s| format!("-{s}")), arg.get_long().map(|l| format!("--{l}"))];
+        let names =
+            [arg.get_short().map(|s| format!("-{s}")), arg.get_long().map(|l| format!("--{l}"))];
         line.push(roman(" ["));
         for (at, name) in names.into_iter().flatten().enumerate() {
             line.extend([roman(if at == 0 { "" } else { " | " }), bold(name)]);
@@ -182,7 +196,9 @@ fn options(command: &Command) -> String {
     let text = String::from_utf8(bytes).expect("the help texts are UTF-8");
     let text = text.find(".SH").map_or("", |at| &text[at..]).replace("\n.br\n\n.br\n", "\n.sp\n");
     let parts = text.split('`').enumerate();
-    parts.map(|(at, part)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() }).collect()
+    parts
+        .map(|(at, part)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() })
+        .collect()
 }
 
 fn commands(roff: &mut Roff, command: &Command) {
@@ -205,7 +221,9 @@ fn exits(roff: &mut Roff) {
 /// The keys that begin with one of the prefixes, or all.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
-    let wanted = |spec: &&Spec| prefixes.is_empty() || prefixes.iter().any(|prefix| spec.name.starts_with(prefix));
+    let wanted = |spec: &&Spec| {
+        prefixes.is_empty() || prefixes.iter().any(|prefix| spec.name.starts_with(prefix))
+    };
     for spec in keys::ALL.iter().filter(wanted) {
         let (Otherwise::Is(otherwise) | Otherwise::Unset(otherwise, _)) = spec.otherwise;
         let name = spec.name.replace('*', "NAME");

@@ -2,7 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::name::{InvalidName, Name};
+use crate::model::name::{InvalidName, Name};
 
 /// What the user typed, taken apart but not yet looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +32,21 @@ impl FromStr for Address {
         let (place, iteration) = match text.split_once('@') {
             Some((place, n)) => {
                 // A number has one spelling: neither `+3` nor `03`.
-                let n = n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n);
-                (place, Some(n.ok_or_else(|| InvalidAddress::Iteration(text.escape_debug().to_string()))?))
+                let n =
+                    n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n);
+                (
+                    place,
+                    Some(n.ok_or_else(|| {
+                        InvalidAddress::Iteration(text.escape_debug().to_string())
+                    })?),
+                )
             }
             None => (text, None),
         };
         match place.split_once('/') {
-            Some((run, candidate)) => Ok(Address::Pair { run: run.parse()?, candidate: candidate.parse()?, iteration }),
+            Some((run, candidate)) => {
+                Ok(Address::Pair { run: run.parse()?, candidate: candidate.parse()?, iteration })
+            }
             None => Ok(Address::Word { word: place.parse()?, iteration }),
         }
     }
@@ -85,9 +93,10 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in
-            ["", "/", "1/", "/c1", "1/c1/x", "1/c1@0", "1/c1@", "1/c1@+3", "1/c1@03", "1/c1@x", "-x", "..", "1/../2"]
-        {
+        for text in [
+            "", "/", "1/", "/c1", "1/c1/x", "1/c1@0", "1/c1@", "1/c1@+3", "1/c1@03", "1/c1@x",
+            "-x", "..", "1/../2",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -77,12 +77,20 @@ pub struct Edit {
 
 impl Edit {
     /// Adds how one path changes.
-    pub fn add(&mut self, words: &mut Vocabulary, path: &[u8], before: Content<'_>, after: Content<'_>) {
+    pub fn add(
+        &mut self,
+        words: &mut Vocabulary,
+        path: &[u8],
+        before: Content<'_>,
+        after: Content<'_>,
+    ) {
         let path = words.number(&format!("/{}", path.escape_ascii()));
         let mut runs = |content: Content<'_>| match content {
             Content::Missing => BTreeMap::new(),
             Content::Text(bytes) => words.runs(&String::from_utf8_lossy(bytes)),
-            Content::Binary(id) => BTreeMap::from([([words.number(id), NOTHING, NOTHING, NOTHING], 1)]),
+            Content::Binary(id) => {
+                BTreeMap::from([([words.number(id), NOTHING, NOTHING, NOTHING], 1)])
+            }
         };
         let (before, after) = (runs(before), runs(after));
         for (gained, these, those) in [(true, &after, &before), (false, &before, &after)] {
@@ -97,7 +105,8 @@ impl Edit {
     }
 
     fn overlap(&self, other: &Edit) -> u64 {
-        let (small, large) = if self.runs.len() < other.runs.len() { (self, other) } else { (other, self) };
+        let (small, large) =
+            if self.runs.len() < other.runs.len() { (self, other) } else { (other, self) };
         small.runs.iter().map(|(run, n)| u64::from(*n.min(large.runs.get(run).unwrap_or(&0)))).sum()
     }
 
@@ -141,7 +150,12 @@ mod tests {
         let mut words = Vocabulary::default();
         let mut edit = |text: &&str| {
             let mut edit = Edit::default();
-            edit.add(&mut words, b"f", Content::Text(base.as_bytes()), Content::Text(text.as_bytes()));
+            edit.add(
+                &mut words,
+                b"f",
+                Content::Text(base.as_bytes()),
+                Content::Text(text.as_bytes()),
+            );
             edit
         };
         results.iter().map(&mut edit).collect()

@@ -4,7 +4,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Changed lines, then files touched: smaller is better, in that order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Blast {
     /// Lines added plus lines deleted, counted by [`lines_of`].
     pub lines: u64,
@@ -43,16 +45,24 @@ pub fn lines_of(extent: Extent) -> u64 {
 
 impl FromIterator<Extent> for Blast {
     fn from_iter<I: IntoIterator<Item = Extent>>(extents: I) -> Self {
-        extents
-            .into_iter()
-            .fold(Blast::default(), |sum, extent| Blast { lines: sum.lines + lines_of(extent), files: sum.files + 1 })
+        extents.into_iter().fold(Blast::default(), |sum, extent| Blast {
+            lines: sum.lines + lines_of(extent),
+            files: sum.files + 1,
+        })
     }
 }
 
 impl fmt::Display for Blast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: u64| if n == 1 { "" } else { "s" };
-        write!(f, "{} line{} in {} file{}", self.lines, plural(self.lines), self.files, plural(self.files))
+        write!(
+            f,
+            "{} line{} in {} file{}",
+            self.lines,
+            plural(self.lines),
+            self.files,
+            plural(self.files)
+        )
     }
 }
 
@@ -63,7 +73,11 @@ mod tests {
     #[test]
     fn counting_follows_the_contract() {
         assert_eq!(lines_of(Extent::Text { added: 3, deleted: 2 }), 5);
-        assert_eq!(lines_of(Extent::Text { added: 0, deleted: 0 }), 1, "a mode change or an empty file");
+        assert_eq!(
+            lines_of(Extent::Text { added: 0, deleted: 0 }),
+            1,
+            "a mode change or an empty file"
+        );
         assert_eq!(lines_of(Extent::Binary { old: 0, new: 1 }), 1);
         assert_eq!(lines_of(Extent::Binary { old: 64, new: 65 }), 3);
         assert_eq!(lines_of(Extent::Binary { old: 0, new: 0 }), 1);

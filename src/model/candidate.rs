@@ -3,8 +3,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::name::Name;
-use super::oid::Oid;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
 
 /// Where an attempt stands (DESIGN.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,9 @@ impl State {
     /// The state of that word.
     pub fn parse(word: &str) -> Option<Self> {
         use State::*;
-        [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled].into_iter().find(|s| s.as_str() == word)
+        [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled]
+            .into_iter()
+            .find(|s| s.as_str() == word)
     }
 
     /// The state once a capture has shown how many files differ from the base: `empty` and
@@ -161,7 +163,7 @@ impl Candidate {
     /// A fresh record.
     pub fn new(run: &Name, candidate: &Name, index: u32, state: State) -> Self {
         Candidate {
-            version: super::FORMAT,
+            version: crate::model::FORMAT,
             run: run.clone(),
             candidate: candidate.clone(),
             index,
@@ -198,7 +200,9 @@ impl Candidate {
         match (self.state, self.exit_code, self.signal, &self.reason) {
             (State::Failed, Some(code), _, _) => format!("failed (exit {code})"),
             (State::Failed, _, Some(signal), _) => format!("failed (signal {signal})"),
-            (State::Failed | State::Cancelled, _, _, Some(reason)) => format!("{} ({reason})", self.state),
+            (State::Failed | State::Cancelled, _, _, Some(reason)) => {
+                format!("{} ({reason})", self.state)
+            }
             _ => self.state.to_string(),
         }
     }

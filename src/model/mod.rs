@@ -9,6 +9,7 @@ pub mod nearest;
 pub mod oid;
 pub mod oracle;
 pub mod outcome;
+pub mod path;
 pub mod ranking;
 pub mod rationale;
 pub mod run;

@@ -48,9 +48,13 @@ impl Name {
 
 /// Which of `names` a word may mean: the one that is called so, or else those that it begins. Numbers match
 /// exactly: `1` does not mean `10`.
-pub fn meant<'a>(names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>, word: &Name) -> Vec<&'a Name> {
+pub fn meant<'a>(
+    names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>,
+    word: &Name,
+) -> Vec<&'a Name> {
     let names = names.into_iter();
-    let begun = |name: &&Name| word.number().or(name.number()).is_none() && name.0.starts_with(&word.0);
+    let begun =
+        |name: &&Name| word.number().or(name.number()).is_none() && name.0.starts_with(&word.0);
     match names.clone().find(|name| *name == word) {
         Some(exact) => vec![exact],
         None => names.filter(begun).collect(),
@@ -70,7 +74,11 @@ impl FromStr for Name {
             && !text.ends_with('.')
             && !lower.ends_with(".lock")
             && !matches!(lower.as_str(), "run" | "apply");
-        if ok { Ok(Name(text.to_owned())) } else { Err(InvalidName(text.escape_debug().to_string())) }
+        if ok {
+            Ok(Name(text.to_owned()))
+        } else {
+            Err(InvalidName(text.escape_debug().to_string()))
+        }
     }
 }
 
@@ -105,8 +113,10 @@ mod tests {
             assert!(good.parse::<Name>().is_ok(), "{good}");
         }
         let long = "a".repeat(65);
-        for bad in ["", "-a", ".a", "a..b", "a.", "a.lock", "a.LOCK", "a/b", "a b", "é", "a\n", "run", "Apply", &long]
-        {
+        for bad in [
+            "", "-a", ".a", "a..b", "a.", "a.lock", "a.LOCK", "a/b", "a b", "é", "a\n", "run",
+            "Apply", &long,
+        ] {
             assert!(bad.parse::<Name>().is_err(), "{bad}");
         }
     }
@@ -124,7 +134,8 @@ mod tests {
             ("2n", vec!["2nd"]),
         ];
         for (word, expected) in cases {
-            let found: Vec<&str> = meant(&names, &name(word)).into_iter().map(Name::as_str).collect();
+            let found: Vec<&str> =
+                meant(&names, &name(word)).into_iter().map(Name::as_str).collect();
             assert_eq!(found, expected, "{word}");
         }
     }

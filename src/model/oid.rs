@@ -63,7 +63,16 @@ mod tests {
         let id = "0123456789abcdef0123456789abcdef01234567";
         assert_eq!(serde_json::from_str::<Oid>(&format!("\"{id}\"")).ok(), Oid::parse(id));
         let upper = id.to_uppercase();
-        for text in ["", "--output=/tmp/x", "-", "HEAD", &id[1..], &format!("{id}\n"), &upper, &"é".repeat(20)] {
+        for text in [
+            "",
+            "--output=/tmp/x",
+            "-",
+            "HEAD",
+            &id[1..],
+            &format!("{id}\n"),
+            &upper,
+            &"é".repeat(20),
+        ] {
             let json = serde_json::Value::from(text);
             assert!(serde_json::from_value::<Oid>(json).is_err(), "{text}");
         }

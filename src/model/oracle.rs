@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Stage;
+use crate::model::outcome::Stage;
 
 /// A command as a user writes it: a string runs through `sh -c`, an array as argv.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::agreement;
-use super::blast::Blast;
-use super::name::Name;
-use super::rationale;
-use super::verdict::{Baseline, Decision, DecisionKind, Entry};
+use crate::model::agreement;
+use crate::model::blast::Blast;
+use crate::model::name::Name;
+use crate::model::rationale;
+use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
 /// What ranks those that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -68,12 +68,16 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     let case = rationale::Case { entries, usable: &usable, passing: &passing, baseline, rules };
     let (decision, winner) = match usable.first() {
         None => (DecisionKind::None, None),
-        Some(first) if usable.iter().all(|e| e.results.is_empty()) => (DecisionKind::NoOracle, Some(*first)),
+        Some(first) if usable.iter().all(|e| e.results.is_empty()) => {
+            (DecisionKind::NoOracle, Some(*first))
+        }
         Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
         Some(first) => match preferred_synthesis(&passing, rules) {
             Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
             None if usable.len() == 1 => (DecisionKind::Single, Some(*first)),
-            None if passing.len() == 1 && !usable.iter().any(|e| e.not_run()) => (DecisionKind::Tests, Some(*first)),
+            None if passing.len() == 1 && !usable.iter().any(|e| e.not_run()) => {
+                (DecisionKind::Tests, Some(*first))
+            }
             None => (DecisionKind::Judge, Some(*first)),
         },
     };
@@ -82,7 +86,10 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         ranking.insert(0, name);
     }
     let names = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<Name> {
-        rationale::in_spawn_order(&usable).filter(|e| wanted(e)).map(|e| e.candidate.clone()).collect()
+        rationale::in_spawn_order(&usable)
+            .filter(|e| wanted(e))
+            .map(|e| e.candidate.clone())
+            .collect()
     };
     Decision {
         decision,
@@ -143,7 +150,11 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     open.sort_by_key(|e| rules.place(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
     // What a synthesis drew on counts if it passed: more passing make it more likely to be small enough.
-    let certain = passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| rules.at_best(e)).min();
+    let certain = passing
+        .iter()
+        .filter(|e| within_ceiling(e, &passing, rules))
+        .map(|e| rules.at_best(e))
+        .min();
     let contenders = may_pass.iter().filter(|e| {
         let settled = e.passed() && within_ceiling(e, &passing, rules);
         let better = certain.as_ref().is_none_or(|best| rules.at_best(e) < *best);
@@ -152,7 +163,8 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut needed: Vec<&Entry> = Vec::new();
     for contender in contenders {
         let own = [*contender];
-        let drawn = open.iter().filter(|e| contender.passed() && contender.drew_on.contains(&e.candidate));
+        let drawn =
+            open.iter().filter(|e| contender.passed() && contender.drew_on.contains(&e.candidate));
         needed.extend(own.iter().filter(|e| e.not_run()).chain(drawn));
     }
     if certain.is_none() {
@@ -199,7 +211,9 @@ fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
         (true, false) => return format!("it passed, the other {}", rationale::failed_at(b)),
-        (false, false) if b.not_run() && !a.not_run() => return "it was run, the other was not".into(),
+        (false, false) if b.not_run() && !a.not_run() => {
+            return "it was run, the other was not".into();
+        }
         _ => {}
     }
     if a.passed() && a.flaky() != b.flaky() {
@@ -207,7 +221,11 @@ fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
     }
     if !a.passed() {
         if reached(a) != reached(b) {
-            return format!("it {}, the other {}", rationale::failed_at(a), rationale::failed_at(b));
+            return format!(
+                "it {}, the other {}",
+                rationale::failed_at(a),
+                rationale::failed_at(b)
+            );
         }
         let count = |e: &Entry| e.failing_tests().map(<[String]>::len);
         match (count(a), count(b)) {
@@ -262,7 +280,8 @@ mod tests {
     }
 
     const PASS: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Passed];
-    const FAIL_BUILD: [Outcome; 3] = [Outcome::Failed { code: 101 }, Outcome::Skipped, Outcome::Skipped];
+    const FAIL_BUILD: [Outcome; 3] =
+        [Outcome::Failed { code: 101 }, Outcome::Skipped, Outcome::Skipped];
     const FAIL_TEST: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Failed { code: 1 }];
 
     fn told(entries: &[Entry]) -> (DecisionKind, String, String) {
@@ -281,13 +300,21 @@ mod tests {
                 "c1 is the only usable candidate, and it passed build, lint and test: 4 lines in 1 file",
             ),
             (
-                &[entry("c1", 1, 4, 1, &FAIL_BUILD), entry("c2", 2, 9, 2, &PASS), entry("c3", 3, 1, 1, &FAIL_TEST)],
+                &[
+                    entry("c1", 1, 4, 1, &FAIL_BUILD),
+                    entry("c2", 2, 9, 2, &PASS),
+                    entry("c3", 3, 1, 1, &FAIL_TEST),
+                ],
                 Tests,
                 "c2",
                 "only c2 of 3 passed build, lint and test: 9 lines in 2 files; c1 failed build (exit 101), c3 failed test (exit 1)",
             ),
             (
-                &[entry("c1", 1, 9, 1, &PASS), entry("c2", 2, 4, 2, &PASS), entry("c3", 3, 1, 1, &FAIL_TEST)],
+                &[
+                    entry("c1", 1, 9, 1, &PASS),
+                    entry("c2", 2, 4, 2, &PASS),
+                    entry("c3", 3, 1, 1, &FAIL_TEST),
+                ],
                 Judge,
                 "c2",
                 "2 of 3 passed; c2 changes the fewest lines, with 4 lines in 2 files; next is c1 with 9 lines in 1 file",
@@ -341,7 +368,9 @@ mod tests {
 
     #[test]
     fn a_candidate_that_failed_or_timed_out_is_never_recommended() {
-        for state in [State::Failed, State::TimedOut, State::Cancelled, State::Empty, State::Running] {
+        for state in
+            [State::Failed, State::TimedOut, State::Cancelled, State::Empty, State::Running]
+        {
             let mut e = entry("c1", 1, 4, 1, &PASS);
             e.state = state;
             assert_eq!(told(&[e]).0, DecisionKind::None, "{state}");
@@ -374,14 +403,21 @@ mod tests {
         );
         let report = |failing: &[&str], passing: &[&str]| {
             let list = |names: &[&str]| names.iter().map(|t| (*t).to_owned()).collect();
-            Some(TestReport { total: 9, failing: list(failing), passing: list(passing), ..TestReport::default() })
+            Some(TestReport {
+                total: 9,
+                failing: list(failing),
+                passing: list(passing),
+                ..TestReport::default()
+            })
         };
         let mut base = entry("base", 0, 1, 1, &FAIL_TEST).results;
         base[2].tests = report(&["t::y"], &["t::x"]);
         let baseline = Baseline { results: base };
         let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
         assert!(
-            why.ends_with("of its failing tests 1 passed on the base: t::x; 1 fail on the base, too: t::y"),
+            why.ends_with(
+                "of its failing tests 1 passed on the base: t::x; 1 fail on the base, too: t::y"
+            ),
             "{why}"
         );
     }

@@ -1,9 +1,9 @@
 //! The sentence of a verdict: what a reviewer can act on, from the records alone.
-use super::candidate::State;
-use super::name::Name;
-use super::outcome::{Outcome, Stage, TestReport};
-use super::ranking::{Rank, Rules, combined_lines, undecided};
-use super::verdict::{Baseline, DecisionKind, Entry};
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::outcome::{Outcome, Stage, TestReport};
+use crate::model::ranking::{Rank, Rules, combined_lines, undecided};
+use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// How many names of tests a sentence holds.
 const NAMES: usize = 3;
@@ -29,7 +29,9 @@ impl Case<'_> {
             DecisionKind::Synthesis => self.synthesised(winner),
             DecisionKind::Single => single(winner),
             DecisionKind::Tests => self.only_one(winner),
-            _ if self.passing.len() == 1 => format!("{} passed {}: {}", winner.candidate, stages(winner), winner.blast),
+            _ if self.passing.len() == 1 => {
+                format!("{} passed {}: {}", winner.candidate, stages(winner), winner.blast)
+            }
             _ => self.best_of_several(),
         };
         if kind != DecisionKind::Synthesis {
@@ -50,7 +52,9 @@ impl Case<'_> {
     fn why_no_synthesis(&self) -> String {
         let all: Vec<&Entry> = self.entries.iter().collect();
         let syntheses = in_spawn_order(&all).filter(|e| !e.drew_on.is_empty());
-        syntheses.map(|e| format!("; {} is not preferred: {}", e.candidate, self.against(e))).collect()
+        syntheses
+            .map(|e| format!("; {} is not preferred: {}", e.candidate, self.against(e)))
+            .collect()
     }
 
     fn against(&self, synthesis: &Entry) -> String {
@@ -91,8 +95,10 @@ impl Case<'_> {
     }
 
     fn only_one(&self, winner: &Entry) -> String {
-        let others: Vec<String> =
-            in_spawn_order(self.usable).filter(|e| e.candidate != winner.candidate).map(stopped).collect();
+        let others: Vec<String> = in_spawn_order(self.usable)
+            .filter(|e| e.candidate != winner.candidate)
+            .map(stopped)
+            .collect();
         format!(
             "only {} of {} passed {}: {}; {}",
             winner.candidate,
@@ -105,7 +111,8 @@ impl Case<'_> {
 
     fn best_of_several(&self) -> String {
         let (winner, next) = (self.passing[0], self.passing[1]);
-        let lead = format!("{} of {} passed; {}", self.passing.len(), self.usable.len(), winner.candidate);
+        let lead =
+            format!("{} of {} passed; {}", self.passing.len(), self.usable.len(), winner.candidate);
         let agreement = |e: &Entry| e.agreement.unwrap_or_default();
         if winner.flaky() != next.flaky() {
             let best = if self.rules.rank == Rank::Agreement { "the best" } else { "the smallest" };
@@ -129,10 +136,20 @@ impl Case<'_> {
             (winner.blast.files != next.blast.files, "touches the fewest files"),
         ];
         if let Some((_, does)) = smaller.iter().find(|(differs, _)| *differs) {
-            return format!("{lead} {does}, with {}; next is {} with {}", winner.blast, next.candidate, next.blast);
+            return format!(
+                "{lead} {does}, with {}; next is {} with {}",
+                winner.blast, next.candidate, next.blast
+            );
         }
-        let same = if winner.judged() == next.judged() { "made the same tree" } else { "are the same size" };
-        format!("{lead} and {} {same}, with {}; {} was spawned first", next.candidate, winner.blast, winner.candidate)
+        let same = if winner.judged() == next.judged() {
+            "made the same tree"
+        } else {
+            "are the same size"
+        };
+        format!(
+            "{lead} and {} {same}, with {}; {} was spawned first",
+            next.candidate, winner.blast, winner.candidate
+        )
     }
 
     fn synthesised(&self, winner: &Entry) -> String {
@@ -155,9 +172,17 @@ impl Case<'_> {
         } else {
             format!("none of {usable} passed")
         };
-        let before: Vec<&str> =
-            closest.results.iter().take_while(|r| r.outcome.passed()).map(|r| r.stage.as_str()).collect();
-        let got = if before.is_empty() { String::new() } else { format!("passed {} and then ", and(&before)) };
+        let before: Vec<&str> = closest
+            .results
+            .iter()
+            .take_while(|r| r.outcome.passed())
+            .map(|r| r.stage.as_str())
+            .collect();
+        let got = if before.is_empty() {
+            String::new()
+        } else {
+            format!("passed {} and then ", and(&before))
+        };
         format!(
             "{subject}; {} came closest: it {got}{}, with {}{}",
             closest.candidate,
@@ -168,7 +193,9 @@ impl Case<'_> {
     }
 
     fn compared_with_the_base(&self, closest: &Entry) -> String {
-        let (Some(baseline), Some(stopped)) = (self.baseline, closest.stopped_at()) else { return String::new() };
+        let (Some(baseline), Some(stopped)) = (self.baseline, closest.stopped_at()) else {
+            return String::new();
+        };
         if let Some(comparison) = baseline.compare(closest) {
             let kinds = [
                 (&comparison.broken, "passed on the base"),
@@ -193,11 +220,20 @@ impl Case<'_> {
 }
 
 fn single(winner: &Entry) -> String {
-    format!("{} is the only usable candidate, and it passed {}: {}", winner.candidate, stages(winner), winner.blast)
+    format!(
+        "{} is the only usable candidate, and it passed {}: {}",
+        winner.candidate,
+        stages(winner),
+        winner.blast
+    )
 }
 
 fn no_oracle(best: &Entry, usable: usize) -> String {
-    let among = if usable == 1 { "the only usable candidate".into() } else { format!("the smallest of {usable}") };
+    let among = if usable == 1 {
+        "the only usable candidate".into()
+    } else {
+        format!("the smallest of {usable}")
+    };
     format!(
         "no build, lint or test command was found, so nothing is verified; {} is {among}: {}",
         best.candidate, best.blast
@@ -220,7 +256,9 @@ fn no_usable(entries: &[Entry]) -> String {
 }
 
 /// Entries in spawn order.
-pub(super) fn in_spawn_order<'a>(entries: &[&'a Entry]) -> impl Iterator<Item = &'a Entry> + use<'a> {
+pub(super) fn in_spawn_order<'a>(
+    entries: &[&'a Entry],
+) -> impl Iterator<Item = &'a Entry> + use<'a> {
     let mut sorted = entries.to_vec();
     sorted.sort_by_key(|e| e.index);
     sorted.into_iter()
@@ -246,7 +284,12 @@ pub(super) fn failed_at(entry: &Entry) -> String {
 
 /// The stages that count, in words: `build, lint and test`.
 fn stages(entry: &Entry) -> String {
-    let names: Vec<&str> = entry.results.iter().filter(|r| r.stage != Stage::Setup).map(|r| r.stage.as_str()).collect();
+    let names: Vec<&str> = entry
+        .results
+        .iter()
+        .filter(|r| r.stage != Stage::Setup)
+        .map(|r| r.stage.as_str())
+        .collect();
     and(&names)
 }
 

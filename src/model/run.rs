@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::name::Name;
-use super::oid::Oid;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
 
 /// `run.toml`: what was asked for, written once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

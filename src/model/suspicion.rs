@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::flag::Flag;
+use crate::model::flag::Flag;
 
 /// One changed path.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +37,14 @@ pub fn flags(touched: Touched<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
     let fewer = language.is_some_and(|l| count(after, l.tests) < count(before, l.tests));
     if (is_test(path) && before.is_some() && after.is_none()) || fewer {
         found.push(Flag::TestsDeleted { path: owned.clone() });
-    } else if (is_test(path) && before.is_some() && loses) || edits_inner_tests(path, before, after) {
+    } else if (is_test(path) && before.is_some() && loses) || edits_inner_tests(path, before, after)
+    {
         found.push(Flag::TestsEdited { path: owned.clone() });
     }
-    let more = language.map_or(&[][..], |l| l.skips).iter().find(|m| count(after, &[m]) > count(before, &[m]));
+    let more = language
+        .map_or(&[][..], |l| l.skips)
+        .iter()
+        .find(|m| count(after, &[m]) > count(before, &[m]));
     if let Some(marker) = more {
         found.push(Flag::TestsSkipped { path: owned, marker: (*marker).to_owned() });
     }
@@ -62,7 +66,9 @@ fn edits_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) ->
 fn inner_tests(text: &str) -> impl Iterator<Item = &str> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let module = lines().zip(lines().skip(1)).position(|(mark, next)| {
-        mark == "#[cfg(test)]" && next.ends_with('{') && next.split_whitespace().any(|word| word == "mod")
+        mark == "#[cfg(test)]"
+            && next.ends_with('{')
+            && next.split_whitespace().any(|word| word == "mod")
     });
     lines().skip(module.unwrap_or(usize::MAX))
 }
@@ -202,7 +208,8 @@ fn holds_mark(line: &str, mark: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(mark).any(|(at, _)| {
         !mark.starts_with(is_word)
-            || !line[..at].ends_with(|c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('(')))
+            || !line[..at]
+                .ends_with(|c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('(')))
     })
 }
 
@@ -214,25 +221,37 @@ fn language(path: &str) -> Option<&'static Language> {
 /// Whether a path is a test's, or data of one, as far as names tell.
 pub fn is_test(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
-    let folder = |name: &str| {
+    let directory = |name: &str| {
         matches!(
             name,
-            "test" | "tests" | "__tests__" | "spec" | "specs" | "testing" | "testdata" | "__snapshots__" | "e2e"
+            "test"
+                | "tests"
+                | "__tests__"
+                | "spec"
+                | "specs"
+                | "testing"
+                | "testdata"
+                | "__snapshots__"
+                | "e2e"
         ) || name.ends_with(".Tests")
             || name.ends_with(".Test")
     };
     // A submodule or a link may be called so, too.
-    if path.split('/').any(folder) {
+    if path.split('/').any(directory) {
         return true;
     }
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
     let ends = |endings: &[&str]| endings.iter().any(|e| stem.ends_with(e));
     match extension {
         "py" => stem.starts_with("test_") || ends(&["_test"]) || stem == "tests",
-        "go" | "rs" | "dart" => ends(&["_test", "_tests"]) || (extension == "rs" && matches!(stem, "test" | "tests")),
+        "go" | "rs" | "dart" => {
+            ends(&["_test", "_tests"]) || (extension == "rs" && matches!(stem, "test" | "tests"))
+        }
         "exs" | "ex" => ends(&["_test"]),
         "rb" => ends(&["_spec", "_test"]) || stem.starts_with("test_"),
-        "c" | "cc" | "cpp" | "cxx" => ends(&["_test", "_unittest", "-test"]) || stem.starts_with("test_"),
+        "c" | "cc" | "cpp" | "cxx" => {
+            ends(&["_test", "_unittest", "-test"]) || stem.starts_with("test_")
+        }
         "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" => {
             ends(&[".test", ".spec", "_test", "-test", ".cy"]) || stem == "test"
         }
@@ -343,9 +362,16 @@ const DECISIVE_BEGINNINGS: [&str; 21] = [
     ".stylelintrc",
 ];
 
-/// The same, by the folders they lie in.
-const DECISIVE_FOLDERS: [&str; 7] =
-    [".github/workflows/", ".github/actions/", ".circleci/", ".buildkite/", ".husky/", ".cargo/", ".mvn/"];
+/// The same, by the directories they lie in.
+const DECISIVE_FOLDERS: [&str; 7] = [
+    ".github/workflows/",
+    ".github/actions/",
+    ".circleci/",
+    ".buildkite/",
+    ".husky/",
+    ".cargo/",
+    ".mvn/",
+];
 
 /// What `python -m` would find in the root instead of the program that is meant.
 const SHADOWED: [&str; 4] = ["pytest", "_pytest", "unittest", "ruff"];
@@ -355,7 +381,8 @@ const SHADOWED: [&str; 4] = ["pytest", "_pytest", "unittest", "ruff"];
 fn defines_oracle(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let top = path.split('/').next().unwrap_or(path);
-    let shadows = path.ends_with(".py") && SHADOWED.contains(&top.strip_suffix(".py").unwrap_or(top));
+    let shadows =
+        path.ends_with(".py") && SHADOWED.contains(&top.strip_suffix(".py").unwrap_or(top));
     if shadows
         || DECISIVE.contains(&name)
         || DECISIVE_BEGINNINGS.iter().any(|b| name.starts_with(b))
@@ -369,7 +396,17 @@ fn defines_oracle(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bo
         "package.json" => |text| {
             json_part(
                 text,
-                &["scripts", "config", "jest", "mocha", "ava", "vitest", "tap", "eslintConfig", "packageManager"],
+                &[
+                    "scripts",
+                    "config",
+                    "jest",
+                    "mocha",
+                    "ava",
+                    "vitest",
+                    "tap",
+                    "eslintConfig",
+                    "packageManager",
+                ],
             )
         },
         "deno.json" | "deno.jsonc" => |text| json_part(text, &["tasks", "test", "lint", "exclude"]),
@@ -379,9 +416,9 @@ fn defines_oracle(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bo
         "build.gradle" | "build.gradle.kts" => |text| Some(without(text, "dependencies {", "\n}")),
         "mix.exs" => |text| Some(without(text, "defp deps do", "\n  end")),
         "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => |text| Some(lines_about_tests(text)),
-        _ if name.ends_with("proj") && name.contains('.') => {
-            |text| Some(text.lines().filter(|l| !l.contains("Reference ")).collect::<Vec<_>>().join("\n"))
-        }
+        _ if name.ends_with("proj") && name.contains('.') => |text| {
+            Some(text.lines().filter(|l| !l.contains("Reference ")).collect::<Vec<_>>().join("\n"))
+        },
         _ => return false,
     };
     // A new manifest is a new package: there was nothing to change.
@@ -408,7 +445,11 @@ fn cargo_part(text: &str) -> Option<String> {
     };
     let of_targets = |kind: &str| -> Vec<Option<toml::Value>> {
         let targets = manifest.get(kind).and_then(toml::Value::as_array).into_iter().flatten();
-        targets.flat_map(|t| ["test", "harness"].map(|k| t.get(k).cloned())).flatten().map(Some).collect()
+        targets
+            .flat_map(|t| ["test", "harness"].map(|k| t.get(k).cloned()))
+            .flatten()
+            .map(Some)
+            .collect()
     };
     let paths: [&[&str]; 13] = [
         &["lints"],
@@ -430,8 +471,10 @@ fn cargo_part(text: &str) -> Option<String> {
 
 fn python_part(text: &str) -> Option<String> {
     let project: toml::Table = text.parse().ok()?;
-    let tools =
-        ["pytest", "ruff", "tox", "nox", "coverage", "mypy", "flake8", "pylint", "pyright", "hatch", "poe", "taskipy"];
+    let tools = [
+        "pytest", "ruff", "tox", "nox", "coverage", "mypy", "flake8", "pylint", "pyright", "hatch",
+        "poe", "taskipy",
+    ];
     let tool = |name: &str| project.get("tool").and_then(|t| t.get(name)).cloned();
     Some(format!("{:?}", tools.map(tool)))
 }
@@ -461,8 +504,16 @@ mod tests {
             (Some(before), Some(after)) => before.lines().any(|l| !after.lines().any(|a| a == l)),
             _ => after.is_none(),
         };
-        let touched = Touched { path, before: before.map(str::as_bytes), after: after.map(str::as_bytes), loses };
-        flags(touched, &BTreeSet::from(["ci/check.sh".to_owned()])).iter().map(Flag::label).collect()
+        let touched = Touched {
+            path,
+            before: before.map(str::as_bytes),
+            after: after.map(str::as_bytes),
+            loses,
+        };
+        flags(touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
+            .iter()
+            .map(Flag::label)
+            .collect()
     }
 
     #[test]
@@ -475,7 +526,12 @@ mod tests {
             ("web/jest.config.ts", "a", "b", changed),
             ("ci/check.sh", "a", "b", changed),
             ("ci/other.sh", "a", "b", &[]),
-            ("package.json", r#"{"scripts": {"test": "jest"}}"#, r#"{"scripts": {"test": "true"}}"#, changed),
+            (
+                "package.json",
+                r#"{"scripts": {"test": "jest"}}"#,
+                r#"{"scripts": {"test": "true"}}"#,
+                changed,
+            ),
             (
                 "package.json",
                 r#"{"scripts": {"test": "jest"}}"#,
@@ -483,13 +539,38 @@ mod tests {
                 &[],
             ),
             ("package.json", "{}", "{", changed),
-            ("Cargo.toml", "[package]\nname = 'a'", "[package]\nname = 'a'\n[lib]\ntest = false", changed),
-            ("Cargo.toml", "[package]\nname = 'a'", "[package]\nname = 'a'\n[dependencies]\nb = '1'", &[]),
+            (
+                "Cargo.toml",
+                "[package]\nname = 'a'",
+                "[package]\nname = 'a'\n[lib]\ntest = false",
+                changed,
+            ),
+            (
+                "Cargo.toml",
+                "[package]\nname = 'a'",
+                "[package]\nname = 'a'\n[dependencies]\nb = '1'",
+                &[],
+            ),
             ("Cargo.toml", "[[bin]]\nname = 'a'", "[[bin]]\nname = 'a'\ntest = false", changed),
             ("pyproject.toml", "[project]", "[project]\ndependencies = ['a']", &[]),
-            ("pyproject.toml", "[tool.pytest.ini_options]", "[tool.pytest.ini_options]\naddopts = '-k no'", changed),
-            ("CMakeLists.txt", "add_library(a a.c)\nadd_test(a a)", "add_library(a a.c b.c)", changed),
-            ("pom.xml", "<a/><dependencies>x</dependencies>", "<a/><dependencies>y</dependencies>", &[]),
+            (
+                "pyproject.toml",
+                "[tool.pytest.ini_options]",
+                "[tool.pytest.ini_options]\naddopts = '-k no'",
+                changed,
+            ),
+            (
+                "CMakeLists.txt",
+                "add_library(a a.c)\nadd_test(a a)",
+                "add_library(a a.c b.c)",
+                changed,
+            ),
+            (
+                "pom.xml",
+                "<a/><dependencies>x</dependencies>",
+                "<a/><dependencies>y</dependencies>",
+                &[],
+            ),
         ];
         for (path, before, after, expected) in cases {
             assert_eq!(told(path, Some(before), Some(after)), expected, "{path}: {after}");
@@ -539,8 +620,18 @@ mod tests {
             ("tests/a.rs", Some("a\n"), Some("b\n"), &["tests edited"]),
             ("tests/data.txt", Some("a\n"), Some("b\n"), &["tests edited"]),
             ("src/a.rs", Some(rust), Some("fn a() {}\n"), &["tests deleted"]),
-            ("src/a.rs", Some(rust), Some("fn a() {}\n// #[test]\nfn t() {}\n"), &["tests deleted"]),
-            ("src/a.rs", Some(rust), Some("fn a() {}\n#[test]\n#[ignore]\nfn t() {}\n"), &["tests skipped"]),
+            (
+                "src/a.rs",
+                Some(rust),
+                Some("fn a() {}\n// #[test]\nfn t() {}\n"),
+                &["tests deleted"],
+            ),
+            (
+                "src/a.rs",
+                Some(rust),
+                Some("fn a() {}\n#[test]\n#[ignore]\nfn t() {}\n"),
+                &["tests skipped"],
+            ),
             ("src/a.rs", Some(rust), Some("fn b() {}\n#[test]\nfn t() {}\n"), &[]),
             ("src/a.rs", Some("a"), Some("x.iter().skip(1)"), &[]),
             (
@@ -555,7 +646,12 @@ mod tests {
                 Some("def test_b(): pass"),
                 &["tests deleted"],
             ),
-            ("a.test.ts", Some("it('a')"), Some("it.skip('a')"), &["tests deleted", "tests skipped"]),
+            (
+                "a.test.ts",
+                Some("it('a')"),
+                Some("it.skip('a')"),
+                &["tests deleted", "tests skipped"],
+            ),
             ("a.js", Some("submit('a')"), Some("a"), &[]),
             (
                 "a_test.go",
@@ -563,13 +659,33 @@ mod tests {
                 Some("func TestA() { t.Skip() }"),
                 &["tests edited", "tests skipped"],
             ),
-            ("src/test/java/ATest.java", Some("@Test"), Some("@Disabled\n@Test"), &["tests skipped"]),
+            (
+                "src/test/java/ATest.java",
+                Some("@Test"),
+                Some("@Disabled\n@Test"),
+                &["tests skipped"],
+            ),
             ("src/contest.rs", Some("a\n"), Some("b\n"), &[]),
-            ("src/a.rs", Some(INNER), Some("fn b() {}\n#[cfg(test)]\nmod tests {\n    is(1);\n}\n"), &["tests edited"]),
-            ("src/a.rs", Some(INNER), Some("fn b() {}\n#[cfg(test)]\nmod tests {\nis(2);\nis(3);\n}\n"), &[]),
+            (
+                "src/a.rs",
+                Some(INNER),
+                Some("fn b() {}\n#[cfg(test)]\nmod tests {\n    is(1);\n}\n"),
+                &["tests edited"],
+            ),
+            (
+                "src/a.rs",
+                Some(INNER),
+                Some("fn b() {}\n#[cfg(test)]\nmod tests {\nis(2);\nis(3);\n}\n"),
+                &[],
+            ),
             ("src/a.rs", Some(INNER), Some("fn a() {}\n"), &["tests edited"]),
             ("src/a.rs", Some("#![x]"), Some("#![cfg(any())]"), &["tests skipped"]),
-            ("main_test.go", None, Some("func TestMain(m *testing.M) { os.Exit(0) }"), &["tests skipped"]),
+            (
+                "main_test.go",
+                None,
+                Some("func TestMain(m *testing.M) { os.Exit(0) }"),
+                &["tests skipped"],
+            ),
             ("vendor/tests", Some("a"), Some("b"), &["tests edited"]),
         ];
         for (path, before, after, expected) in cases {

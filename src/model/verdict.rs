@@ -3,14 +3,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::blast::Blast;
-use super::candidate::State;
-use super::flag::Flag;
-use super::name::Name;
-use super::oid::Oid;
-use super::oracle::OracleCommand;
-use super::outcome::{Outcome, Stage, StageResult};
-use super::ranking::Rank;
+use crate::model::blast::Blast;
+use crate::model::candidate::State;
+use crate::model::flag::Flag;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::ranking::Rank;
 
 /// The table of DESIGN.md §3 "judge".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +122,8 @@ impl Entry {
 
     /// Whether it passed only on a second try. Preparing may be retried: that is not the tree's doing.
     pub fn flaky(&self) -> bool {
-        let flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
+        let flaky =
+            |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
         self.results.iter().any(flaky)
     }
 
@@ -262,13 +263,13 @@ pub struct Terms {
     /// Whether a pass after a failure counted as a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refuse_flaky: bool,
-    /// The JUnit file, or folder of such files, that tests leave.
+    /// The JUnit file, or directory of such files, that tests leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,
     /// Judged in the worktrees themselves: whatever lay there had a part in the outcome.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// Ignored build folders were kept from one candidate to the next.
+    /// Ignored build directories were kept from one candidate to the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// What git goes by (configuration, `info/` files) changed, and oracle commands ended after that: not all were
@@ -338,7 +339,8 @@ impl Verdict {
 
     /// Whether this very tree passed so.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        self.terms.verify() && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
+        self.terms.verify()
+            && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
     }
 
     /// What was judged for a captured tree: the tree without the changes that were dropped; the tree

@@ -1,6 +1,6 @@
-//! Known outcomes: what the oracle said of a tree, kept in the user's cache folder for a day.
+//! Known outcomes: what the oracle said of a tree, kept in the user's cache directory for a day.
 //!
-//! Not under `.frites/` and not in refs: an attempt can write there. Nor is this folder out of its reach,
+//! Not under `.frites/` and not in refs: an attempt can write there. Nor is this directory out of its reach,
 //! for nothing is sandboxed; but an outcome that appeared while an attempt's command ran is not believed, by
 //! its change time, which a program cannot choose.
 use std::ffi::OsString;
@@ -13,17 +13,18 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::checkout;
-use super::run::{CANDIDATE_VARIABLES, Manner};
 use crate::error::{IoContext, Result};
+use crate::fs::tree;
 use crate::git::repo::Repo;
-use crate::git::seed::Seeds;
-use crate::git::worktree;
+use crate::git::seed::find::Seeds;
 use crate::model::FORMAT;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, StageResult};
-use crate::process::{self, environment::Policy};
+use crate::oracle::pool;
+use crate::oracle::run::{CANDIDATE_VARIABLES, Manner};
+use crate::process;
+use crate::process::environment::Policy;
 
 /// How long an outcome is believed: what is installed on the machine changes, and is not looked at.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -85,33 +86,47 @@ impl Cache {
         distrusted: Vec<(SystemTime, SystemTime)>,
     ) -> Result<Cache> {
         let seeds = seeds.digest()?;
-        let dir = checkout::home(repo)?.join("outcomes");
+        let dir = pool::home(repo)?.join("outcomes");
         forget_old(&dir);
-        let conditions =
-            format!("{FORMAT} {oracle:?} {manner:?} {seeds} {:?} {:?}", programs(oracle), surroundings(policy));
+        let conditions = format!(
+            "{FORMAT} {oracle:?} {manner:?} {seeds} {:?} {:?}",
+            programs(oracle),
+            surroundings(policy)
+        );
         Ok(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted })
     }
 
     fn key(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<String> {
-        let submodules = checkout::submodules(repo, self.home.as_deref(), commit)?;
-        Ok(crate::git::repo::digest(format!("{tree} {submodules:?} {}", self.conditions).as_bytes()))
+        let submodules = pool::submodules(repo, self.home.as_deref(), commit)?;
+        Ok(crate::git::repo::digest(
+            format!("{tree} {submodules:?} {}", self.conditions).as_bytes(),
+        ))
     }
 
-    /// How the oracle ended on `tree`, if that is known; its logs are put into the folder `logs`.
-    pub fn find(&self, repo: &Repo, tree: &Oid, commit: &Oid, logs: &Path) -> Result<Option<Vec<StageResult>>> {
+    /// How the oracle ended on `tree`, if that is known; its logs are put into the directory `logs`.
+    pub fn find(
+        &self,
+        repo: &Repo,
+        tree: &Oid,
+        commit: &Oid,
+        logs: &Path,
+    ) -> Result<Option<Vec<StageResult>>> {
         let key = self.key(repo, tree, commit)?;
-        let folder = self.dir.join(&key);
-        let file = folder.join("outcome.toml");
-        if !(self.is_trusted(&folder) && self.is_trusted(&file)) {
+        let directory = self.dir.join(&key);
+        let file = directory.join("outcome.toml");
+        if !(self.is_trusted(&directory) && self.is_trusted(&file)) {
             return Ok(None);
         }
-        let known = fs::read_to_string(&file).ok().and_then(|text| toml::from_str::<Known>(&text).ok());
-        let Some(mut known) = known.filter(|k| k.key == key && k.version == FORMAT) else { return Ok(None) };
+        let known =
+            fs::read_to_string(&file).ok().and_then(|text| toml::from_str::<Known>(&text).ok());
+        let Some(mut known) = known.filter(|k| k.key == key && k.version == FORMAT) else {
+            return Ok(None);
+        };
         for result in &mut known.results {
             result.cached = result.outcome != Outcome::Skipped;
         }
         fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
-        for log in logs_in(&folder) {
+        for log in logs_in(&directory) {
             if let Some(name) = log.file_name() {
                 let to = logs.join(name);
                 let _ = fs::remove_file(&to);
@@ -123,11 +138,22 @@ impl Cache {
 
     /// Keeps an outcome, if it is one that the tree is to blame for: a time limit or a signal may be the
     /// machine's doing. That it cannot be kept is no error.
-    pub fn keep(&self, repo: &Repo, tree: &Oid, commit: &Oid, results: &[StageResult], logs: &Path) -> Result<()> {
+    pub fn keep(
+        &self,
+        repo: &Repo,
+        tree: &Oid,
+        commit: &Oid,
+        results: &[StageResult],
+        logs: &Path,
+    ) -> Result<()> {
         let lasting = |outcome: &Outcome| {
-            matches!(outcome, Outcome::Passed | Outcome::Flaky { .. } | Outcome::Failed { .. } | Outcome::Skipped)
+            matches!(
+                outcome,
+                Outcome::Passed | Outcome::Flaky { .. } | Outcome::Failed { .. } | Outcome::Skipped
+            )
         };
-        let all = results.iter().flat_map(|r| r.earlier.iter().map(|a| &a.outcome).chain([&r.outcome]));
+        let all =
+            results.iter().flat_map(|r| r.earlier.iter().map(|a| &a.outcome).chain([&r.outcome]));
         if !all.into_iter().all(lasting) {
             return Ok(());
         }
@@ -135,17 +161,17 @@ impl Cache {
         let known = Known { version: FORMAT, key: key.clone(), results: results.to_vec() };
         let write = || -> io::Result<()> {
             fs::create_dir_all(&self.dir)?;
-            let folder = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;
+            let directory = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;
             let text = toml::to_string(&known).map_err(io::Error::other)?;
-            fs::write(folder.path().join("outcome.toml"), text)?;
+            fs::write(directory.path().join("outcome.toml"), text)?;
             for log in logs_in(logs).filter(|log| results.iter().any(|r| is_log_of(log, r))) {
                 if let Some(name) = log.file_name() {
-                    reflink_copy::reflink_or_copy(&log, folder.path().join(name))?;
+                    reflink_copy::reflink_or_copy(&log, directory.path().join(name))?;
                 }
             }
             let place = self.dir.join(&key);
-            worktree::delete_tree(&place)?;
-            fs::rename(folder.path(), place)
+            tree::delete_tree(&place)?;
+            fs::rename(directory.path(), place)
         };
         let _ = write();
         Ok(())
@@ -154,7 +180,7 @@ impl Cache {
     /// Forgets what was kept of a tree: it may not mean what it says.
     pub fn forget(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<()> {
         let place = self.dir.join(self.key(repo, tree, commit)?);
-        worktree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
+        tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
     }
 
     /// Whether a file is young enough, and did not appear while an attempt's command ran.
@@ -170,7 +196,8 @@ impl Cache {
 
 fn is_log_of(log: &Path, result: &StageResult) -> bool {
     let name = log.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    let of_this = name.strip_prefix(result.stage.as_str()).is_some_and(|rest| rest.starts_with('.'));
+    let of_this =
+        name.strip_prefix(result.stage.as_str()).is_some_and(|rest| rest.starts_with('.'));
     of_this && result.outcome != Outcome::Skipped
 }
 
@@ -184,7 +211,7 @@ fn forget_old(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
         if age.is_some_and(|age| age >= LIFETIME) {
-            let _ = worktree::delete_tree(&entry.path());
+            let _ = tree::delete_tree(&entry.path());
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Expected {
 /// Tells a file from the one that was there before: inode and change time.
 type Mark = (u64, i64, i64);
 
-/// Looks at what lies at `path` of the checkout: a file, or a folder of `.xml` files.
+/// Looks at what lies at `path` of the checkout: a file, or a directory of `.xml` files.
 pub fn expect(checkout: &Path, name: &str) -> Expected {
     let path = checkout.join(name);
     Expected { before: files(&path), path, name: name.to_owned() }
@@ -38,8 +38,11 @@ pub fn expect(checkout: &Path, name: &str) -> Expected {
 impl Expected {
     /// Reads what is new there; what is wrong with it is part of the report.
     pub fn read(&self) -> TestReport {
-        let new: Vec<PathBuf> =
-            files(&self.path).into_iter().filter(|file| !self.before.contains(file)).map(|(path, _)| path).collect();
+        let new: Vec<PathBuf> = files(&self.path)
+            .into_iter()
+            .filter(|file| !self.before.contains(file))
+            .map(|(path, _)| path)
+            .collect();
         let mut report = TestReport::default();
         if new.is_empty() {
             report.problem = Some(format!("the tests wrote no '{}'", self.name));
@@ -47,7 +50,9 @@ impl Expected {
         for file in new {
             match read(&file).and_then(|bytes| parse(&bytes)) {
                 Ok(suites) => suites.iter().for_each(|suite| add(&mut report, suite)),
-                Err(why) => report.problem = Some(format!("'{}' is no JUnit file: {why}", self.name)),
+                Err(why) => {
+                    report.problem = Some(format!("'{}' is no JUnit file: {why}", self.name));
+                }
             }
         }
         for names in [&mut report.failing, &mut report.passing] {
@@ -71,7 +76,8 @@ fn files(path: &Path) -> Vec<(PathBuf, Mark)> {
         return mark(path.to_owned()).into_iter().collect();
     }
     let listing = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
-    let mut found: Vec<_> = listing.filter(|p| p.extension().is_some_and(|e| e == "xml")).filter_map(mark).collect();
+    let mut found: Vec<_> =
+        listing.filter(|p| p.extension().is_some_and(|e| e == "xml")).filter_map(mark).collect();
     found.sort();
     found
 }
@@ -112,7 +118,8 @@ fn add(report: &mut TestReport, suite: &TestSuite) {
     for case in &suite.cases {
         report.total += 1;
         // One line each, whatever a test is called.
-        let name: String = case.name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let name: String =
+            case.name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if case.status.is_skipped() {
             report.skipped += 1;
         } else if case.status.is_success() {
@@ -132,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn report(text: &str) -> TestReport {
-        let dir = tempfile::tempdir().expect("a folder");
+        let dir = tempfile::tempdir().expect("a directory");
         let expected = expect(dir.path(), "r.xml");
         fs::write(dir.path().join("r.xml"), text).expect("a file");
         expected.read()
@@ -156,15 +163,18 @@ mod tests {
         let deep = "<testsuite>".repeat(200_000);
         for text in ["", "nothing", "<testsuite><testcase name='a'>", "<a></b>", &deep] {
             let read = report(text);
-            assert!(read.problem.is_some_and(|p| p.starts_with("'r.xml' is no JUnit file: ")), "{text:.30}");
+            assert!(
+                read.problem.is_some_and(|p| p.starts_with("'r.xml' is no JUnit file: ")),
+                "{text:.30}"
+            );
         }
     }
 
     #[test]
     fn what_lay_there_before_is_not_the_commands() {
-        let dir = tempfile::tempdir().expect("a folder");
+        let dir = tempfile::tempdir().expect("a directory");
         let one = "<testsuite><testcase name='a'/></testsuite>";
-        fs::create_dir(dir.path().join("out")).expect("a folder");
+        fs::create_dir(dir.path().join("out")).expect("a directory");
         fs::write(dir.path().join("out/old.xml"), one).expect("a file");
         let expected = expect(dir.path(), "out");
         assert_eq!(expected.read().problem.as_deref(), Some("the tests wrote no 'out'"));

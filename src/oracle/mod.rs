@@ -1,8 +1,8 @@
 //! The oracle: finding the project's commands, a pristine checkout for each tree, running them there.
 pub mod cache;
-pub mod checkout;
 pub mod detect;
 pub mod junit;
+pub mod pool;
 pub mod run;
 
 use crate::config::{Config, keys};
@@ -28,7 +28,12 @@ pub struct Flags {
 /// others come from.
 ///
 /// Only the base is looked at: an attempt cannot choose its own judge.
-pub fn resolve(repo: &Repo, config: &Config, flags: &Flags, base: &Oid) -> Result<Vec<OracleCommand>> {
+pub fn resolve(
+    repo: &Repo,
+    config: &Config,
+    flags: &Flags,
+    base: &Oid,
+) -> Result<Vec<OracleCommand>> {
     let stages = [
         (Stage::Build, &flags.build, keys::ORACLE_BUILD),
         (Stage::Lint, &flags.lint, keys::ORACLE_LINT),

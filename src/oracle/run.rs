@@ -3,10 +3,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::junit;
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
+use crate::oracle::junit;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Job, Limits};
@@ -70,7 +70,11 @@ pub struct Stand<'a> {
 /// Runs the oracle; none if it was cancelled.
 ///
 /// Fails when git-frites is asked to stop: a partial result is never a pass, nor a fail.
-pub fn run(oracle: &[OracleCommand], manner: &Manner, stand: &Stand<'_>) -> Result<Option<Vec<StageResult>>> {
+pub fn run(
+    oracle: &[OracleCommand],
+    manner: &Manner,
+    stand: &Stand<'_>,
+) -> Result<Option<Vec<StageResult>>> {
     let mut results: Vec<StageResult> = Vec::new();
     let mut changed: Vec<Vec<u8>> = Vec::new();
     for command in oracle {
@@ -90,29 +94,44 @@ pub fn run(oracle: &[OracleCommand], manner: &Manner, stand: &Stand<'_>) -> Resu
 }
 
 /// Runs one command until it passes, or there are no retries left; none if it was cancelled.
-fn attempts(command: &OracleCommand, manner: &Manner, stand: &Stand<'_>) -> Result<Option<StageResult>> {
+fn attempts(
+    command: &OracleCommand,
+    manner: &Manner,
+    stand: &Stand<'_>,
+) -> Result<Option<StageResult>> {
     let stage = command.stage;
     let (argv, log) = (command.command.argv(), stand.logs.join(format!("{stage}.log")));
     forget_logs(stand.logs, stage);
     let limits = Limits { hard: Some(manner.timeout), idle: None };
     let (dir, policy, hide) = (stand.dir, stand.policy, &CANDIDATE_VARIABLES);
-    let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
+    let job =
+        Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
-        let report = manner.junit.as_ref().filter(|_| stage == Stage::Test).map(|path| junit::expect(stand.dir, path));
+        let report = manner
+            .junit
+            .as_ref()
+            .filter(|_| stage == Stage::Test)
+            .map(|path| junit::expect(stand.dir, path));
         let end = match process::run_until(&job, stand.cancel) {
             // The command before has removed the checkout: that is this tree's affair alone.
             Err(e) if !dir.is_dir() => End::not_started(crate::error::describe(&e)),
-            other => other.map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?,
+            other => {
+                other.map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?
+            }
         };
         if end.cancelled && interrupt::signal().is_some() {
-            return Err(Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`"));
+            return Err(Error::no("interrupted; nothing was decided")
+                .hint("judge again: `git frites judge`"));
         }
         if end.cancelled {
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
-        let again = matches!(end.outcome, Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut);
+        let again = matches!(
+            end.outcome,
+            Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut
+        );
         if again && earlier.len() < manner.retries as usize {
             earlier.push(Attempt { seconds, outcome: end.outcome });
             // A log that cannot be kept aside is no reason to stop.
@@ -123,7 +142,12 @@ fn attempts(command: &OracleCommand, manner: &Manner, stand: &Stand<'_>) -> Resu
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome = if flaky { Outcome::Flaky { refused: manner.refuse_flaky } } else { outcome };
         let tests = report.map(|expected| expected.read());
-        return Ok(Some(StageResult { leaky, tests, earlier, ..StageResult::new(stage, seconds, outcome) }));
+        return Ok(Some(StageResult {
+            leaky,
+            tests,
+            earlier,
+            ..StageResult::new(stage, seconds, outcome)
+        }));
     }
 }
 
@@ -139,7 +163,13 @@ fn forget_logs(logs: &Path, stage: Stage) {
 
 /// What is recorded for a tree that cannot be checked out whole: the first command could not start on it.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
-    let outcome = |at| if at == 0 { Outcome::CouldNotStart { reason: reason.to_owned() } } else { Outcome::Skipped };
+    let outcome = |at| {
+        if at == 0 {
+            Outcome::CouldNotStart { reason: reason.to_owned() }
+        } else {
+            Outcome::Skipped
+        }
+    };
     oracle.iter().enumerate().map(|(at, c)| StageResult::new(c.stage, 0.0, outcome(at))).collect()
 }
 

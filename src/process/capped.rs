@@ -100,8 +100,13 @@ pub fn last_line(log: &Path) -> Option<String> {
     let mut end = Vec::new();
     file.take(ENOUGH).read_to_end(&mut end).ok()?;
     let text = String::from_utf8_lossy(&end);
-    let plain = |line: &str| console::strip_ansi_codes(line).chars().filter(|c| !c.is_control()).collect::<String>();
-    text.rsplit(['\n', '\r']).map(plain).map(|line| line.trim().to_owned()).find(|line| !line.is_empty())
+    let plain = |line: &str| {
+        console::strip_ansi_codes(line).chars().filter(|c| !c.is_control()).collect::<String>()
+    };
+    text.rsplit(['\n', '\r'])
+        .map(plain)
+        .map(|line| line.trim().to_owned())
+        .find(|line| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -110,7 +115,7 @@ mod tests {
 
     /// What is left in the log after these writes, with parts of 8 bytes.
     fn logged(writes: &[&str]) -> String {
-        let dir = tempfile::tempdir().expect("a temporary folder");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
         let mut log = Capped::with_part(&path, 8).expect("a log");
         for text in writes {
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_last_line_is_what_a_terminal_would_show() {
-        let dir = tempfile::tempdir().expect("a temporary folder");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
         assert_eq!(last_line(&path), None);
         let cases = [

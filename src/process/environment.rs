@@ -28,8 +28,10 @@ pub const LOCAL_ENV_VARS: [&str; 16] = [
 
 /// What a program needs to find itself, its user, its terminal, its language and its place for temporary
 /// files: what `env.mode = "clean"` starts from.
-const CLEAN: [&str; 12] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*"];
+const CLEAN: [&str; 12] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
+    "XDG_*",
+];
 
 /// `[env]`: which variables pass, for candidates' and oracle commands alike.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +45,14 @@ pub struct Policy {
 impl Policy {
     /// `clean` starts from the few variables that every program needs, and from all of them otherwise;
     /// `pass` adds to those few, and `deny` takes away. Fails on a pattern that is no glob, with that pattern.
-    pub fn new(clean: bool, pass: &[String], deny: &[String]) -> Result<Policy, (String, globset::Error)> {
-        let only = clean.then(|| globs(CLEAN.iter().copied().chain(pass.iter().map(String::as_str)))).transpose()?;
+    pub fn new(
+        clean: bool,
+        pass: &[String],
+        deny: &[String],
+    ) -> Result<Policy, (String, globset::Error)> {
+        let only = clean
+            .then(|| globs(CLEAN.iter().copied().chain(pass.iter().map(String::as_str))))
+            .transpose()?;
         Ok(Policy { only, deny: globs(deny.iter().map(String::as_str))? })
     }
 
@@ -54,7 +62,11 @@ impl Policy {
 
     /// The environment of a command: what passes of ours, without what ties it to our repository and what
     /// `hide` names, and `set` on top.
-    pub fn environment(&self, hide: &[&str], set: &[(String, OsString)]) -> HashMap<OsString, OsString> {
+    pub fn environment(
+        &self,
+        hide: &[&str],
+        set: &[(String, OsString)],
+    ) -> HashMap<OsString, OsString> {
         let hidden = |name: &OsStr| LOCAL_ENV_VARS.iter().chain(hide).any(|h| *h == name);
         let ours = std::env::vars_os().filter(|(name, _)| self.passes(name) && !hidden(name));
         ours.chain(set.iter().map(|(name, value)| (name.into(), value.clone()))).collect()

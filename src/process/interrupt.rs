@@ -7,7 +7,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::supervisor::order;
+use crate::process::supervisor::order;
 
 static FIRST: AtomicI32 = AtomicI32::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -25,7 +25,9 @@ pub fn listen() {
     STARTED.call_once(|| {
         // `nohup` is how one asks to go on when the terminal is gone.
         let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else {
+            return;
+        };
         std::thread::spawn(move || signals.forever().for_each(received));
     });
 }
@@ -33,7 +35,9 @@ pub fn listen() {
 /// Whether whoever started us has a signal ignored, by `/proc`; false where there is no such thing.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let mask = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
@@ -85,7 +89,9 @@ impl Cancel {
             state.listeners.push(listener.0);
             return;
         }
-        if let Some(pipe) = PIPES.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&listener.0) {
+        if let Some(pipe) =
+            PIPES.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&listener.0)
+        {
             let _ = pipe.write_all(&[order::KILL]);
         }
     }

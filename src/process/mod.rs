@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::environment::Policy;
-use self::interrupt::{Cancel, Listener};
-use self::progress::Mark;
-use self::supervisor::{Assignment, Report};
 use crate::error::Result;
 use crate::model::outcome::Outcome;
+use crate::process::environment::Policy;
+use crate::process::interrupt::{Cancel, Listener};
+use crate::process::progress::Mark;
+use crate::process::supervisor::{Assignment, Report};
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
     /// Program and arguments; never empty.
     pub argv: &'a [OsString],
-    /// The folder it runs in.
+    /// The directory it runs in.
     pub dir: &'a Path,
     /// Which of our variables it sees.
     pub policy: &'a Policy,
@@ -92,11 +92,13 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     let _mark = Mark::put(job.log)?;
     // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
     let (orders, pipe) = io::pipe()?;
-    let assignment = Assignment { log: job.log, stdin: job.stdin, hard: job.limits.hard, idle: job.limits.idle };
+    let assignment =
+        Assignment { log: job.log, stdin: job.stdin, hard: job.limits.hard, idle: job.limits.idle };
     let arguments = assignment.arguments().into_iter().chain(job.argv.iter().cloned());
     let mut environment = job.policy.environment(job.hide, &job.env);
     // git must not climb out of the worktree into the checkout that contains it.
-    environment.extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
+    environment
+        .extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
     environment.insert("PWD".into(), job.dir.into());
     let expression = duct::cmd(myself(), arguments)
         .dir(job.dir)
@@ -116,7 +118,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     let output = handle.into_output()?;
     drop(listener);
     // A command can write to where its supervisor answers, and then kill it: only a whole supervisor is believed.
-    let told = output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten();
+    let told =
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten();
     let report: Report = told.unwrap_or_else(|| {
         supervisor::end_strays();
         Report { reason: Some("its supervising process was killed".into()), ..Report::default() }
@@ -149,7 +152,9 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return path.is_file().then(|| path.to_owned());
     }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|file| file.is_file())
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
 }
 
 /// Feeds `bytes` to a pager, a shell command line as git has them.
@@ -174,7 +179,8 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
 /// How many things this machine does at once.
 pub fn processors() -> usize {
     // Asked once: the answer costs some reading of cgroups.
-    static PROCESSORS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    static PROCESSORS: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS
 }
 
@@ -204,8 +210,8 @@ pub fn in_parallel<T: Sync, R: Send>(
         for _ in 0..jobs {
             scope.spawn(|| {
                 IS_PART.set(true);
-                while let Some((at, item)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+                while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|at| Some((at, items.get(at)?)))
                 {
                     let result = work(item);
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));

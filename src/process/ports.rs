@@ -33,7 +33,12 @@ mod tests {
         assert_eq!(found.len(), 5);
         let distinct: BTreeSet<u16> = found.iter().copied().collect();
         assert_eq!(distinct.len(), 5);
-        assert!(found.iter().all(|p| p % BLOCK == 0 && (FIRST..32_760).contains(p) && !taken.contains(p)), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|p| p % BLOCK == 0 && (FIRST..32_760).contains(p) && !taken.contains(p)),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::capped;
+use crate::process::capped;
 
 const ENDING: &str = "log.running";
 
@@ -45,19 +45,22 @@ pub struct Running {
     pub last_line: Option<String>,
 }
 
-/// What runs and writes a log in this folder; none if nothing does.
-pub fn running(folder: &Path) -> Option<Running> {
-    let marks = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+/// What runs and writes a log in this directory; none if nothing does.
+pub fn running(directory: &Path) -> Option<Running> {
+    let marks = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     marks
         .filter_map(|mark| {
-            Some((mark.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned(), mark))
+            Some((
+                mark.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned(),
+                mark,
+            ))
         })
         .find_map(|(what, mark)| {
             let file = File::open(&mark).ok()?;
             let held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
             let began = file.metadata().and_then(|m| m.modified()).ok().filter(|_| held)?;
             let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
-            let last_line = capped::last_line(&folder.join(format!("{what}.log")));
+            let last_line = capped::last_line(&directory.join(format!("{what}.log")));
             Some(Running { what, elapsed, last_line })
         })
 }
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_command_is_seen_while_its_mark_is_held_and_a_left_over_mark_means_nothing() {
-        let dir = tempfile::tempdir().expect("a temporary folder");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let log = dir.path().join("test.log");
         fs::write(&log, "half\nway").expect("written");
         assert_eq!(running(dir.path()), None);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
-use super::capped::Capped;
+use crate::process::capped::Capped;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
@@ -58,7 +58,9 @@ pub struct Assignment<'a> {
 impl Assignment<'_> {
     /// The arguments before the command's own.
     pub fn arguments(&self) -> Vec<OsString> {
-        let millis = |d: Option<Duration>| d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into());
+        let millis = |d: Option<Duration>| {
+            d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
+        };
         let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
         vec![VERB.into(), self.log.into(), stdin.into(), millis(self.hard), millis(self.idle)]
     }
@@ -92,11 +94,12 @@ enum Message {
 /// The supervisor's whole life. `arguments` are those after [`VERB`].
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, stdin, hard, idle, program, rest @ ..] = arguments else { return ExitCode::from(2) };
-    let report = match supervise(log.as_ref(), stdin.as_ref(), limit(hard), limit(idle), program, rest) {
-        Ok(Some(report)) => report,
-        Ok(None) => return ExitCode::FAILURE,
-        Err(e) => Report { reason: Some(crate::error::describe(&e)), ..Report::default() },
-    };
+    let report =
+        match supervise(log.as_ref(), stdin.as_ref(), limit(hard), limit(idle), program, rest) {
+            Ok(Some(report)) => report,
+            Ok(None) => return ExitCode::FAILURE,
+            Err(e) => Report { reason: Some(crate::error::describe(&e)), ..Report::default() },
+        };
     let text = serde_json::to_string(&report).unwrap_or_default();
     // Nobody to tell is no error: then git-frites is gone.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -121,11 +124,20 @@ fn supervise(
     let (output, input) = io::pipe()?;
     let mut command = Command::new(program);
     // A group of its own, so that a signal to it cannot reach us.
-    command.args(arguments).stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input).process_group(0);
+    command
+        .args(arguments)
+        .stdin(File::open(stdin)?)
+        .stdout(input.try_clone()?)
+        .stderr(input)
+        .process_group(0);
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            let line = format!("git-frites: could not start {}: {}\n", program.display(), crate::error::describe(&e));
+            let line = format!(
+                "git-frites: could not start {}: {}\n",
+                program.display(),
+                crate::error::describe(&e)
+            );
             log.write(line.as_bytes())?;
             return Err(e);
         }
@@ -146,8 +158,14 @@ fn supervise(
         let heard = heard.clone();
         move || pump(output, log, &heard, &sender)
     });
-    let mut watch =
-        Watch { group, messages, heard, hard: hard.map(|d| Instant::now() + d), idle, report: Report::default() };
+    let mut watch = Watch {
+        group,
+        messages,
+        heard,
+        hard: hard.map(|d| Instant::now() + d),
+        idle,
+        report: Report::default(),
+    };
     let orphaned = watch.until_all_are_gone();
     // Whoever still holds the output is out of our reach (it got the descriptor from another process).
     if watch.output_closes_within(Duration::from_millis(500)) {
@@ -204,7 +222,8 @@ impl Watch {
                 }
                 Ok(Message::Exited(status)) => {
                     exited = true;
-                    (self.report.code, self.report.signal) = (status.exit_status(), status.terminating_signal());
+                    (self.report.code, self.report.signal) =
+                        (status.exit_status(), status.terminating_signal());
                     leave_at = Some(Instant::now() + PATIENCE_WITH_LEFTOVERS);
                 }
                 Ok(Message::NoChildren) => {
@@ -251,17 +270,27 @@ impl Watch {
     }
 
     fn is_overdue(&self, now: Instant) -> bool {
-        self.hard.is_some_and(|at| at <= now) || self.idle.is_some_and(|idle| self.last_heard() + idle <= now)
+        self.hard.is_some_and(|at| at <= now)
+            || self.idle.is_some_and(|idle| self.last_heard() + idle <= now)
     }
 
     /// How long nothing needs to be looked at.
-    fn patience(&self, now: Instant, kill_at: Option<Instant>, leave_at: Option<Instant>) -> Duration {
+    fn patience(
+        &self,
+        now: Instant,
+        kill_at: Option<Instant>,
+        leave_at: Option<Instant>,
+    ) -> Duration {
         let next = match (kill_at, leave_at) {
             // Killing is repeated: a tree may fork while it is being killed.
             (Some(at), _) | (None, Some(at)) => at.max(now + Duration::from_millis(20)),
             (None, None) => {
                 let idle = self.idle.map(|idle| self.last_heard() + idle);
-                [self.hard, idle].into_iter().flatten().min().unwrap_or(now + Duration::from_secs(3600))
+                [self.hard, idle]
+                    .into_iter()
+                    .flatten()
+                    .min()
+                    .unwrap_or(now + Duration::from_secs(3600))
             }
         };
         next.saturating_duration_since(now)
@@ -306,7 +335,12 @@ fn reap(command: Pid, sender: &Sender<Message>) {
 }
 
 /// Moves the output into the log until nobody holds the pipe any more.
-fn pump(mut output: io::PipeReader, mut log: Capped, heard: &Mutex<Instant>, sender: &Sender<Message>) {
+fn pump(
+    mut output: io::PipeReader,
+    mut log: Capped,
+    heard: &Mutex<Instant>,
+    sender: &Sender<Message>,
+) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match output.read(&mut buffer) {
@@ -392,12 +426,16 @@ pub fn end_strays() {
     for _ in 0..100 {
         let all = processes();
         let strays = all.iter().filter(|p| p.parent == raw(us) && p.group != raw(group));
-        let strays: Vec<i32> =
-            strays.map(|p| p.id).filter(|id| std::fs::read_link(format!("/proc/{id}/exe")).ok() != own).collect();
+        let strays: Vec<i32> = strays
+            .map(|p| p.id)
+            .filter(|id| std::fs::read_link(format!("/proc/{id}/exe")).ok() != own)
+            .collect();
         if strays.is_empty() {
             return;
         }
-        for pid in strays.iter().flat_map(|id| below(&all, *id).into_iter().chain(Pid::from_raw(*id))) {
+        for pid in
+            strays.iter().flat_map(|id| below(&all, *id).into_iter().chain(Pid::from_raw(*id)))
+        {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(10));

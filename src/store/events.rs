@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::error::{IoContext, Result};
+use crate::fs::regular;
 use crate::model::name::Name;
-use crate::plain;
 
 /// Appends one event. Writers need no lock: a line is one `write` to a file opened for appending,
 /// which no other writer can tear (GIT-FACTS, "Processes").
@@ -21,10 +21,11 @@ pub fn append(file: &Path, event: &str, run: &Name, details: Value) -> Result<()
         object.extend(details);
     }
     let failed = || format!("could not write '{}'", file.display());
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).context(failed)?;
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory).context(failed)?;
     }
-    let mut log = OpenOptions::new().create(true).append(true).read(true).open(file).context(failed)?;
+    let mut log =
+        OpenOptions::new().create(true).append(true).read(true).open(file).context(failed)?;
     if !log.metadata().context(failed)?.is_file() {
         // What is written into a pipe is gone.
         return Err(io::Error::from(io::ErrorKind::InvalidData)).context(failed);
@@ -39,7 +40,7 @@ pub fn append(file: &Path, event: &str, run: &Name, details: Value) -> Result<()
 
 /// Reads all events, oldest first. Lines that are no objects (a torn one) are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
-    let bytes = match plain::read(file) {
+    let bytes = match regular::read(file) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
@@ -69,7 +70,9 @@ mod tests {
             any::<i64>().prop_map(Value::from),
             any::<String>().prop_map(Value::from)
         ];
-        leaf.prop_recursive(3, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::from))
+        leaf.prop_recursive(3, 8, 4, |inner| {
+            prop::collection::vec(inner, 0..4).prop_map(Value::from)
+        })
     }
 
     proptest! {
@@ -79,8 +82,8 @@ mod tests {
             garbage in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'[')], 0..40),
             details in prop::collection::btree_map("[a-z\n\u{1b}]{1,4}_", value(), 0..4),
         ) {
-            let folder = tempfile::tempdir().expect("a folder");
-            let log = folder.path().join("events.jsonl");
+            let directory = tempfile::tempdir().expect("a directory");
+            let log = directory.path().join("events.jsonl");
             fs::write(&log, &garbage).expect("a file");
             let run: Name = "fix".parse().expect("a name");
             let details: Map<String, Value> = details.into_iter().collect();

@@ -1,6 +1,6 @@
 //! Healing: what a killed git-frites left half made is taken back or marked by the next command.
 //!
-//! While a run is being made, or its commands run, a file `active` lies in its folder and its lock is
+//! While a run is being made, or its commands run, a file `active` lies in its directory and its lock is
 //! held. A file without a holder is what a killed process left.
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::records::{read_toml, write_toml};
-use super::{Store, remove};
 use crate::error::{IoContext, Result};
+use crate::fs::tree;
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::store::records::{read_toml, write_toml};
+use crate::store::{Store, remove};
 
 /// What the holder of a run's lock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +44,7 @@ impl Store {
         write_toml(&self.active_file(run), active)
     }
 
-    /// Says that it is done. An attempt may have removed the file, or the whole folder.
+    /// Says that it is done. An attempt may have removed the file, or the whole directory.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
         remove(&self.active_file(run))
     }
@@ -53,22 +54,27 @@ impl Store {
     }
 
     /// Puts right what killed processes left; gives a line for each thing done. Costs one look at the
-    /// folder of runs when there is nothing to do.
+    /// directory of runs when there is nothing to do.
     pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
         // First: what is put right may need these refs.
         repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
         let mut said: Vec<String> = match self.heal_landing(repo) {
             Ok(line) => line.into_iter().collect(),
             // Every other command goes on: some of them help to put it right.
-            Err(error) => vec![format!("a landing was interrupted, and is not put right: {}", error.message)],
+            Err(error) => {
+                vec![format!("a landing was interrupted, and is not put right: {}", error.message)]
+            }
         };
         said.extend(self.heal_moves(repo)?);
         repo.heal_deletion()?;
-        for run in self.run_folders()? {
+        for run in self.run_directories()? {
             match self.heal_run(repo, &run) {
                 Ok(line) => said.extend(line),
                 // One damaged run must not stand in the way of every command on every other.
-                Err(error) => said.push(format!("run {run} was interrupted, and is not put right: {}", error.message)),
+                Err(error) => said.push(format!(
+                    "run {run} was interrupted, and is not put right: {}",
+                    error.message
+                )),
             }
         }
         Ok(said)
@@ -92,34 +98,43 @@ impl Store {
             Phase::Making => {
                 let Some(record) = read_toml::<Run>(&self.run_dir(run).join("run.toml")) else {
                     // The intent itself was never whole, so nothing else was made.
-                    worktree::delete_tree(&self.run_dir(run)).context(|| format!("could not remove run {run}"))?;
+                    tree::delete_tree(&self.run_dir(run))
+                        .context(|| format!("could not remove run {run}"))?;
                     return Ok(None);
                 };
                 self.unmake(repo, &record, &active.entries)?;
                 Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
             }
             Phase::Running => {
-                let Some(record) = self.run(repo, run)? else { return self.clear_active(run).map(|()| None) };
+                let Some(record) = self.run(repo, run)? else {
+                    return self.clear_active(run).map(|()| None);
+                };
                 self.cancel_running(repo, &record)?;
                 self.clear_active(run)?;
                 let next = format!(", and `git frites run --resume {run}` goes on");
                 let next = if record.has_commands() { next } else { String::new() };
-                Ok(Some(format!("run {run} was interrupted while its commands ran; what they did is kept{next}")))
+                Ok(Some(format!(
+                    "run {run} was interrupted while its commands ran; what they did is kept{next}"
+                )))
             }
         }
     }
 
-    /// Removes the folder of a run that was killed before its first record or after its last.
+    /// Removes the directory of a run that was killed before its first record or after its last.
     fn sweep_stub(&self, repo: &Repo, run: &Name) -> Result<()> {
         let intent = self.run_dir(run).join("run.toml");
         if intent.exists() {
             return Ok(());
         }
         let Some(_lock) = self.try_lock_run(run)? else { return Ok(()) };
-        if intent.exists() || self.active_file(run).exists() || repo.read_ref(&refs::record(run))?.is_some() {
+        if intent.exists()
+            || self.active_file(run).exists()
+            || repo.read_ref(&refs::record(run))?.is_some()
+        {
             return Ok(());
         }
-        worktree::delete_tree(&self.run_dir(run)).context(|| format!("could not remove what is left of run {run}"))
+        tree::delete_tree(&self.run_dir(run))
+            .context(|| format!("could not remove what is left of run {run}"))
     }
 
     fn cancel_running(&self, repo: &Repo, run: &Run) -> Result<()> {
@@ -135,7 +150,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes back a run that was never handed out: its worktrees, entries, branches and folder. The
+    /// Takes back a run that was never handed out: its worktrees, entries, branches and directory. The
     /// caller holds the run's lock.
     ///
     /// A branch goes only if it still is where the run starts.
@@ -154,7 +169,7 @@ impl Store {
                 Some(admin) => {
                     worktree::discard(&root, &path, Some(&admin))?;
                 }
-                // Without an entry it is what lay in the way, not ours; a killed git may leave an empty folder.
+                // Without an entry it is what lay in the way, not ours; a killed git may leave an empty directory.
                 None => {
                     let _ = fs::remove_dir(&path);
                 }
@@ -167,9 +182,10 @@ impl Store {
         if let Some(record) = repo.read_ref(&refs::record(&run.run))? {
             repo.update_ref(&refs::record(&run.run), None, Some(&record), "spawn taken back")?;
         }
-        // The run's folder, unless something that is not ours lies in it.
+        // The run's directory, unless something that is not ours lies in it.
         let _ = fs::remove_dir(root.join(run.run.as_str()));
-        worktree::delete_tree(&self.run_dir(&run.run)).context(|| format!("could not remove run {}", run.run))
+        tree::delete_tree(&self.run_dir(&run.run))
+            .context(|| format!("could not remove run {}", run.run))
     }
 }
 
@@ -177,7 +193,9 @@ impl Store {
 fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
         let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
-        let ours = file.strip_prefix(name.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        let ours = file
+            .strip_prefix(name.as_str())
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
         ours && !before.iter().any(|b| b == file) && worktree::points_to(admin).is_none()
     }))
 }

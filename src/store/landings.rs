@@ -8,16 +8,18 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Store;
-use super::records::{read_toml, write_toml};
 use crate::error::{IoContext, Result};
+use crate::fs::tree;
 use crate::git::cli::Git;
-use crate::git::land::{self, Interrupted, Position};
+use crate::git::landing::advance;
+use crate::git::landing::fresh_branch::{self, Interrupted, Position};
 use crate::git::repo::Repo;
-use crate::git::{advance, refs, worktree};
+use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::store::Store;
+use crate::store::records::{read_toml, write_toml};
 
 /// `landings/CHECKOUT.toml`: a landing in a checkout, from before its first effect until it is done or
 /// withdrawn. One for each checkout, so that none forgets another's.
@@ -50,9 +52,9 @@ pub struct LandingIntent {
 
 impl LandingIntent {
     /// As git's room takes it.
-    pub fn as_landing<'a>(&'a self, keep: &'a str) -> land::Landing<'a> {
+    pub fn as_landing<'a>(&'a self, keep: &'a str) -> fresh_branch::Landing<'a> {
         let LandingIntent { from, branch, tree, commit, .. } = self;
-        land::Landing { from, branch, tree, commit: *commit, keep }
+        fresh_branch::Landing { from, branch, tree, commit: *commit, keep }
     }
 }
 
@@ -73,7 +75,12 @@ impl Store {
     }
 
     /// Notes that a landing is complete. The caller holds the landing lock.
-    pub fn record_landing(&self, repo: &Repo, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
+    pub fn record_landing(
+        &self,
+        repo: &Repo,
+        landing: &LandingIntent,
+        commit: Option<&Oid>,
+    ) -> Result<()> {
         let mark = refs::landing(&landing.run, &landing.candidate);
         let marked = repo.read_ref(&mark)?;
         if marked.as_ref() != commit {
@@ -115,9 +122,18 @@ impl Store {
         }
         let _lock = self.lock_candidate(run, name)?;
         let landing_time = Some(Timestamp::now());
-        let undone = Candidate { landing: Landing::Undone, landing_commit: None, landing_time, ..landed.clone() };
+        let undone = Candidate {
+            landing: Landing::Undone,
+            landing_commit: None,
+            landing_time,
+            ..landed.clone()
+        };
         self.save_candidate(&undone)?;
-        self.record_event("undone", run, json!({ "candidate": name, "branch": refs::short(branch) }))
+        self.record_event(
+            "undone",
+            run,
+            json!({ "candidate": name, "branch": refs::short(branch) }),
+        )
     }
 
     /// Finishes or takes back a landing whose process was killed; gives what to tell.
@@ -129,14 +145,15 @@ impl Store {
         let Some(_lock) = self.try_lock_landing()? else { return Ok(None) };
         let Some(mut intent) = read_toml::<LandingIntent>(&file) else { return Ok(None) };
         if !intent.unlocked {
-            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-            land::remove_locks(repo, &intent.branch, since);
+            let since =
+                fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            fresh_branch::remove_locks(repo, &intent.branch, since);
             intent.unlocked = true;
             write_toml(&file, &intent)?;
         }
         let branch = refs::short(&intent.branch);
         let keep = refs::withdrawn(&intent.run);
-        let said = match land::interrupted(repo, &intent.as_landing(&keep))? {
+        let said = match fresh_branch::interrupted(repo, &intent.as_landing(&keep))? {
             Interrupted::NotBegun | Interrupted::Withdrawn if intent.undoing => {
                 if let Some(run) = self.run(repo, &intent.run)? {
                     let candidate = self.candidate(repo, &run, &intent.candidate)?;
@@ -153,13 +170,13 @@ impl Store {
             Interrupted::Unmerged => {
                 Some(format!("the interrupted landing on '{branch}' has left its conflicts there"))
             }
-            Interrupted::Withdrawn => {
-                Some(format!("the interrupted landing on '{branch}' is taken back; your checkout is as it was"))
-            }
+            Interrupted::Withdrawn => Some(format!(
+                "the interrupted landing on '{branch}' is taken back; your checkout is as it was"
+            )),
             Interrupted::Edited(path) => {
                 return Ok(Some(format!(
                     "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside and run `git switch -f` to your branch",
-                    land::quoted(&path)
+                    crate::model::path::quoted(&path)
                 )));
             }
         };
@@ -212,9 +229,11 @@ impl Store {
     fn move_file(&self, repo: &Repo, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.landings().join(format!("{}.move.toml", repo.checkout_key())),
-            Some(Holder { run, candidate }) => {
-                self.landings().join("candidates").join(run.as_str()).join(format!("{candidate}.toml"))
-            }
+            Some(Holder { run, candidate }) => self
+                .landings()
+                .join("candidates")
+                .join(run.as_str())
+                .join(format!("{candidate}.toml")),
         }
     }
 
@@ -259,8 +278,10 @@ impl Store {
     /// Finishes or takes back moves whose process was killed: here, and in candidates' worktrees.
     pub(super) fn heal_moves(&self, repo: &Repo) -> Result<Vec<String>> {
         let mut files = vec![self.move_file(repo, None)];
-        let folders = fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
-        let below = folders.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
+        let directories =
+            fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
+        let below =
+            directories.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
         files.extend(below.map(|e| e.path()));
         files.retain(|file| file.exists());
         if files.is_empty() {
@@ -272,7 +293,10 @@ impl Store {
             let Some(mut intent) = read_toml::<MoveIntent>(&file) else { continue };
             said.push(self.heal_move(repo, &mut intent).unwrap_or_else(|error| {
                 let branch = refs::short(&intent.target);
-                format!("a landing on '{branch}' was interrupted, and is not put right: {}", error.message)
+                format!(
+                    "a landing on '{branch}' was interrupted, and is not put right: {}",
+                    error.message
+                )
             }));
         }
         Ok(said)
@@ -283,7 +307,9 @@ impl Store {
         let branch = refs::short(&target);
         let Some(git) = self.git_of(repo, intent.holder.as_ref())? else {
             self.end_move(repo, intent)?;
-            return Ok(format!("an interrupted landing on '{branch}' is forgotten: its worktree is gone"));
+            return Ok(format!(
+                "an interrupted landing on '{branch}' is forgotten: its worktree is gone"
+            ));
         };
         let (git, whose) = match &intent.holder {
             None => (git, "your checkout".to_owned()),
@@ -291,7 +317,8 @@ impl Store {
         };
         if intent.killed_after.is_none() {
             let file = self.move_file(repo, intent.holder.as_ref());
-            let since = fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            let since =
+                fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
             advance::remove_locks(repo, &git, &target, since);
             intent.killed_after = Some(since);
             self.begin_move(repo, intent)?;
@@ -313,7 +340,7 @@ impl Store {
             if let Some(path) = advance::take_back(repo, &git, files, new, since)? {
                 return Ok(format!(
                     "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside, and the next command takes it back",
-                    land::quoted(&path)
+                    crate::model::path::quoted(&path)
                 ));
             }
             format!("the interrupted landing on '{branch}' is taken back; {whose} is as it was")
@@ -327,7 +354,7 @@ impl Store {
         let Some(holder) = holder else { return Ok(Some(repo.checkout())) };
         let Some(run) = self.run(repo, &holder.run)? else { return Ok(None) };
         let path = self.worktree(&run, &holder.candidate);
-        let there = worktree::is_real_folder(&self.worktrees(run.worktree_root.as_deref()), &path);
+        let there = tree::is_real_directory(&self.worktrees(run.worktree_root.as_deref()), &path);
         let admin = worktree::admin_of(repo, &path)?.filter(|_| there);
         Ok(admin.map(|admin| worktree::git(&admin, &path)))
     }
@@ -337,23 +364,29 @@ impl Store {
 fn fresh_branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<String>> {
     let own = refs::apply_branch(run);
     let branches = repo.refs_under("refs/heads/")?;
-    let at = branches.into_iter().filter(|(name, tip)| tip == commit && !name.starts_with("refs/heads/frites/run/"));
+    let at = branches
+        .into_iter()
+        .filter(|(name, tip)| tip == commit && !name.starts_with("refs/heads/frites/run/"));
     Ok(at.map(|(name, _)| name).min_by_key(|name| *name != own))
 }
 
 /// What the commit that a landing ended with tells of it: for records that are lost, or never were here.
 pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
-    let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else { return Ok(()) };
+    let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
+        return Ok(());
+    };
     if candidate.landing_commit.as_ref() == Some(&commit) {
         return Ok(());
     }
     let read = repo.commit(&commit)?;
-    let into = super::records::trailer(&read.message, "Frites-Into").map(|name| format!("refs/heads/{name}"));
-    candidate.landing = match (super::records::trailer(&read.message, "Frites-Undone"), &into) {
-        (Some(_), _) => Landing::Undone,
-        (None, Some(_)) => Landing::Merged,
-        (None, None) => Landing::Landed,
-    };
+    let into = crate::store::records::trailer(&read.message, "Frites-Into")
+        .map(|name| format!("refs/heads/{name}"));
+    candidate.landing =
+        match (crate::store::records::trailer(&read.message, "Frites-Undone"), &into) {
+            (Some(_), _) => Landing::Undone,
+            (None, Some(_)) => Landing::Merged,
+            (None, None) => Landing::Landed,
+        };
     candidate.landing_branch = match into {
         Some(into) => Some(into),
         None => fresh_branch_at(repo, &candidate.run, &commit)?,

@@ -2,24 +2,23 @@
 //!
 //! Refs and commits are the truth. The files under `.frites/` are there for people and for speed, and
 //! can be rebuilt; an attempt can write there, so no decision rests on them alone.
-pub mod atomic;
 pub mod events;
 pub mod heal;
 pub mod landings;
-pub mod lock;
 pub mod records;
 pub mod select;
-pub mod untrusted;
-pub mod watches;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use self::lock::Lock;
 use crate::error::{Error, IoContext, Result};
+use crate::fs::tree;
+use crate::fs::{
+    atomic,
+    lock::{self, Lock},
+};
 use crate::git::repo::Repo;
-use crate::git::worktree;
 use crate::model::name::Name;
 use crate::model::run::Run;
 
@@ -29,6 +28,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// The state root: `.frites`, see DESIGN.md §4.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
     /// `COMMON_DIR/.frites`. Nothing is made yet.
     pub fn of(repo: &Repo) -> Store {
@@ -84,12 +88,12 @@ impl Store {
         self.candidate_dir(run, candidate).join(format!("{command}.log"))
     }
 
-    /// The folder that holds the worktrees of all runs, unless a run's record names another.
+    /// The directory that holds the worktrees of all runs, unless a run's record names another.
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.root.parent().unwrap_or(&self.root);
         match configured {
             // As git writes it into its entries: without `..`, links resolved.
-            Some(folder) => worktree::nearest_real(&home.join(folder)),
+            Some(directory) => tree::nearest_real(&home.join(directory)),
             None => home.join(".frites/worktrees"),
         }
     }
@@ -100,7 +104,9 @@ impl Store {
             return Ok(true);
         }
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
-        let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else { return Ok(false) };
+        let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
+            return Ok(false);
+        };
         Ok(self.run(repo, &run)?.is_some_and(|run| self.worktree(&run, &candidate) == checkout))
     }
 
@@ -149,19 +155,20 @@ impl Store {
         lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
     }
 
-    /// Waits for a candidate's lock: capturing, and changing its record. Its folder is there afterwards, whatever an
+    /// Waits for a candidate's lock: capturing, and changing its record. Its directory is there afterwards, whatever an
     /// attempt put in the place of that or of the files that we keep in it.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
         let dir = self.candidate_dir(run, candidate);
-        // The folder first, links not followed: what a link leads to is not ours.
+        // The directory first, links not followed: what a link leads to is not ours.
         if dir.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
             remove(&dir)?;
         }
         for file in ["candidate.toml", "index", "seeds.toml"].map(|name| dir.join(name)) {
             match file.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => {
-                    worktree::delete_tree(&file).context(|| format!("could not remove '{}'", file.display()))?;
+                    tree::delete_tree(&file)
+                        .context(|| format!("could not remove '{}'", file.display()))?;
                 }
                 Ok(meta) if !meta.is_file() => remove(&file)?,
                 _ => {}
@@ -182,8 +189,8 @@ impl Store {
         self.root.join("landings")
     }
 
-    /// The runs that have a folder, whether or not their records are whole.
-    pub fn run_folders(&self) -> Result<Vec<Name>> {
+    /// The runs that have a directory, whether or not their records are whole.
+    pub fn run_directories(&self) -> Result<Vec<Name>> {
         let dir = self.runs_dir();
         let listing = match std::fs::read_dir(&dir) {
             Ok(listing) => listing,
@@ -200,7 +207,7 @@ fn busy(run: &Name) -> Error {
 }
 
 /// Removes a file of ours, if it is there.
-fn remove(file: &Path) -> Result<()> {
+pub fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(e).context(|| format!("could not remove '{}'", file.display()))

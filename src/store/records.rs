@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::landings::landing_told_by;
-use super::{Store, atomic};
 use crate::error::{Error, IoContext, Result};
+use crate::fs::atomic;
+use crate::fs::regular;
 use crate::git::repo::Repo;
 use crate::git::{capture, refs};
 use crate::model::FORMAT;
@@ -17,14 +17,19 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{Part, Verdict};
-use crate::plain;
+use crate::store::Store;
+use crate::store::landings::landing_told_by;
 
 /// The file of an outcome that stands by itself.
 const PART: &str = "outcome.toml";
 
 /// How a file is read that is lost, damaged, or replaced by something else: what it said is rebuilt.
-const LOST: [io::ErrorKind; 4] =
-    [io::ErrorKind::NotFound, io::ErrorKind::InvalidData, io::ErrorKind::NotADirectory, io::ErrorKind::IsADirectory];
+const LOST: [io::ErrorKind; 4] = [
+    io::ErrorKind::NotFound,
+    io::ErrorKind::InvalidData,
+    io::ErrorKind::NotADirectory,
+    io::ErrorKind::IsADirectory,
+];
 
 /// Why a record was not saved, in one place.
 fn newer(what: &str) -> Error {
@@ -39,14 +44,18 @@ impl Store {
         for name in self.run_names(repo)? {
             runs.extend(self.run(repo, &name)?);
         }
-        runs.sort_by(|a, b| (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run)));
+        runs.sort_by(|a, b| {
+            (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run))
+        });
         Ok(runs)
     }
 
     /// The names of all runs, sorted as texts. No record is read: with many runs that takes long.
     pub fn run_names(&self, repo: &Repo) -> Result<Vec<Name>> {
         let names = repo.ref_names("refs/frites/")?.into_iter();
-        Ok(names.filter_map(|n| n.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok()).collect())
+        Ok(names
+            .filter_map(|n| n.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok())
+            .collect())
     }
 
     /// A run's record, from its ref; none if there is no such run.
@@ -61,7 +70,10 @@ impl Store {
 
     /// The outcomes of candidates that were judged by themselves, in spawn order.
     pub fn parts(&self, repo: &Repo, run: &Run) -> Result<Vec<Part>> {
-        let parts = run.candidates.iter().map(|name| stored(repo, &run.run, &refs::result(&run.run, name), PART));
+        let parts = run
+            .candidates
+            .iter()
+            .map(|name| stored(repo, &run.run, &refs::result(&run.run, name), PART));
         Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
@@ -74,8 +86,12 @@ impl Store {
             return Err(newer(&format!("run {}", part.run)));
         }
         let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
-        let commit =
-            commit_of(repo, &part.run, &[(PART.to_owned(), repo.store_blob(to_toml(part)?.as_bytes())?)], &parents)?;
+        let commit = commit_of(
+            repo,
+            &part.run,
+            &[(PART.to_owned(), repo.store_blob(to_toml(part)?.as_bytes())?)],
+            &parents,
+        )?;
         repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
     }
 
@@ -89,14 +105,26 @@ impl Store {
         Ok(())
     }
 
-    fn recorded<T: DeserializeOwned>(&self, repo: &Repo, run: &Name, file: &str) -> Result<Option<T>> {
+    fn recorded<T: DeserializeOwned>(
+        &self,
+        repo: &Repo,
+        run: &Name,
+        file: &str,
+    ) -> Result<Option<T>> {
         stored(repo, run, &refs::record(run), file)
     }
 
     /// Writes a run's records to its ref, and beside it as files. `judged` are commits of the trees that
     /// the verdict speaks of: the record keeps them alive.
-    pub fn save_record(&self, repo: &Repo, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
-        if run.version > FORMAT || self.verdict(repo, &run.run)?.is_some_and(|v| v.version > FORMAT) {
+    pub fn save_record(
+        &self,
+        repo: &Repo,
+        run: &Run,
+        verdict: Option<&Verdict>,
+        judged: &[Oid],
+    ) -> Result<()> {
+        if run.version > FORMAT || self.verdict(repo, &run.run)?.is_some_and(|v| v.version > FORMAT)
+        {
             return Err(newer(&format!("run {}", run.run)));
         }
         let mut files = vec![("run.toml", to_toml(run)?)];
@@ -108,8 +136,10 @@ impl Store {
             for (name, text) in &files {
                 blobs.push(((*name).to_owned(), repo.store_blob(text.as_bytes())?));
             }
-            let prompts = run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
-            let prompts = run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
+            let prompts =
+                run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
+            let prompts =
+                run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
             blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
             let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
             let commit = commit_of(repo, &run.run, &blobs, &parents)?;
@@ -137,7 +167,7 @@ impl Store {
     /// A candidate's record: its file, or what its captures tell when that is lost.
     pub fn candidate(&self, repo: &Repo, run: &Run, name: &Name) -> Result<Candidate> {
         let file = self.candidate_dir(&run.run, name).join("candidate.toml");
-        let text = match plain::read_text(&file) {
+        let text = match regular::read_text(&file) {
             Ok(text) => Some(text),
             Err(e) if LOST.contains(&e.kind()) => None,
             Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
@@ -148,14 +178,19 @@ impl Store {
             return Ok(candidate);
         }
         let state = match repo.read_ref(&refs::capture(&run.run, name))? {
-            Some(tip) => trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse),
+            Some(tip) => {
+                trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
+            }
             // Never captured, for it changed nothing: the verdict may know it.
             None => self.verdict(repo, &run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
         // A checkpoint of a command of which nothing more is known.
-        let state = state.map(|state| if state == State::Running { State::Cancelled } else { state });
-        let state = state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
-        let mut candidate = Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
+        let state =
+            state.map(|state| if state == State::Running { State::Cancelled } else { state });
+        let state =
+            state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
+        let mut candidate =
+            Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
         candidate.cleaned = !self.worktree(run, name).exists();
         landing_told_by(repo, &mut candidate)?;
         Ok(candidate)
@@ -174,29 +209,43 @@ impl Store {
     pub fn latest(&self, repo: &Repo, run: &Name, candidate: &Name) -> Result<Option<Capture>> {
         let Some(commit) = repo.read_ref(&refs::capture(run, candidate))? else { return Ok(None) };
         let read = repo.commit(&commit)?;
-        let iteration = trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
+        let iteration =
+            trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
         Ok(Some(Capture { commit, tree: read.tree, iteration }))
     }
 
     /// One iteration of a candidate.
-    pub fn iteration(&self, repo: &Repo, run: &Run, candidate: &Name, wanted: u32) -> Result<Capture> {
+    pub fn iteration(
+        &self,
+        repo: &Repo,
+        run: &Run,
+        candidate: &Name,
+        wanted: u32,
+    ) -> Result<Capture> {
         let tip = repo.read_ref(&refs::capture(&run.run, candidate))?;
-        let chain = tip.map(|tip| capture::chain(repo, &tip, &run.base)).transpose()?.unwrap_or_default();
+        let chain =
+            tip.map(|tip| capture::chain(repo, &tip, &run.base)).transpose()?.unwrap_or_default();
         let newest = chain.len();
         for (commit, read) in chain {
-            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()) == Some(wanted) {
+            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok())
+                == Some(wanted)
+            {
                 return Ok(Capture { commit, tree: read.tree, iteration: wanted });
             }
         }
         let times = if newest == 1 { "once".to_owned() } else { format!("{newest} times") };
-        Err(Error::fatal(format!("{}/{candidate} has no iteration {wanted}: it was captured {times}", run.run))
-            .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
+        Err(Error::fatal(format!(
+            "{}/{candidate} has no iteration {wanted}: it was captured {times}",
+            run.run
+        ))
+        .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
     }
 }
 
 /// A record of ours as a commit.
 fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid]) -> Result<Oid> {
-    let tree: String = blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
+    let tree: String =
+        blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
     let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
     let mut call = repo.git().call("commit-tree").arg(tree.as_str());
     for parent in parents {
@@ -206,7 +255,12 @@ fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid])
 }
 
 /// A record in a ref; none if there is none.
-fn stored<T: DeserializeOwned>(repo: &Repo, run: &Name, name: &str, file: &str) -> Result<Option<T>> {
+fn stored<T: DeserializeOwned>(
+    repo: &Repo,
+    run: &Name,
+    name: &str,
+    file: &str,
+) -> Result<Option<T>> {
     let Some(commit) = repo.read_ref(name)? else { return Ok(None) };
     let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
@@ -223,7 +277,8 @@ pub fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn to_toml<T: Serialize>(record: &T) -> Result<String> {
-    toml::to_string(record).map_err(|e| Error::internal(format!("a record cannot be written as TOML: {e}")))
+    toml::to_string(record)
+        .map_err(|e| Error::internal(format!("a record cannot be written as TOML: {e}")))
 }
 
 /// Writes a record of ours that is no part of a ref.
@@ -233,7 +288,7 @@ pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
 
 /// Reads such a record; none if it is missing or damaged.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    toml::from_str(&plain::read_text(path).ok()?).ok()
+    toml::from_str(&regular::read_text(path).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -264,7 +319,8 @@ mod tests {
     }
 
     fn run() -> impl Strategy<Value = Run> {
-        let texts = (vec(any::<String>(), 0..3), option::of(any::<String>()), option::of(any::<String>()));
+        let texts =
+            (vec(any::<String>(), 0..3), option::of(any::<String>()), option::of(any::<String>()));
         (oid(), time(), texts, option::of((oid(), any::<u32>(), any::<Option<u32>>()))).prop_map(
             |(base, created, (command, task, worktree_root), parent)| Run {
                 version: FORMAT,
@@ -292,13 +348,37 @@ mod tests {
 
     fn candidate() -> impl Strategy<Value = Candidate> {
         let words = (option::of(any::<String>()), option::of(any::<String>()), option::of(oid()));
-        let ends = (any::<Option<i32>>(), any::<Option<i32>>(), option::of(time()), option::of(time()));
+        let ends =
+            (any::<Option<i32>>(), any::<Option<i32>>(), option::of(time()), option::of(time()));
         (any::<u32>(), any::<Option<u16>>(), any::<bool>(), words, ends).prop_map(
-            |(index, port, flag, (reason, landing_branch, landing_commit), (exit_code, signal, started, ended))| {
+            |(
+                index,
+                port,
+                flag,
+                (reason, landing_branch, landing_commit),
+                (exit_code, signal, started, ended),
+            )| {
                 let fresh = Candidate::new(&name("fix"), &name("c1"), index, State::Failed);
                 let (kept, leaky, again, cleaned) = (flag, flag, flag, flag);
-                let ends = Candidate { exit_code, signal, started, ended, landing_time: ended, reason, ..fresh };
-                Candidate { port, kept, leaky, again, cleaned, landing_branch, landing_commit, ..ends }
+                let ends = Candidate {
+                    exit_code,
+                    signal,
+                    started,
+                    ended,
+                    landing_time: ended,
+                    reason,
+                    ..fresh
+                };
+                Candidate {
+                    port,
+                    kept,
+                    leaky,
+                    again,
+                    cleaned,
+                    landing_branch,
+                    landing_commit,
+                    ..ends
+                }
             },
         )
     }
@@ -317,7 +397,11 @@ mod tests {
                 };
                 let failed = StageResult::new(Stage::Build, seconds, Outcome::Failed { code });
                 let failed = StageResult { tests: Some(report), changed: names.clone(), ..failed };
-                let ended = StageResult::new(Stage::Test, 0.0, Outcome::CouldNotStart { reason: reason.clone() });
+                let ended = StageResult::new(
+                    Stage::Test,
+                    0.0,
+                    Outcome::CouldNotStart { reason: reason.clone() },
+                );
                 Entry {
                     candidate: name("c1"),
                     index,
@@ -354,11 +438,23 @@ mod tests {
                     not_run: Vec::new(),
                     rationale: rationale.clone(),
                 },
-                terms: Terms { protect: argv.clone(), junit: Some(rationale.clone()), ..Terms::default() },
+                terms: Terms {
+                    protect: argv.clone(),
+                    junit: Some(rationale.clone()),
+                    ..Terms::default()
+                },
                 effort: Effort::default(),
                 oracle: vec![
-                    OracleCommand { stage: Stage::Build, command: CommandLine::Argv(argv), source: rationale.clone() },
-                    OracleCommand { stage: Stage::Test, command: CommandLine::Shell(rationale), source: String::new() },
+                    OracleCommand {
+                        stage: Stage::Build,
+                        command: CommandLine::Argv(argv),
+                        source: rationale.clone(),
+                    },
+                    OracleCommand {
+                        stage: Stage::Test,
+                        command: CommandLine::Shell(rationale),
+                        source: String::new(),
+                    },
                 ],
                 baseline: None,
                 candidates,
@@ -380,7 +476,10 @@ mod tests {
         damaged.splice(at..end, new.chars());
         if let Ok(read) = toml::from_str::<T>(&String::from_iter(damaged)) {
             let again = to_toml(&read).expect("written");
-            prop_assert_eq!(to_toml(&toml::from_str::<T>(&again).expect("read")).expect("written"), again);
+            prop_assert_eq!(
+                to_toml(&toml::from_str::<T>(&again).expect("read")).expect("written"),
+                again
+            );
         }
         Ok(())
     }

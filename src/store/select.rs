@@ -1,11 +1,11 @@
 //! Looking up what a user typed: the newest run, exact names, unique beginnings of named runs.
-use super::{Store, events};
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
 use crate::model::nearest::nearest;
 use crate::model::run::Run;
+use crate::store::{Store, events};
 
 /// What an address names.
 pub struct Selection {
@@ -28,10 +28,17 @@ pub enum Matching {
 
 impl Store {
     /// Finds what `address` names; without one, the newest run.
-    pub fn select(&self, repo: &Repo, address: Option<&Address>, matching: Matching) -> Result<Selection> {
+    pub fn select(
+        &self,
+        repo: &Repo,
+        address: Option<&Address>,
+        matching: Matching,
+    ) -> Result<Selection> {
         let runs = self.runs(repo)?;
         let Some(newest) = runs.last() else {
-            return Err(Error::fatal("there is no run yet").hint("start one with `git frites spawn`"));
+            return Err(
+                Error::fatal("there is no run yet").hint("start one with `git frites spawn`")
+            );
         };
         let (run, candidate, iteration) = match address {
             None => (newest.clone(), None, None),
@@ -45,7 +52,8 @@ impl Store {
                 } else if newest.candidates.contains(word) {
                     (newest.clone(), Some(word.clone()), *iteration)
                 } else {
-                    let found = find_run(&runs, word, matching)?.ok_or_else(|| unknown_word(&runs, newest, word))?;
+                    let found = find_run(&runs, word, matching)?
+                        .ok_or_else(|| unknown_word(&runs, newest, word))?;
                     (found, None, *iteration)
                 }
             }
@@ -53,8 +61,11 @@ impl Store {
         if let Some(name) = &candidate {
             check_candidate(&run, name)?;
         } else if iteration.is_some() {
-            return Err(Error::usage(format!("an iteration belongs to a candidate, and '{}' is a run", run.run))
-                .hint(format!("write {}/CANDIDATE@ITERATION", run.run)));
+            return Err(Error::usage(format!(
+                "an iteration belongs to a candidate, and '{}' is a run",
+                run.run
+            ))
+            .hint(format!("write {}/CANDIDATE@ITERATION", run.run)));
         }
         Ok(Selection { run, candidate, iteration })
     }
@@ -72,26 +83,30 @@ impl Store {
                 see(name[prefix.len()..].split('/').next().unwrap_or_default());
             }
         }
-        for name in self.run_folders()? {
+        for name in self.run_directories()? {
             see(name.as_str());
         }
         for event in events::read(&self.events())? {
             see(event.get("run").and_then(|r| r.as_str()).unwrap_or_default());
         }
         let next = highest.checked_add(1).map(|n| n.to_string().parse());
-        next.and_then(|n| n.ok())
-            .ok_or_else(|| Error::fatal("there is no run number left").hint("name the run with `--run NAME`"))
+        next.and_then(|n| n.ok()).ok_or_else(|| {
+            Error::fatal("there is no run number left").hint("name the run with `--run NAME`")
+        })
     }
 
     /// Refuses a name that an existing run has, or has but for case.
     pub fn refuse_taken(&self, repo: &Repo, run: &Name) -> Result<()> {
         let mut names = self.run_names(repo)?;
-        names.extend(self.run_folders()?);
+        names.extend(self.run_directories()?);
         let branches = repo.ref_names("refs/heads/frites/run/")?;
         names.extend(branches.iter().filter_map(|n| n.split('/').nth(4)?.parse().ok()));
         match names.iter().find(|n| n.collides(run)) {
-            Some(taken) => Err(Error::fatal(format!("a run named '{taken}' exists"))
-                .hint(format!("take another name, or remove that run with `git frites clean --forget {taken}`"))),
+            Some(taken) => {
+                Err(Error::fatal(format!("a run named '{taken}' exists")).hint(format!(
+                    "take another name, or remove that run with `git frites clean --forget {taken}`"
+                )))
+            }
             None => Ok(()),
         }
     }
@@ -124,11 +139,16 @@ fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>
 /// A word begins the names of more than one run.
 pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
     let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-    Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", "))).hint("type more of it")
+    Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", ")))
+        .hint("type more of it")
 }
 
 /// There is no such run: `names` are those that there are, `list` says what shows them.
-pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name, list: &str) -> Error {
+pub fn unknown_run<'a>(
+    names: impl IntoIterator<Item = &'a Name>,
+    word: &Name,
+    list: &str,
+) -> Error {
     let error = Error::fatal(format!("there is no run '{word}'"));
     match nearest(names.into_iter().map(Name::as_str), word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
@@ -142,10 +162,15 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
         return unknown(runs, word);
     }
     let names = names_of(runs).chain(&newest.candidates).map(Name::as_str);
-    let error = Error::fatal(format!("there is no run '{word}', and no such candidate of run {}", newest.run));
+    let error = Error::fatal(format!(
+        "there is no run '{word}', and no such candidate of run {}",
+        newest.run
+    ));
     match nearest(names, word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint(format!("that has {}; `git frites status` lists the others", listed(newest))),
+        None => {
+            error.hint(format!("that has {}; `git frites status` lists the others", listed(newest)))
+        }
     }
 }
 

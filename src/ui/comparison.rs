@@ -3,13 +3,13 @@ use std::path::PathBuf;
 
 use console::measure_text_width;
 
-use super::style::Styles;
-use super::table::{self, Grid, Tone};
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::ui::style::Styles;
+use crate::ui::table::{self, Grid, Tone};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -19,10 +19,15 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()))) + "\n"
+        grid(styles, verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified())))
+            + "\n"
     };
     let paint = if verdict.verified() { styles.good } else { styles.caution };
-    format!("{table}{}: {}\n", paint.paint(decision.decision.as_str()), table::printable(&decision.rationale))
+    format!(
+        "{table}{}: {}\n",
+        paint.paint(decision.decision.as_str()),
+        table::printable(&decision.rationale)
+    )
 }
 
 /// The table of candidates that were judged by themselves.
@@ -38,7 +43,8 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
         (effort.saved_cached, "known from before (`--no-cache` runs them)"),
         (effort.saved_not_run, "that could not change the recommendation"),
     ];
-    let saved: Vec<String> = saved.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+    let saved: Vec<String> =
+        saved.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
     let mut lines = Vec::new();
     if !saved.is_empty() {
         let plural = if effort.ran == 1 { "" } else { "s" };
@@ -48,7 +54,10 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
         lines.push("judged warm: what git ignores was kept from one candidate to the next".into());
     }
     if verdict.terms.in_place {
-        lines.push("judged in place: what lay in the worktrees had a part in it, so nothing is verified".into());
+        lines.push(
+            "judged in place: what lay in the worktrees had a part in it, so nothing is verified"
+                .into(),
+        );
     }
     if verdict.terms.disturbed {
         lines.push("what git goes by changed while commands ran, so nothing is verified: look at what is named".into());
@@ -67,14 +76,19 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
             vec![format!("undo it, or leave it, and judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {
-            vec![format!("look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`")]
+            vec![format!(
+                "look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`"
+            )]
         }
         (DecisionKind::NearMiss, Some(name)) => vec![
             format!("the logs are in '{}'", logs(name).display()),
             format!("go on in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
         (DecisionKind::NoOracle, Some(_)) => {
-            vec!["name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml".to_owned()]
+            vec![
+                "name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml"
+                    .to_owned(),
+            ]
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
@@ -143,7 +157,9 @@ fn filled(words: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words {
         match lines.last_mut() {
-            Some(line) if line.len() + 2 + word.len() < width => line.push_str(&format!(", {word}")),
+            Some(line) if line.len() + 2 + word.len() < width => {
+                line.push_str(&format!(", {word}"));
+            }
             Some(line) => {
                 line.push(',');
                 lines.push(word.clone());
@@ -179,7 +195,9 @@ fn flags(entry: &Entry) -> Vec<String> {
         words.push("not captured".into());
     } else if !entry.usable() {
         words.push(match entry.state {
-            State::Open | State::Succeeded if !entry.dropped.is_empty() => "changed protected paths alone".into(),
+            State::Open | State::Succeeded if !entry.dropped.is_empty() => {
+                "changed protected paths alone".into()
+            }
             State::Open => "changed nothing".into(),
             state => state.to_string(),
         });
@@ -197,7 +215,8 @@ fn flags(entry: &Entry) -> Vec<String> {
     }
     let any = |is: fn(&StageResult) -> bool| entry.results.iter().any(is);
     // The code under test may have ended the tests before they said anything.
-    let silent = |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
+    let silent =
+        |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
     let more = [
         (any(silent), "no test report"),
         (any(|r| !r.changed.is_empty()), "oracle wrote"),

@@ -17,9 +17,10 @@ pub fn document(fields: Value) -> String {
 /// Records have their keys as TOML is written (`exit-code`), documents as JSON is (`exit_code`).
 fn with_underscores(value: Value) -> Value {
     match value {
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (key.replace('-', "_"), with_underscores(value))).collect()
-        }
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (key.replace('-', "_"), with_underscores(value)))
+            .collect(),
         Value::Array(items) => items.into_iter().map(with_underscores).collect(),
         other => other,
     }

@@ -9,10 +9,10 @@ pub mod table;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::progress::{Line, Live};
-use self::style::Styles;
-use self::table::printable;
 use crate::error::{Error, Kind, Result};
+use crate::ui::progress::{Line, Live};
+use crate::ui::style::Styles;
+use crate::ui::table::printable;
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -41,8 +41,9 @@ impl Ui {
     /// Looks at the terminal, `--color` and the environment once.
     pub fn new(color: ColorChoice, quiet: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
-        let styles =
-            |is_terminal| if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() };
+        let styles = |is_terminal| {
+            if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() }
+        };
         let out = Styles { width: terminal.then(|| window().1).flatten(), ..styles(terminal) };
         Ui { quiet, terminal, out, err: styles(io::stderr().is_terminal()), live: Arc::default() }
     }
@@ -125,11 +126,18 @@ impl Ui {
         if error.kind == Kind::Pipe {
             return;
         }
-        self.say(&format!("{} ", self.err.bad.paint(&format!("{}:", error.kind.word()))), &error.message);
+        self.say(
+            &format!("{} ", self.err.bad.paint(&format!("{}:", error.kind.word()))),
+            &error.message,
+        );
         for hint in &error.hints {
             self.say_hint(hint);
         }
-        debug_assert!(!error.hints.is_empty(), "an error says what to type next: {}", error.message);
+        debug_assert!(
+            !error.hints.is_empty(),
+            "an error says what to type next: {}",
+            error.message
+        );
     }
 }
 

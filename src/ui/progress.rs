@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{moves_cursor, table};
+use crate::ui::{moves_cursor, table};
 
 /// One line: what a candidate is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,8 @@ impl Live {
         }
         for (at, text) in texts(lines).take(room).enumerate() {
             if bars.len() == at {
-                let plain = ProgressStyle::with_template("{wide_msg}").expect("a template of indicatif's");
+                let plain =
+                    ProgressStyle::with_template("{wide_msg}").expect("a template of indicatif's");
                 bars.push(self.all.add(ProgressBar::no_length().with_style(plain)));
             }
             if bars[at].message() != text {

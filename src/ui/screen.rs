@@ -1,8 +1,8 @@
 //! A text that is drawn over and over at one place of a terminal.
 use console::truncate_str;
 
-use super::{Ui, moves_cursor, window};
 use crate::error::Result;
+use crate::ui::{Ui, moves_cursor, window};
 
 /// The place: how many lines of it were drawn last.
 #[derive(Debug, Default)]
@@ -20,7 +20,8 @@ impl Screen {
     /// no room for is left out.
     pub fn draw(&mut self, ui: &Ui, text: &str) -> Result<()> {
         let (rows, columns) = window();
-        let mut frame = if self.drawn > 0 { format!("\x1b[{}A\r", self.drawn) } else { String::new() };
+        let mut frame =
+            if self.drawn > 0 { format!("\x1b[{}A\r", self.drawn) } else { String::new() };
         self.drawn = 0;
         for line in text.lines().take(rows.unwrap_or(24).saturating_sub(1)) {
             frame.push_str(&truncate_str(line, columns.unwrap_or(80), "…"));

@@ -1,8 +1,8 @@
 //! Colours by meaning. Plain by default, coloured per stream; never the only carrier of a meaning.
 use owo_colors::Style;
 
-use super::ColorChoice;
-use super::table::Tone;
+use crate::ui::ColorChoice;
+use crate::ui::table::Tone;
 
 /// A style that may be no style.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +72,11 @@ pub fn wanted(choice: ColorChoice, is_terminal: bool) -> bool {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto if set("NO_COLOR") => false,
-        ColorChoice::Auto if set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into()) => true,
+        ColorChoice::Auto
+            if set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into()) =>
+        {
+            true
+        }
         ColorChoice::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
     }
 }

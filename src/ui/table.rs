@@ -1,7 +1,7 @@
 //! Tables: columns aligned by display width, cut to the terminal.
 use console::{measure_text_width, truncate_str};
 
-use super::style::{Paint, Styles};
+use crate::ui::style::{Paint, Styles};
 
 /// What a cell means, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,12 @@ impl Grid {
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<(String, Tone)>) {
-        self.rows.push(cells.into_iter().map(|(text, tone)| (printable(&text), self.styles.of(tone))).collect());
+        self.rows.push(
+            cells
+                .into_iter()
+                .map(|(text, tone)| (printable(&text), self.styles.of(tone)))
+                .collect(),
+        );
     }
 
     /// The table as text; no line ends in blanks.
@@ -79,7 +84,9 @@ impl Grid {
 /// A text that comes from elsewhere (a command's output, a name of the user's) as one line that moves no
 /// cursor and changes no colour.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .collect()
 }
 
 /// A text for a cell that must leave room for others: cut to 40 columns.
@@ -101,7 +108,8 @@ pub fn duration(seconds: f64) -> String {
 /// How long ago something was, for people: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
     // A clock that went back makes it the future: that is no time ago.
-    let elapsed = u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
+    let elapsed =
+        u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
     match elapsed {
         0..60 => format!("{elapsed} s"),
         60..3600 => format!("{} min", elapsed / 60),

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A home folder, and a repository in it at `repo`.
+/// A home directory, and a repository in it at `repo`.
 pub struct World {
     root: TempDir,
     kept: Option<TempDir>,
@@ -48,15 +48,22 @@ impl Answer {
     pub fn refuses(self, code: i32, words: &str) -> Answer {
         let answer = self.expect(code);
         let word = if code == 1 { "error: " } else { "fatal: " };
-        let lines: Vec<&str> =
-            answer.stderr.lines().filter(|l| l.starts_with("fatal: ") || l.starts_with("error: ")).collect();
+        let lines: Vec<&str> = answer
+            .stderr
+            .lines()
+            .filter(|l| l.starts_with("fatal: ") || l.starts_with("error: "))
+            .collect();
         assert_eq!(lines.len(), 1, "one line says what is wrong:\n{}", answer.stderr);
         assert!(
             lines[0].starts_with(word) && lines[0].contains(words),
             "expected '{word}…{words}…':\n{}",
             answer.stderr
         );
-        assert!(answer.stderr.lines().any(|l| l.starts_with("hint: ")), "no hint:\n{}", answer.stderr);
+        assert!(
+            answer.stderr.lines().any(|l| l.starts_with("hint: ")),
+            "no hint:\n{}",
+            answer.stderr
+        );
         assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
         answer
     }
@@ -70,7 +77,8 @@ impl Answer {
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}):\n{}", self.out()))
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}):\n{}", self.out()))
     }
 }
 
@@ -91,17 +99,22 @@ impl World {
         world
     }
 
-    /// A home folder and an empty folder called `name` in it, which is no repository.
+    /// A home directory and an empty directory called `name` in it, which is no repository.
     pub fn empty(name: impl AsRef<OsStr>) -> World {
         let root = tempfile::Builder::new().prefix("frites-test-").tempdir_in(room()).unwrap();
         let home = root.path().canonicalize().unwrap();
         let repo = home.join(name.as_ref());
         fs::create_dir_all(&repo).unwrap();
         fs::create_dir_all(home.join("cache")).unwrap();
-        fs::write(home.join(".gitconfig"), "[user]\n\tname = Test User\n\temail = test@example.com\n").unwrap();
+        fs::write(
+            home.join(".gitconfig"),
+            "[user]\n\tname = Test User\n\temail = test@example.com\n",
+        )
+        .unwrap();
         let bin = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().to_owned();
         let old = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).unwrap();
+        let path =
+            std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).unwrap();
         let mut env: Vec<(String, std::ffi::OsString)> = vec![
             ("PATH".into(), path),
             ("HOME".into(), home.clone().into()),
@@ -117,13 +130,16 @@ impl World {
         ];
         // Toolchains live outside of HOME; a test that builds a crate needs the user's, offline.
         let real_home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            env.push((name.into(), std::env::var_os(name).unwrap_or_else(|| real_home.join(folder).into())));
+        for (name, directory) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            env.push((
+                name.into(),
+                std::env::var_os(name).unwrap_or_else(|| real_home.join(directory).into()),
+            ));
         }
         World { root, kept: None, repo, env }
     }
 
-    /// The home folder.
+    /// The home directory.
     pub fn home(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
     }
@@ -144,7 +160,12 @@ impl World {
     }
 
     /// A program in `dir`, with this world's environment and nothing else; not started.
-    pub fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Command {
+    pub fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
+        &self,
+        dir: &Path,
+        program: &str,
+        args: I,
+    ) -> Command {
         let mut command = Command::new(find(program, &self.env("PATH")));
         command.args(args).current_dir(dir).env_clear().stdin(Stdio::null());
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
@@ -152,7 +173,12 @@ impl World {
     }
 
     /// Runs a program in `dir` to its end.
-    pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, program: &str, args: I) -> Answer {
+    pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
+        &self,
+        dir: &Path,
+        program: &str,
+        args: I,
+    ) -> Answer {
         let output = self.command(dir, program, args).output().unwrap();
         answer(&output)
     }
@@ -163,9 +189,13 @@ impl World {
         self.git_in(&self.repo.clone(), args)
     }
 
-    /// The same in another folder.
+    /// The same in another directory.
     #[track_caller]
-    pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> String {
+    pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
+        &self,
+        dir: &Path,
+        args: I,
+    ) -> String {
         let answer = self.run(dir, "git", args).expect(0);
         answer.out().strip_suffix('\n').map(str::to_owned).unwrap_or_else(|| answer.out())
     }
@@ -175,8 +205,12 @@ impl World {
         self.frites_in(&self.repo.clone(), args)
     }
 
-    /// The same in another folder.
-    pub fn frites_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> Answer {
+    /// The same in another directory.
+    pub fn frites_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
+        &self,
+        dir: &Path,
+        args: I,
+    ) -> Answer {
         let mut words = vec![std::ffi::OsString::from("frites")];
         words.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         self.run(dir, "git", words)
@@ -187,7 +221,7 @@ impl World {
         self.run(dir, "sh", ["-euc", script])
     }
 
-    /// Writes a file of the user's checkout, with its folders.
+    /// Writes a file of the user's checkout, with its directories.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
         write(&self.repo.join(path), bytes);
     }
@@ -238,18 +272,24 @@ impl World {
     /// Keeps the whole home as it is now, for [`World::again`]: many cases begin where one world is costly to make.
     pub fn keep(&mut self) {
         let kept = tempfile::Builder::new().prefix("frites-kept-").tempdir_in(room()).unwrap();
-        self.run(&self.home(), "cp", [OsStr::new("-a"), ".".as_ref(), kept.path().as_ref()]).expect(0);
+        self.run(&self.home(), "cp", [OsStr::new("-a"), ".".as_ref(), kept.path().as_ref()])
+            .expect(0);
         self.kept = Some(kept);
     }
 
     /// Puts the home back to how it was kept, at the same path.
     pub fn again(&self) {
         for entry in fs::read_dir(self.home()).unwrap().map(Result::unwrap) {
-            let remove = if entry.file_type().unwrap().is_dir() { fs::remove_dir_all } else { fs::remove_file };
+            let remove = if entry.file_type().unwrap().is_dir() {
+                fs::remove_dir_all
+            } else {
+                fs::remove_file
+            };
             remove(entry.path()).unwrap();
         }
         let kept = self.kept.as_ref().unwrap().path().join(".");
-        self.run(Path::new("/"), "cp", [OsStr::new("-a"), kept.as_ref(), self.home().as_ref()]).expect(0);
+        self.run(Path::new("/"), "cp", [OsStr::new("-a"), kept.as_ref(), self.home().as_ref()])
+            .expect(0);
         // The index knows files by their inodes, which are others now.
         self.git(["update-index", "-q", "--refresh"]);
     }
@@ -263,13 +303,18 @@ impl World {
     /// Everything of the user's that a command may not change: HEAD, refs that are not ours, index,
     /// status, configuration, hooks, stash.
     pub fn belongings(&self) -> String {
-        let git_dir = PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
+        let git_dir =
+            PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
         let refs = self.git(["for-each-ref", "--format=%(refname) %(objectname)"]);
         let refs: Vec<&str> = refs.lines().filter(|l| !l.contains("/frites/")).collect();
         let index = self.run(&self.repo, "git", ["ls-files", "--stage", "-v", "-z"]);
         let status = self.run(&self.repo, "git", ["status", "--porcelain=v1", "-z", "--ignored"]);
         let hooks: Vec<_> = fs::read_dir(git_dir.join("hooks"))
-            .map(|d| d.flatten().map(|e| (e.file_name(), e.metadata().unwrap().permissions().mode())).collect())
+            .map(|d| {
+                d.flatten()
+                    .map(|e| (e.file_name(), e.metadata().unwrap().permissions().mode()))
+                    .collect()
+            })
             .unwrap_or_default();
         let mut status = status.out().replace("!! .frites/\0", "");
         status.retain(|c| c != '\r');
@@ -298,29 +343,38 @@ impl World {
             };
             (path.strip_prefix(checkout).unwrap().to_owned(), meta.permissions().mode(), bytes)
         };
-        let mine =
-            |path: &PathBuf| !path.starts_with(checkout.join(".git")) && !path.starts_with(checkout.join(".frites"));
+        let mine = |path: &PathBuf| {
+            !path.starts_with(checkout.join(".git")) && !path.starts_with(checkout.join(".frites"))
+        };
         files_below(checkout).into_iter().filter(mine).map(read).collect()
     }
 
     /// The end-check of SCOREBOARD.md: git finds nothing wrong, and nothing of ours is left lying about.
     #[track_caller]
     pub fn assert_clean(&self) {
-        let git_dir = PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
+        let git_dir =
+            PathBuf::from(self.git(["rev-parse", "--path-format=absolute", "--git-common-dir"]));
         self.run(&self.repo, "git", ["fsck", "--no-dangling", "--no-progress"]).expect(0);
-        let locks: Vec<PathBuf> =
-            files_below(&git_dir).into_iter().filter(|p| p.extension() == Some(OsStr::new("lock"))).collect();
+        let locks: Vec<PathBuf> = files_below(&git_dir)
+            .into_iter()
+            .filter(|p| p.extension() == Some(OsStr::new("lock")))
+            .collect();
         assert!(locks.is_empty(), "locks are left: {locks:?}");
         let entries = fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
         for entry in entries.map(|e| e.path()) {
             assert!(!entry.join("locked").exists(), "{} is locked", entry.display());
             let gitdir = fs::read_to_string(entry.join("gitdir")).unwrap_or_default();
-            assert!(Path::new(gitdir.trim()).exists(), "{} points nowhere: {gitdir:?}", entry.display());
+            assert!(
+                Path::new(gitdir.trim()).exists(),
+                "{} points nowhere: {gitdir:?}",
+                entry.display()
+            );
         }
         // Outcomes that are known from before are meant to stay.
         let known = |path: &PathBuf| path.components().any(|c| c.as_os_str() == "outcomes");
-        let cache: Vec<PathBuf> = files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();
-        assert!(cache.is_empty(), "the cache folder holds {cache:?}");
+        let cache: Vec<PathBuf> =
+            files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();
+        assert!(cache.is_empty(), "the cache directory holds {cache:?}");
     }
 }
 
@@ -329,12 +383,13 @@ impl World {
 fn room() -> PathBuf {
     use rustix::fs::{StatVfsMountFlags, statvfs};
     let memory = PathBuf::from("/dev/shm");
-    let fits = statvfs(&memory)
-        .is_ok_and(|s| s.f_bavail * s.f_frsize > 8 << 30 && !s.f_flag.contains(StatVfsMountFlags::NOEXEC));
+    let fits = statvfs(&memory).is_ok_and(|s| {
+        s.f_bavail * s.f_frsize > 8 << 30 && !s.f_flag.contains(StatVfsMountFlags::NOEXEC)
+    });
     if fits && std::env::var_os("TMPDIR").is_none() { memory } else { std::env::temp_dir() }
 }
 
-/// Writes a file with its folders.
+/// Writes a file with its directories.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
@@ -345,7 +400,7 @@ pub fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// All files below a folder, links not followed.
+/// All files below a directory, links not followed.
 pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -379,9 +434,16 @@ pub fn poll(mut ready: impl FnMut() -> bool) {
 pub fn answer(output: &std::process::Output) -> Answer {
     use std::os::unix::process::ExitStatusExt;
     let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap());
-    Answer { code, stdout: output.stdout.clone(), stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
+    Answer {
+        code,
+        stdout: output.stdout.clone(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
 }
 
 fn find(program: &str, path: &OsStr) -> PathBuf {
-    std::env::split_paths(path).map(|dir| dir.join(program)).find(|p| p.is_file()).unwrap_or_else(|| program.into())
+    std::env::split_paths(path)
+        .map(|dir| dir.join(program))
+        .find(|p| p.is_file())
+        .unwrap_or_else(|| program.into())
 }

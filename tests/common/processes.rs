@@ -18,9 +18,13 @@ pub fn living(mark: &str) -> Vec<(u32, String)> {
     let wanted = format!("MARK={mark}");
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let read =
-            |file: &str| String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default()).into_owned();
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
+            continue;
+        };
+        let read = |file: &str| {
+            String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default())
+                .into_owned()
+        };
         if read("environ").split('\0').any(|v| v == wanted) && !read("stat").contains(") Z ") {
             found.push((pid, read("cmdline").replace('\0', " ")));
         }

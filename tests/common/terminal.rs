@@ -26,7 +26,11 @@ impl Terminal {
     pub fn start(world: &World, line: &str) -> Terminal {
         let file = world.home().join("dump");
         let mut command = world.command(&world.repo, "script", ["-qec", line, "/dev/null"]);
-        command.env("DUMP", &file).env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .env("DUMP", &file)
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let shown = Arc::new(Mutex::new(Vec::new()));

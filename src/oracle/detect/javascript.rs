@@ -1,8 +1,8 @@
 //! package.json by npm, pnpm, yarn and bun; Deno.
-use super::{Files, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::oracle::detect::{Files, command, unreadable};
 
 /// Lock files, and whose they are.
 const LOCKS: [(&str, &str); 6] = [
@@ -21,10 +21,16 @@ pub fn package_json(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     let package: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;
     let declared = package["packageManager"].as_str().and_then(|p| p.split('@').next());
-    let locked = LOCKS.iter().find(|(manager, lock)| files.has(lock) && declared.is_none_or(|d| d == *manager));
+    let locked = LOCKS
+        .iter()
+        .find(|(manager, lock)| files.has(lock) && declared.is_none_or(|d| d == *manager));
     let (manager, why) = match (declared, locked) {
-        (Some(known @ ("pnpm" | "yarn" | "bun" | "npm")), _) => (known, " (packageManager)".to_owned()),
-        (Some(other), _) => return Err(unreadable("package.json", &format!("unknown packageManager '{other}'"))),
+        (Some(known @ ("pnpm" | "yarn" | "bun" | "npm")), _) => {
+            (known, " (packageManager)".to_owned())
+        }
+        (Some(other), _) => {
+            return Err(unreadable("package.json", &format!("unknown packageManager '{other}'")));
+        }
         (None, Some((manager, lock))) => (*manager, format!(" ({manager} by {lock})")),
         (None, None) => ("npm", String::new()),
     };
@@ -33,11 +39,16 @@ pub fn package_json(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
         let Some(script) = package["scripts"][stage.as_str()].as_str() else { continue };
         // What `npm init` writes when there is no test.
         if !script.contains("no test specified") {
-            found.push(command(stage, &[manager, "run", stage.as_str()], format!("package.json{why}")));
+            found.push(command(
+                stage,
+                &[manager, "run", stage.as_str()],
+                format!("package.json{why}"),
+            ));
         }
     }
-    let needs =
-        ["dependencies", "devDependencies"].iter().any(|k| package[k].as_object().is_some_and(|d| !d.is_empty()));
+    let needs = ["dependencies", "devDependencies"]
+        .iter()
+        .any(|k| package[k].as_object().is_some_and(|d| !d.is_empty()));
     if let Some((_, lock)) = locked.filter(|_| needs) {
         let install: &[&str] = match manager {
             "npm" => &["npm", "ci"],
@@ -53,7 +64,8 @@ pub fn package_json(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Yarn since 2, whose options are others: it has settings of its own, or says so in the lock file.
 fn is_modern_yarn(files: &Files<'_>) -> Result<bool> {
-    let locked = files.text("yarn.lock")?.is_some_and(|lock| lock.lines().any(|line| line == "__metadata:"));
+    let locked =
+        files.text("yarn.lock")?.is_some_and(|lock| lock.lines().any(|line| line == "__metadata:"));
     Ok(locked || files.has(".yarnrc.yml"))
 }
 
@@ -61,8 +73,11 @@ fn is_modern_yarn(files: &Files<'_>) -> Result<bool> {
 pub fn deno(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&["deno.json", "deno.jsonc"]) else { return Ok(Vec::new()) };
     let Some(settings) = files.json(name)? else { return Ok(Vec::new()) };
-    let own: [(Stage, &[&str]); 3] =
-        [(Stage::Build, &["deno", "check", "."]), (Stage::Lint, &["deno", "lint"]), (Stage::Test, &["deno", "test"])];
+    let own: [(Stage, &[&str]); 3] = [
+        (Stage::Build, &["deno", "check", "."]),
+        (Stage::Lint, &["deno", "lint"]),
+        (Stage::Test, &["deno", "test"]),
+    ];
     let pick = |(stage, otherwise): (Stage, &[&str])| match settings["tasks"].get(stage.as_str()) {
         Some(_) => command(stage, &["deno", "task", stage.as_str()], format!("{name} (tasks)")),
         None => command(stage, otherwise, name),

@@ -1,8 +1,8 @@
 //! Maven and Gradle, through their wrappers where they are there.
-use super::{Files, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::oracle::detect::{Files, command};
 
 /// `test-compile` and `test`.
 pub fn maven(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
@@ -10,10 +10,16 @@ pub fn maven(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
         return Ok(Vec::new());
     }
     // By sh: a wrapper that lost its mode is still one.
-    let (tool, source): (&[&str], &str) =
-        if files.has("mvnw") { (&["sh", "./mvnw"], "pom.xml (mvnw)") } else { (&["mvn"], "pom.xml") };
+    let (tool, source): (&[&str], &str) = if files.has("mvnw") {
+        (&["sh", "./mvnw"], "pom.xml (mvnw)")
+    } else {
+        (&["mvn"], "pom.xml")
+    };
     let with = |goal: &'static str| [tool, &["--batch-mode", goal]].concat();
-    Ok(vec![command(Stage::Build, &with("test-compile"), source), command(Stage::Test, &with("test"), source)])
+    Ok(vec![
+        command(Stage::Build, &with("test-compile"), source),
+        command(Stage::Test, &with("test"), source),
+    ])
 }
 
 /// `assemble` and `check`, which is tests and whatever else the project checks. No daemon: it would outlive
@@ -27,5 +33,8 @@ pub fn gradle(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
         (&["gradle"], script.to_owned())
     };
     let with = |task: &'static str| [tool, &["--no-daemon", task]].concat();
-    Ok(vec![command(Stage::Build, &with("assemble"), source.clone()), command(Stage::Test, &with("check"), source)])
+    Ok(vec![
+        command(Stage::Build, &with("assemble"), source.clone()),
+        command(Stage::Test, &with("check"), source),
+    ])
 }

@@ -64,7 +64,7 @@ impl Files<'_> {
         self.names.iter().any(|(n, is_dir)| n == name && !is_dir)
     }
 
-    fn has_folder(&self, name: &str) -> bool {
+    fn has_directory(&self, name: &str) -> bool {
         self.names.iter().any(|(n, is_dir)| n == name && *is_dir)
     }
 
@@ -75,15 +75,22 @@ impl Files<'_> {
 
     /// The files whose names end so, sorted.
     fn ending(&self, end: &str) -> Vec<&str> {
-        let mut found: Vec<&str> =
-            self.names.iter().filter(|(n, is_dir)| n.ends_with(end) && !is_dir).map(|(n, _)| n.as_str()).collect();
+        let mut found: Vec<&str> = self
+            .names
+            .iter()
+            .filter(|(n, is_dir)| n.ends_with(end) && !is_dir)
+            .map(|(n, _)| n.as_str())
+            .collect();
         found.sort_unstable();
         found
     }
 
     /// A file's text, wherever it lies.
     fn text(&self, path: &str) -> Result<Option<String>> {
-        Ok(self.repo.file(&self.tree, path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        Ok(self
+            .repo
+            .file(&self.tree, path)?
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     fn toml(&self, name: &str) -> Result<Option<toml::Table>> {
@@ -94,7 +101,8 @@ impl Files<'_> {
     /// JSON, with the comments and commas that some tools allow.
     fn json(&self, name: &str) -> Result<Option<serde_json::Value>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let value = jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default());
+        let value =
+            jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default());
         value.map(Some).map_err(|e| unreadable(name, &e.to_string()))
     }
 }
@@ -106,6 +114,9 @@ fn command(stage: Stage, words: &[&str], source: impl Into<String>) -> OracleCom
 }
 
 fn unreadable(file: &str, why: &str) -> Error {
-    Error::fatal(format!("{file} of the base cannot be understood: {}", why.lines().next().unwrap_or_default()))
-        .hint("name the commands with `--build`, `--lint` and `--test`, or in .frites.toml")
+    Error::fatal(format!(
+        "{file} of the base cannot be understood: {}",
+        why.lines().next().unwrap_or_default()
+    ))
+    .hint("name the commands with `--build`, `--lint` and `--test`, or in .frites.toml")
 }

@@ -1,8 +1,8 @@
 //! Python: tox, nox, pytest, unittest, ruff; through uv or poetry where their lock file is there.
-use super::{Files, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::oracle::detect::{Files, command};
 
 /// A part of a command.
 type Words = &'static [&'static str];
@@ -11,7 +11,9 @@ type Words = &'static [&'static str];
 /// there are tests in its style; ruff where it is configured.
 pub fn python(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     let project = files.toml("pyproject.toml")?;
-    let tool = |name: &str| project.as_ref().is_some_and(|p| p.get("tool").and_then(|t| t.get(name)).is_some());
+    let tool = |name: &str| {
+        project.as_ref().is_some_and(|p| p.get("tool").and_then(|t| t.get(name)).is_some())
+    };
     let section = |file: &str, name: &str| -> Result<bool> {
         Ok(files.text(file)?.is_some_and(|text| text.lines().any(|line| line.trim() == name)))
     };
@@ -27,7 +29,8 @@ pub fn python(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     };
     let prefixed = |prefix: &[&'static str], words: &[&'static str]| [prefix, words].concat();
     let mut found = Vec::new();
-    let ruff = files.first(&["ruff.toml", ".ruff.toml"]).or(tool("ruff").then_some("pyproject.toml"));
+    let ruff =
+        files.first(&["ruff.toml", ".ruff.toml"]).or(tool("ruff").then_some("pyproject.toml"));
     if let Some(source) = ruff {
         found.push(command(Stage::Lint, &prefixed(within, &["ruff", "check"]), source));
     }
@@ -42,7 +45,8 @@ pub fn python(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
         found.push(command(Stage::Test, &prefixed(within, &["nox"]), "noxfile.py"));
     } else if let Some(source) = pytest(files, tool("pytest"), project.is_some(), &section)? {
         found.push(command(Stage::Test, &prefixed(python, &["-m", "pytest"]), source));
-    } else if let Some(name) = files.ending(".py").into_iter().find(|name| name.starts_with("test")) {
+    } else if let Some(name) = files.ending(".py").into_iter().find(|name| name.starts_with("test"))
+    {
         found.push(command(Stage::Test, &prefixed(python, &["-m", "unittest", "discover"]), name));
     }
     if let Some((lock, install)) = setup {
@@ -58,7 +62,7 @@ fn pytest(
     section: &dyn Fn(&str, &str) -> Result<bool>,
 ) -> Result<Option<&'static str>> {
     let is_package = is_project || files.has("setup.py") || files.has("setup.cfg");
-    let tests = is_package && (files.has_folder("tests") || files.has_folder("test"));
+    let tests = is_package && (files.has_directory("tests") || files.has_directory("test"));
     Ok(if configured {
         Some("pyproject.toml")
     } else if section("setup.cfg", "[tool:pytest]")? {
@@ -67,6 +71,6 @@ fn pytest(
         Some("tox.ini")
     } else {
         let named = files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]);
-        named.or(tests.then_some("the tests folder"))
+        named.or(tests.then_some("the tests directory"))
     })
 }

@@ -1,12 +1,15 @@
 //! What a project wrote itself: the targets of a Makefile, the recipes of a justfile.
-use super::{Files, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::oracle::detect::{Files, command};
 
 /// Which names stand for which command, the first that is there.
-const NAMES: [(Stage, &[&str]); 3] =
-    [(Stage::Build, &["build", "all"]), (Stage::Lint, &["lint"]), (Stage::Test, &["test", "check"])];
+const NAMES: [(Stage, &[&str]); 3] = [
+    (Stage::Build, &["build", "all"]),
+    (Stage::Lint, &["lint"]),
+    (Stage::Test, &["test", "check"]),
+];
 
 fn pick(tool: &str, there: &[&str], source: &str) -> Vec<OracleCommand> {
     let one = |(stage, names): (Stage, &[&str])| {
@@ -19,14 +22,18 @@ fn pick(tool: &str, there: &[&str], source: &str) -> Vec<OracleCommand> {
 /// Targets `build` (or `all`), `lint` and `test` (or `check`).
 pub fn makefile(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     // In the order in which GNU make looks.
-    let Some(name) = files.first(&["GNUmakefile", "makefile", "Makefile"]) else { return Ok(Vec::new()) };
+    let Some(name) = files.first(&["GNUmakefile", "makefile", "Makefile"]) else {
+        return Ok(Vec::new());
+    };
     let text = files.text(name)?.unwrap_or_default();
     Ok(pick("make", &targets(&text), name))
 }
 
 /// The same of a justfile: recipes that need no arguments, and aliases.
 pub fn justfile(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
-    let Some(name) = files.first(&["justfile", "Justfile", ".justfile"]) else { return Ok(Vec::new()) };
+    let Some(name) = files.first(&["justfile", "Justfile", ".justfile"]) else {
+        return Ok(Vec::new());
+    };
     let text = files.text(name)?.unwrap_or_default();
     Ok(pick("just", &recipes(&text), name))
 }
@@ -36,7 +43,12 @@ fn targets(makefile: &str) -> Vec<&str> {
     let rule = |line: &'_ str| -> Option<(usize, bool)> {
         let colon = line.find(':')?;
         let rest = line[colon..].trim_start_matches(':');
-        Some((colon, line.starts_with(['\t', '#', ' ', '.']) || rest.starts_with('=') || line[..colon].contains('=')))
+        Some((
+            colon,
+            line.starts_with(['\t', '#', ' ', '.'])
+                || rest.starts_with('=')
+                || line[..colon].contains('='),
+        ))
     };
     makefile
         .lines()
@@ -70,8 +82,7 @@ mod tests {
 
     #[test]
     fn only_rules_are_targets() {
-        let text =
-            "CC := gcc\nall: test\ntest lint:\n\t@echo a:b\n.PHONY: build\nX = a:b\n# check: no\ninstall::\nv::=1\n";
+        let text = "CC := gcc\nall: test\ntest lint:\n\t@echo a:b\n.PHONY: build\nX = a:b\n# check: no\ninstall::\nv::=1\n";
         assert_eq!(targets(text), ["all", "test", "lint", "install"]);
     }
 

@@ -1,8 +1,8 @@
 //! Cargo, with nextest where it is configured.
-use super::{Files, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::oracle::detect::{Files, command};
 
 /// `cargo build` and `cargo test`, `--locked` when the lock file is tracked; clippy where the project
 /// configures it, nextest likewise.
@@ -17,7 +17,9 @@ pub fn cargo(files: &Files<'_>) -> Result<Vec<OracleCommand>> {
     if workspace.is_some() {
         options.push("--workspace");
     }
-    let with = |verb: &[&'static str]| -> Vec<&str> { verb.iter().copied().chain(options.iter().copied()).collect() };
+    let with = |verb: &[&'static str]| -> Vec<&str> {
+        verb.iter().copied().chain(options.iter().copied()).collect()
+    };
     let mut found = vec![command(Stage::Build, &with(&["cargo", "build"]), "Cargo.toml")];
     let lints = |table: Option<&toml::Table>| table.is_some_and(|t| t.contains_key("lints"));
     if let Some(file) = files.first(&["clippy.toml", ".clippy.toml"]) {

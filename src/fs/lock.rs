@@ -1,0 +1,72 @@
+//! Locks that die with their holder: `flock` on files of our own.
+//!
+//! The order, to be kept so that nobody waits in a circle: landing, run, candidate, repository.
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::error::{Error, IoContext, Result};
+
+/// A held lock; dropping it, or dying, releases it. The descriptor is close-on-exec, so that no
+/// daemon a command leaves behind keeps the lock.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Waits for the lock.
+pub fn wait(path: &Path) -> Result<Lock> {
+    let failed = || format!("could not lock '{}'", path.display());
+    loop {
+        let file = open(path).context(failed)?;
+        file.lock().context(failed)?;
+        if still_there(path, &file) {
+            return Ok(Lock { _file: file });
+        }
+    }
+}
+
+/// Takes the lock if it is free; `None` if somebody holds it.
+pub fn attempt(path: &Path) -> Result<Option<Lock>> {
+    attempt_by(path, File::try_lock)
+}
+
+/// Takes the lock unless somebody holds it alone; others may take it so, too.
+pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
+    attempt_by(path, File::try_lock_shared)
+}
+
+fn attempt_by(
+    path: &Path,
+    lock: fn(&File) -> std::result::Result<(), TryLockError>,
+) -> Result<Option<Lock>> {
+    let failed = || format!("could not lock '{}'", path.display());
+    loop {
+        let file = open(path).context(failed)?;
+        match lock(&file) {
+            Ok(()) if still_there(path, &file) => return Ok(Some(Lock { _file: file })),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(e)) => {
+                return Err(Error::io(failed(), &e));
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+}
+
+/// Whether the locked file is still the one at the path: `git clean -ffdx` may have removed it
+/// between the opening and the locking, and then two would hold "the" lock.
+fn still_there(path: &Path, file: &File) -> bool {
+    match (fs::metadata(path), file.metadata()) {
+        (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),
+        _ => false,
+    }
+}

@@ -1,0 +1,267 @@
+//! What a capture leaves out, and why: never silent, for it may be work.
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::Mode;
+
+use crate::error::{IoContext, Result};
+use crate::fs::tree;
+use crate::git::capture::Subject;
+use crate::git::cli::{Git, Output, nul_separated};
+use crate::git::repo::{Repo, to_oid};
+
+pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
+
+/// The newest stash, if there is one: without a wildcard git would look below that name.
+const STASH: &str = "--glob=refs/stas[h]";
+
+/// What a capture left out. Never silent: it is shown, and `clean` refuses where work would go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// How many untracked paths `diff.exclude` hid.
+    pub excluded: usize,
+    /// Paths that git cannot hold: nested repositories, dirty submodules, FIFOs, sockets.
+    pub unholdable: BTreeMap<Vec<u8>, &'static str>,
+    /// Paths ignored by rules that the attempt itself added.
+    pub newly_ignored: BTreeSet<Vec<u8>>,
+}
+
+impl Notes {
+    /// Whether removing the worktree would lose something that was worked on.
+    pub fn loses_work(&self) -> bool {
+        !self.unholdable.is_empty() || !self.newly_ignored.is_empty()
+    }
+
+    /// One line for each thing that a person should know.
+    pub fn lines(&self) -> Vec<String> {
+        let show = |path: &[u8]| path.to_str_lossy().escape_debug().to_string();
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let mut lines = Vec::new();
+        if self.excluded > 0 {
+            lines.push(format!(
+                "{} untracked path{} left out by diff.exclude",
+                self.excluded,
+                plural(self.excluded)
+            ));
+        }
+        lines.extend(
+            self.unholdable
+                .iter()
+                .map(|(path, why)| format!("not captured: '{}' ({why})", show(path))),
+        );
+        if let Some(first) = self.newly_ignored.first() {
+            let n = self.newly_ignored.len();
+            lines.push(format!(
+                "not captured: {n} path{} that its own .gitignore change hides, such as '{}'",
+                plural(n),
+                show(first)
+            ));
+        }
+        lines
+    }
+}
+
+/// Notes what lies in a worktree and in no index. `index` is the private one, if it can be read.
+pub(super) fn note_worktree(
+    repo: &Repo,
+    subject: &Subject<'_>,
+    index: Option<&gix::index::File>,
+    notes: &mut Notes,
+) -> Result<()> {
+    index.map_or(Ok(()), |index| note_gitlinks(repo, subject, index, notes))?;
+    note_special_files(subject, notes);
+    if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
+        notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
+    }
+    Ok(())
+}
+
+/// Why git cannot hold what lies at a path, if it cannot.
+pub(super) fn special(worktree: &Path, path: &[u8]) -> Option<&'static str> {
+    let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?.file_type();
+    special_kind(kind)
+}
+
+fn special_kind(kind: fs::FileType) -> Option<&'static str> {
+    if kind.is_fifo() {
+        Some("a FIFO")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("a device")
+    } else {
+        None
+    }
+}
+
+/// Gitlinks whose directories hold what the capture does not: git records a commit id for them and nothing
+/// else, and the repository behind it goes with the worktree.
+fn note_gitlinks(
+    repo: &Repo,
+    subject: &Subject<'_>,
+    index: &gix::index::File,
+    notes: &mut Notes,
+) -> Result<()> {
+    if !index.entries().iter().any(|e| e.mode == Mode::COMMIT) {
+        return Ok(());
+    }
+    let base = repo.index_of(subject.base)?;
+    for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
+        let path: &[u8] = entry.path(index);
+        let directory = subject.worktree.join(OsStr::from_bytes(path));
+        let dot_git = directory.join(".git");
+        if !dot_git.exists() || !tree::is_real_directory(subject.worktree, &directory) {
+            continue;
+        }
+        let known = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
+        let why = match known {
+            // Also when the private index knows it by now: it was nested when it was first captured.
+            None => Some(ONLY_ITS_ID),
+            Some(known) => {
+                let git = Git::at(&dot_git).work_tree(&directory).without_own_filters()?;
+                let status = git.call("status").args(["--porcelain", "-z"]).output()?;
+                let unpublished = git
+                    .call("rev-list")
+                    .args([
+                        "--max-count=1",
+                        "--ignore-missing",
+                        "HEAD",
+                        "--branches",
+                        STASH,
+                        "--not",
+                        "--remotes",
+                    ])
+                    .arg(known.id.to_string())
+                    .output()?;
+                let holds = |o: &Output| o.code != 0 || !o.stdout.is_empty();
+                if holds(&status) {
+                    Some("a submodule with uncommitted changes")
+                } else {
+                    holds(&unpublished).then_some("a submodule with commits that are nowhere else")
+                }
+            }
+        };
+        if let Some(why) = why {
+            notes.unholdable.entry(path.to_vec()).or_insert(why);
+        }
+    }
+    Ok(())
+}
+
+/// Names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a link).
+pub(super) fn note_refused_names(
+    subject: &Subject<'_>,
+    index: &gix::index::File,
+    staged: &BTreeSet<Vec<u8>>,
+    notes: &mut Notes,
+) {
+    for path in staged {
+        let there = fs::symlink_metadata(subject.worktree.join(OsStr::from_bytes(path)))
+            .is_ok_and(|m| !m.is_dir());
+        if there && index.entry_by_path(path.as_slice().as_bstr()).is_none() {
+            notes.unholdable.insert(path.clone(), "git refuses that name");
+        }
+    }
+}
+
+/// FIFOs, sockets, devices, and directories that may not be read: git lists them nowhere. Ignored and excluded directories are
+/// not looked into.
+fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
+    let (root, excludes) = (subject.worktree.to_owned(), subject.excludes.clone());
+    let walk = ignore::WalkBuilder::new(subject.worktree)
+        .standard_filters(false)
+        .git_ignore(true)
+        .require_git(false)
+        .filter_entry(move |entry| {
+            let path = entry.path().strip_prefix(&root).map(tree::path_bytes).unwrap_or_default();
+            entry.file_name() != ".git" && (path.is_empty() || !excludes.hides(path))
+        })
+        .build();
+    for entry in walk {
+        let found = match &entry {
+            Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
+            Err(error) => unreadable(error).map(|path| (path, "it may not be read")),
+        };
+        let Some((path, why)) = found else { continue };
+        let Ok(path) = path.strip_prefix(subject.worktree).map(tree::path_bytes) else { continue };
+        notes.unholdable.insert(path.to_vec(), why);
+    }
+}
+
+/// The directory that a walk was not let into.
+fn unreadable(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithDepth { err, .. } => unreadable(err),
+        ignore::Error::WithPath { path, err } => err
+            .io_error()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+            .then_some(path),
+        _ => None,
+    }
+}
+
+/// Whether a path is that of a file with rules of what to ignore.
+pub(super) fn is_rules(path: &[u8]) -> bool {
+    tree::file_name(path) == b".gitignore"
+}
+
+/// Whether a `.gitignore` differs between two trees, given as indexes.
+pub(super) fn touches_rules(one: &gix::index::File, other: &gix::index::File) -> bool {
+    fn rules(index: &gix::index::File) -> impl Iterator<Item = (&BStr, gix::ObjectId)> {
+        index.entries().iter().map(|e| (e.path(index), e.id)).filter(|(path, _)| is_rules(path))
+    }
+    !rules(one).eq(rules(other))
+}
+
+/// Ignored paths that the base's own rules would not ignore: for an attempt that changed a `.gitignore`.
+pub(super) fn newly_ignored(
+    repo: &Repo,
+    git: &Git,
+    subject: &Subject<'_>,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let ignored = git
+        .call("ls-files")
+        .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
+        .bytes()?;
+    let mut hidden: BTreeSet<Vec<u8>> = nul_separated(&ignored)
+        .filter(|p| !subject.excludes.hides(p))
+        .map(<[u8]>::to_vec)
+        .collect();
+    hidden.retain(|path| !subject.seeds.hold(subject.worktree, path));
+    if hidden.is_empty() {
+        return Ok(hidden);
+    }
+    // The base's rules, alone in a directory of their own, asked about the same paths.
+    let rules = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let base = repo.index_of(subject.base)?;
+    for entry in base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_rules(e.path(&base)))
+    {
+        let path: &[u8] = entry.path(&base);
+        let text = repo.blob(&to_oid(entry.id))?;
+        let file = rules.path().join(OsStr::from_bytes(path));
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)
+                .context(|| format!("could not make '{}'", directory.display()))?;
+        }
+        fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))?;
+    }
+    let list: Vec<u8> = hidden.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+    let ask = repo.git().work_tree(rules.path()).call("check-ignore").args([
+        "-z",
+        "--stdin",
+        "--no-index",
+    ]);
+    let answer = ask.stdin(list).output()?;
+    if answer.code > 1 {
+        return Err(answer.error("check-ignore"));
+    }
+    for path in nul_separated(&answer.stdout) {
+        hidden.remove(path);
+    }
+    Ok(hidden)
+}

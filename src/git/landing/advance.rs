@@ -1,0 +1,243 @@
+//! Moving the branch of a checkout on to another commit, files and index with it: all of it, or nothing.
+//!
+//! In the order that a kill cannot spoil: the files, under git's own lock of the index; the refs, in one
+//! transaction; the index, by one rename. As long as the branch has not moved, the files can be put back;
+//! once it has, they are complete.
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::cli::Git;
+use crate::git::diff;
+use crate::git::landing::overwrite::{Halfway, halfway};
+use crate::git::refs::Move;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::path::quoted;
+
+/// What to move.
+pub struct Advance<'a> {
+    /// git in the checkout.
+    pub git: &'a Git,
+    /// An index of what its files are now, with their times.
+    pub index: &'a Path,
+    /// What that is: a commit or a tree.
+    pub from: &'a Oid,
+    /// What they are to be.
+    pub to: &'a Oid,
+    /// The refs that move with them.
+    pub refs: &'a [Move<'a>],
+    /// Why, for reflogs.
+    pub why: &'a str,
+}
+
+/// The lock of a checkout's index: git's own, so that no other git writes there meanwhile.
+fn lock_file(git: &Git) -> PathBuf {
+    git.git_dir().join("index.lock")
+}
+
+/// Moves files, refs and index, or leaves all as it was.
+///
+/// git refuses to write over a file that is not as the index has it; whether something untracked is in
+/// the way is for the caller to look at.
+pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
+    let Advance { git, index, from, to, refs, why } = *advance;
+    let lock = lock_file(git);
+    let failed = || format!("could not write '{}'", lock.display());
+    match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(Error::fatal(format!(
+                "another git process is at work here: '{}' exists",
+                lock.display()
+            ))
+            .hint("try again when it has ended; if it was killed, remove that file"));
+        }
+        other => drop(other.context(failed)?),
+    }
+    let in_lock = git.clone().index(&lock);
+    let files =
+        fs::copy(index, &lock).context(failed).and_then(|_| write_files(&in_lock, from, to));
+    let moved = files.and_then(|()| repo.move_refs(git, refs, why));
+    if let Err(error) = moved {
+        let (files, error) = recover(repo, git, from, to, error)?;
+        if files != Recovered::Edited {
+            fs::remove_file(&lock).context(failed)?;
+        }
+        return Err(error);
+    }
+    install(git)
+}
+
+/// Writes the files that differ between two trees, and the index. git looks at all of them before it writes
+/// the first one; should that one fail, see [`recover`].
+pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+    let read_tree =
+        || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
+    let first = read_tree()?;
+    if first.code == 0 {
+        return Ok(());
+    }
+    // Files that were only touched count as changed until the index is refreshed.
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
+}
+
+/// What became of files that were stopped on their way from one tree to another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recovered {
+    /// They are as before.
+    Whole,
+    /// Somebody edits them: none was put back.
+    Edited,
+    /// git could not put them back.
+    Failed,
+}
+
+/// Puts the files back after `error` stopped them on their way from one tree to another. Gives what became of
+/// them, and what to tell.
+pub(super) fn recover(
+    repo: &Repo,
+    git: &Git,
+    from: &Oid,
+    to: &Oid,
+    error: Error,
+) -> Result<(Recovered, Error)> {
+    let Halfway { edited, begun } = halfway(repo, git, from, to)?;
+    let Some(path) = edited.first() else {
+        let restored = if begun { restore(repo, git, from, to) } else { Ok(()) };
+        return Ok(match restored {
+            Ok(()) => (Recovered::Whole, error),
+            Err(why) => (
+                Recovered::Failed,
+                error.hint(format!(
+                    "the files could not be put back ({}): look at `git status`",
+                    why.message
+                )),
+            ),
+        });
+    };
+    let name = quoted(path);
+    if begun {
+        let hint = format!(
+            "'{name}' was edited meanwhile: put your edits aside and run `git frites status`"
+        );
+        return Ok((Recovered::Edited, error.hint(hint)));
+    }
+    // git refused before it wrote anything.
+    let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
+    let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
+    let error = Error::fatal(format!("changes to '{name}' would be written over"));
+    let error = match tag {
+        b'S' => {
+            error.hint(format!("git was told to skip it; to see them: `git update-index --no-skip-worktree '{name}'`"))
+        }
+        _ if tag.is_ascii_lowercase() => error.hint(format!(
+            "git was told to assume that it has none; to see them: `git update-index --no-assume-unchanged '{name}'`"
+        )),
+        _ => error.hint("commit them or put them aside with `git stash`, then try again"),
+    };
+    Ok((Recovered::Whole, error))
+}
+
+/// Whether somebody holds the lock of a checkout's index.
+pub fn is_locked(git: &Git) -> bool {
+    lock_file(git).exists()
+}
+
+/// The index takes the place of the old one.
+fn install(git: &Git) -> Result<()> {
+    let lock = lock_file(git);
+    fs::rename(&lock, git.git_dir().join("index"))
+        .context(|| format!("could not rename '{}'", lock.display()))
+}
+
+/// Makes an interrupted [`advance`] whole whose refs have moved.
+pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
+    if written_since(&lock_file(git), since) {
+        install(git)?;
+    }
+    // A lock that was lost with its holder leaves the old index.
+    if git.call("write-tree").oid().ok()
+        != git.call("rev-parse").arg(format!("{to}^{{tree}}")).oid().ok()
+    {
+        git.call("read-tree").arg(to.as_str()).run()?;
+    }
+    git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+}
+
+/// Takes an interrupted [`advance`] back whose refs have not moved; gives a file that was edited since, and
+/// then leaves all as it is.
+pub fn take_back(
+    repo: &Repo,
+    git: &Git,
+    from: &Oid,
+    to: &Oid,
+    since: SystemTime,
+) -> Result<Option<Vec<u8>>> {
+    let edited = put_back(repo, git, from, to)?;
+    if edited.is_none() && written_since(&lock_file(git), since) {
+        let _ = fs::remove_file(lock_file(git));
+    }
+    Ok(edited)
+}
+
+/// Puts the files back that differ between two trees, unless one of them is neither one's.
+fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u8>>> {
+    let edited = halfway(repo, git, from, to)?.edited.into_iter().next();
+    if edited.is_none() {
+        restore(repo, git, from, to)?;
+    }
+    Ok(edited)
+}
+
+/// Writes the files that differ between two trees as `from` has them, whatever of `to` is there, and touches
+/// neither the index nor any other file.
+///
+/// Not `git restore`: it does not find `a/b` where `a` is to come back as a file.
+pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+    let entries = |source: &Oid, other: &Oid| -> Result<Vec<u8>> {
+        let changes = diff::changes(repo, from, other, source)?;
+        let there = changes.iter().filter(|c| c.status != b'D');
+        Ok(there
+            .flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat())
+            .collect())
+    };
+    let (before, landed) = (entries(from, to)?, entries(to, from)?);
+    if before.is_empty() && landed.is_empty() {
+        return Ok(());
+    }
+    // Indexes and a tree of these paths alone: git looks at nothing else then.
+    let directory =
+        tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let indexed = |name: &str, entries: Vec<u8>| -> Result<Git> {
+        let git = git.clone().index(&directory.path().join(name));
+        git.call("update-index").args(["-z", "--add", "--index-info"]).stdin(entries).run()?;
+        Ok(git)
+    };
+    let tree = indexed("before", before)?.call("write-tree").oid()?;
+    indexed("landed", landed)?.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()
+}
+
+/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the
+/// index is dealt with apart. To be called once for each: later ones are somebody else's.
+pub fn remove_locks(repo: &Repo, git: &Git, branch: &str, since: SystemTime) {
+    let common = repo.common_dir();
+    let locks = [
+        common.join(format!("{branch}.lock")),
+        common.join("packed-refs.lock"),
+        git.git_dir().join("HEAD.lock"),
+    ];
+    for lock in locks.into_iter().chain([git.git_dir().join("index.lock.lock")]) {
+        if written_since(&lock, since) {
+            let _ = fs::remove_file(lock);
+        }
+    }
+}
+
+fn written_since(file: &Path, since: SystemTime) -> bool {
+    fs::metadata(file).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since)
+}

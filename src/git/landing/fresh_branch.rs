@@ -1,0 +1,320 @@
+//! Landing on a fresh branch in the user's checkout, and taking that back.
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::cli::nul_separated;
+use crate::git::commit::Message;
+use crate::git::landing::advance::{self, Recovered};
+use crate::git::landing::overwrite::halfway;
+use crate::git::merge::{self, Conflicts, Merged, Stage};
+use crate::git::repo::Repo;
+use crate::git::{diff, refs};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::path::quoted;
+
+/// Where a checkout stands: what is put back when a landing is withdrawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// The commit that HEAD is at.
+    pub commit: Oid,
+}
+
+/// The current position; fatal while HEAD is unborn.
+pub fn position(repo: &Repo) -> Result<Position> {
+    let commit = repo.head().ok_or_else(|| {
+        Error::fatal("HEAD has no commit yet")
+            .hint("commit something first: `git commit --allow-empty -m start`")
+    })?;
+    Ok(Position { branch: repo.head_branch(), commit })
+}
+
+/// What a checkout is in the middle of, and how to stop that.
+pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
+    let unfinished = [
+        ("MERGE_HEAD", "a merge", "git merge --abort"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --abort"),
+        ("REVERT_HEAD", "a revert", "git revert --abort"),
+        ("rebase-merge", "a rebase", "git rebase --abort"),
+        ("rebase-apply/applying", "an application of patches", "git am --abort"),
+        ("rebase-apply", "a rebase", "git rebase --abort"),
+        ("BISECT_LOG", "a bisection", "git bisect reset"),
+    ];
+    let found = unfinished.into_iter().find(|(file, ..)| git_dir.join(file).exists())?;
+    Some((found.1, found.2))
+}
+
+/// Refuses a checkout with staged or modified tracked files, or in the middle of something.
+pub fn require_clean(repo: &Repo) -> Result<()> {
+    let root = repo.need_work_tree()?;
+    if let Some((what, abort)) = unfinished(repo.git_dir()) {
+        return Err(Error::fatal(format!("{what} is in progress"))
+            .hint(format!("finish it, or stop it with `{abort}`")));
+    }
+    let dirty = repo
+        .checkout()
+        .call("status")
+        .args([
+            "--porcelain",
+            "-z",
+            "--untracked-files=no",
+            "--no-renames",
+            "--ignore-submodules=untracked",
+        ])
+        .bytes()?;
+    let records: Vec<(u8, &[u8])> =
+        nul_separated(&dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect();
+    let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    // `git stash` leaves them alone.
+    let is_moved_submodule = |(staged, path): &(u8, &[u8])| {
+        *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists()
+    };
+    let aside = if records.iter().all(is_moved_submodule) {
+        "`git submodule update`"
+    } else {
+        "`git stash`"
+    };
+    Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first))).hint(format!(
+        "commit them or put them aside with {aside}, then apply again; `--no-switch` leaves your checkout alone"
+    )))
+}
+
+/// A landing in the user's checkout.
+#[derive(Clone, Copy)]
+pub struct Landing<'a> {
+    /// Where the checkout was before.
+    pub from: &'a Position,
+    /// The fresh branch, by its full name.
+    pub branch: &'a str,
+    /// What it is to hold.
+    pub tree: &'a Oid,
+    /// Whether it is to be committed.
+    pub commit: bool,
+    /// The ref that keeps what a hook made of it, should it be withdrawn.
+    pub keep: &'a str,
+}
+
+/// Goes to a fresh branch at HEAD with `tree` staged and checked out, or leaves all as it was.
+///
+/// The branch is made first: of several landings of one run exactly one gets it. HEAD moves before
+/// the files do, so that a landing killed halfway is seen on the fresh branch, not on the user's.
+/// Looks once more at where the checkout stands: judging a merged tree may have taken long.
+pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
+    let Landing { from, branch, tree, .. } = *landing;
+    let git = repo.checkout();
+    let as_it_was = |error: Error| error.context("your checkout is as it was");
+    if position(repo)? != *from || git.call("write-tree").oid()? != repo.commit(&from.commit)?.tree
+    {
+        return Err(
+            as_it_was(Error::fatal("your checkout has changed meanwhile")).hint("apply again")
+        );
+    }
+    require_clean(repo)?;
+    repo.update_ref(branch, Some(&from.commit), None, "apply")?;
+    let left = from.branch.as_deref().map_or(from.commit.as_str(), refs::short);
+    // In git's own words, which `git switch -` reads to find the way back.
+    let moving = format!("checkout: moving from {left} to {}", refs::short(branch));
+    let moved = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]).run();
+    if let Err(error) = moved.and_then(|()| advance::write_files(&git, &from.commit, tree)) {
+        let (files, error) = advance::recover(repo, &git, &from.commit, tree, error)?;
+        restore_head(repo, from)?;
+        repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
+        return Err(if files == Recovered::Whole { as_it_was(error) } else { error });
+    }
+    if git.call("write-tree").oid()? != *tree {
+        withdraw(repo, landing)?;
+        return Err(
+            as_it_was(Error::fatal("your checkout has changed meanwhile")).hint("apply again")
+        );
+    }
+    Ok(())
+}
+
+/// The conflicts of merging a capture with HEAD, with markers that say which side is which: the capture by
+/// its ref, where it is the newest one.
+pub fn conflicts_with_names(
+    repo: &Repo,
+    base: &Oid,
+    capture: &Oid,
+    run: &Name,
+    candidate: &Name,
+) -> Result<Conflicts> {
+    let full = refs::capture(run, candidate);
+    let named = repo.read_ref(&full)?.is_some_and(|tip| tip == *capture);
+    let theirs = if named { full.trim_start_matches("refs/") } else { capture.as_str() };
+    match merge::merge(&repo.checkout(), base, "HEAD", theirs)? {
+        Merged::Conflicts(conflicts) => Ok(conflicts),
+        Merged::Clean(_) => {
+            Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"))
+        }
+    }
+}
+
+/// Puts the entries of all sides into the index for a person to resolve, and the message where `git commit`
+/// finds it. There is no MERGE_HEAD: the commit is to have one parent.
+pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &Message) -> Result<()> {
+    let zeros = conflicts.tree.null();
+    let mut lines: Vec<u8> = Vec::new();
+    for (path, stages) in &conflicts.stages {
+        lines.extend([format!("0 {zeros}\t").as_bytes(), path, b"\0"].concat());
+        for Stage { mode, blob, number } in stages {
+            lines.extend([format!("{mode} {blob} {number}\t").as_bytes(), path, b"\0"].concat());
+        }
+    }
+    repo.checkout().call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
+    let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
+    let file = repo.git_dir().join("MERGE_MSG");
+    fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
+}
+
+/// What a withdrawal found besides what was landed.
+#[derive(Debug, Default)]
+pub struct Withdrawal {
+    /// Where the versions are kept that were neither the user's nor landed (a hook rewrote them).
+    pub kept: Option<Oid>,
+    /// Tracked files that are modified and were no part of the landing: left as they are.
+    pub modified: Vec<Vec<u8>>,
+}
+
+/// Goes back to where the checkout was before [`switch_to`] and deletes the branch, whatever it
+/// points to by now. Everything that was landed is still in its capture.
+///
+/// Only paths that the landing, or a hook by staging them, has changed are put back: anything else in
+/// the checkout is the user's. A version of such a path that is neither the old nor the landed one is
+/// kept under the ref `keep` first. HEAD moves after the files, so that a withdrawal killed halfway is seen on
+/// the fresh branch.
+pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
+    let Landing { from: to, branch, tree: landed, keep, .. } = *landing;
+    let git = repo.checkout();
+    let mut found = Withdrawal::default();
+    let changes = diff::changes(repo, &to.commit, &to.commit, landed)?;
+    let staged = git.call("write-tree").oid()?;
+    let staged_changes = diff::changes(repo, &to.commit, &to.commit, &staged)?;
+    let paths: BTreeSet<&[u8]> =
+        changes.iter().chain(&staged_changes).map(|c| c.path.as_slice()).collect();
+    if !paths.is_empty() {
+        let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
+        if !halfway(repo, &git, &to.commit, landed)?.edited.is_empty() {
+            found.kept = Some(keep_versions(repo, to, &list, keep)?);
+        }
+        advance::restore(repo, &git, &to.commit, &staged)?;
+        advance::restore(repo, &git, &to.commit, landed)?;
+        git.call("read-tree").args(["--reset", to.commit.as_str()]).run()?;
+    }
+    restore_head(repo, to)?;
+    if let Some(tip) = repo.read_ref(branch)? {
+        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
+    }
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    // In a sparse checkout, takes away again what does not belong there.
+    git.call("read-tree").args(["-m", "-u", to.commit.as_str()]).run()?;
+    let modified = git
+        .call("diff-files")
+        .args(["-z", "--name-only", "--ignore-submodules=untracked"])
+        .bytes()?;
+    found.modified = nul_separated(&modified).map(<[u8]>::to_vec).collect();
+    Ok(found)
+}
+
+/// Stores the versions that lie at these paths as a commit on the position's; earlier ones stay reachable.
+fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &str) -> Result<Oid> {
+    let index = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let git = repo.checkout().index(&index.path().join("index"));
+    git.call("read-tree").arg(at.commit.as_str()).run()?;
+    let add = git.call("update-index").args(["-z", "--add", "--remove", "--replace", "--stdin"]);
+    add.stdin(list).run()?;
+    let tree = git.call("write-tree").oid()?;
+    let earlier = repo.read_ref(keep)?;
+    let mut call = repo.git().call("commit-tree").args([tree.as_str(), "-p", at.commit.as_str()]);
+    if let Some(earlier) = &earlier {
+        call = call.args(["-p", earlier.as_str()]);
+    }
+    let commit = call.args(["-m", "frites: withdrawn"]).oid()?;
+    repo.update_ref(keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
+    Ok(commit)
+}
+
+/// What became of a landing whose process was killed.
+pub enum Interrupted {
+    /// Nothing had happened yet, or all had been taken back.
+    NotBegun,
+    /// The branch holds the tree as it was asked for, and the checkout is on it.
+    Done,
+    /// The checkout is on the branch, with the conflicts that a person is to resolve.
+    Unmerged,
+    /// It was half done, and is taken back.
+    Withdrawn,
+    /// It is half done, and this file was edited since: taking it back would lose that.
+    Edited(Vec<u8>),
+}
+
+/// Looks at an interrupted [`switch_to`] and takes it back unless it was complete (with a commit after
+/// it, if one was asked for) or a person has worked on its files since.
+pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
+    let Landing { from, branch, tree, commit, .. } = *landing;
+    let tip = repo.read_ref(branch)?;
+    if repo.head_branch().as_deref() != Some(branch) {
+        // HEAD never moved, or is back: only the fresh branch may be left.
+        if tip.as_ref() == Some(&from.commit) {
+            repo.update_ref(branch, None, tip.as_ref(), "apply withdrawn")?;
+        }
+        return Ok(Interrupted::NotBegun);
+    }
+    let git = repo.checkout();
+    // The last step of leaving conflicts for a person.
+    if !git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty() {
+        return Ok(Interrupted::Unmerged);
+    }
+    let moved = tip.is_some_and(|tip| tip != from.commit);
+    let holds = |commit: &Oid| repo.commit(commit).is_ok_and(|c| c.tree == *tree);
+    let staged = git.call("write-tree").oid().is_ok_and(|t| t == *tree);
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    let unmodified = git.call("diff-files").arg("--quiet").output()?.code == 0;
+    if staged
+        && unmodified
+        && moved == commit
+        && (!moved || repo.head().is_some_and(|head| holds(&head)))
+    {
+        return Ok(Interrupted::Done);
+    }
+    if let Some(path) = halfway(repo, &git, &from.commit, tree)?.edited.into_iter().next() {
+        return Ok(Interrupted::Edited(path));
+    }
+    withdraw(repo, landing)?;
+    Ok(Interrupted::Withdrawn)
+}
+
+/// Removes the locks that a landing killed after `since` left: those of its branch, its checkout and
+/// `packed-refs`. To be called once for each landing: later ones are somebody else's.
+pub fn remove_locks(repo: &Repo, branch: &str, since: SystemTime) {
+    let mut locks = vec![
+        repo.common_dir().join(format!("{branch}.lock")),
+        repo.common_dir().join("packed-refs.lock"),
+    ];
+    // `index`, `HEAD`, and what `git commit` tidies up: `AUTO_MERGE` and the like.
+    let listing = fs::read_dir(repo.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
+    locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
+    for lock in locks {
+        if fs::metadata(&lock).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since) {
+            let _ = fs::remove_file(lock);
+        }
+    }
+}
+
+fn restore_head(repo: &Repo, to: &Position) -> Result<()> {
+    let git = repo.checkout();
+    match &to.branch {
+        Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]).run(),
+        None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]).run(),
+    }
+}

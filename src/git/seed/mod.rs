@@ -1,0 +1,3 @@
+//! Seeds: untracked files of the user's checkout that worktrees get, and the record of what they got.
+pub mod find;
+pub mod placed;

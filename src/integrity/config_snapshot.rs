@@ -1,0 +1,176 @@
+//! The shared git directory with configuration, attributes and excludes as they were at one time.
+//!
+//! While commands run, what one attempt plants could run in the capture or in the checkout of another, whenever
+//! we last looked. So our calls go through a directory that has copies of what decides what runs, and links
+//! to all else: `git` sees no other configuration, the user's own files included.
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use crate::error::{IoContext, Result};
+use crate::fs::regular;
+use crate::git::repo::Repo;
+
+/// What stands for which git directory in this process.
+static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
+
+/// How such a directory is called.
+const NAME: &str = "git";
+
+/// Shared, whether or not they are there yet: data, not settings.
+const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
+/// Copied.
+const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
+/// Left out, or copied in part. All else is shared, too: filters keep files there, and what they would put into our
+/// directory goes with it.
+const NOT_LINKED: [&str; 7] =
+    ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
+/// Where Git LFS keeps the content of what it has filtered; it makes the directory when it first does.
+const LFS: &str = "lfs";
+
+/// Until this is dropped, calls of ours that go to the shared git directory see it as it was.
+#[derive(Debug)]
+pub struct Frozen;
+
+/// Freezes the configuration as it is now, in a new directory in `room`, which outlives what is given.
+pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
+    let common = repo.common_dir();
+    let dir = room.join(NAME);
+    let failed = || format!("could not write in '{}'", dir.display());
+    fs::create_dir(&dir).context(failed)?;
+    let list =
+        repo.git().call("config").args(["--list", "-z", "--show-scope", "--includes"]).bytes()?;
+    fs::write(dir.join("config"), as_file(&list)).context(failed)?;
+    fs::create_dir(dir.join("info")).context(failed)?;
+    for name in COPIED {
+        if let Ok(bytes) = regular::read(&common.join(name)) {
+            fs::write(dir.join(name), bytes).context(failed)?;
+        }
+    }
+    if list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs.")) {
+        // If that fails the filter says so, where it is needed.
+        let _ = fs::create_dir(common.join(LFS));
+    }
+    let listing =
+        fs::read_dir(common).context(|| format!("could not list '{}'", common.display()))?;
+    let mut linked: BTreeSet<OsString> =
+        listing.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    linked.extend(LINKED.map(OsString::from));
+    linked.retain(|name| {
+        !NOT_LINKED.iter().any(|other| name == other) && !name.as_bytes().ends_with(b".lock")
+    });
+    for name in linked {
+        symlink(common.join(&name), dir.join(&name)).context(failed)?;
+    }
+    *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir));
+    Ok(Frozen)
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// What a call that goes to `git_dir`, or to the entry of a worktree in it, is told instead, if that is frozen.
+pub fn environment(git_dir: &Path) -> Vec<(OsString, OsString)> {
+    let frozen = FROZEN.read().unwrap_or_else(PoisonError::into_inner);
+    let Some((common, stand_in)) = &*frozen else { return Vec::new() };
+    let variable = match git_dir.parent() {
+        _ if git_dir == common => "GIT_DIR",
+        Some(entries) if entries == common.join("worktrees") => "GIT_COMMON_DIR",
+        _ => return Vec::new(),
+    };
+    vec![
+        (variable.into(), stand_in.into()),
+        ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+        ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
+    ]
+}
+
+/// All settings of a list that git wrote with `-z --show-scope`, as one file without includes.
+fn as_file(list: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut fields = list.split(|b| *b == 0);
+    while let (Some(scope), Some(record)) = (fields.next(), fields.next()) {
+        let (key, value) = match record.iter().position(|b| *b == b'\n') {
+            Some(at) => (&record[..at], Some(&record[at + 1..])),
+            None => (record, None),
+        };
+        let dot = |at: Option<usize>| at.map(|at| (&key[..at], &key[at + 1..]));
+        let Some((section, rest)) = dot(key.iter().position(|b| *b == b'.')) else { continue };
+        // The command line is this process's own; includes are in the list already.
+        if scope == b"command"
+            || matches!(section, b"include" | b"includeif")
+            || key == b"core.worktree"
+        {
+            continue;
+        }
+        file.extend([b"[", section].concat());
+        let name = match rest.iter().rposition(|b| *b == b'.') {
+            Some(at) => {
+                file.extend(b" \"");
+                quote(&rest[..at], &mut file);
+                file.extend(b"\"");
+                &rest[at + 1..]
+            }
+            None => rest,
+        };
+        file.extend([b"]\n", name].concat());
+        if let Some(value) = value {
+            file.extend(b" = \"");
+            quote(value, &mut file);
+            file.extend(b"\"");
+        }
+        file.push(b'\n');
+    }
+    file
+}
+
+fn quote(bytes: &[u8], file: &mut Vec<u8>) {
+    for byte in bytes {
+        match byte {
+            b'\n' => file.extend(b"\\n"),
+            b'\\' | b'"' => file.extend([b'\\', *byte]),
+            other => file.push(*other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and nothing a NUL.
+    fn setting() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop_oneof![1u8.., prop::sample::select(b" \"\\\n\r\t#;.=[]".to_vec())];
+        let below = prop::option::of(vec(byte().prop_filter("a newline", |b| *b != b'\n'), 0..6));
+        ("[a-z]{1,4}", below, "[a-z][a-z0-9-]{0,4}", prop::option::of(vec(byte(), 0..9))).prop_map(
+            |(section, below, name, value)| {
+                let below = below.map_or(Vec::new(), |below| [b".", &below[..]].concat());
+                let value = value.map_or(Vec::new(), |value| [b"\n", &value[..]].concat());
+                [section.as_bytes(), &below, b".", name.as_bytes(), &value].concat()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn git_reads_every_setting_back_from_the_copy(settings in vec(setting(), 1..8)) {
+            let list: Vec<u8> = settings.iter().flat_map(|s| [b"local\0", &s[..], b"\0"].concat()).collect();
+            let directory = tempfile::tempdir().expect("a directory");
+            let file = directory.path().join("config");
+            fs::write(&file, as_file(&list)).expect("written");
+            let read = duct::cmd!("git", "config", "--file", &file, "--list", "-z").stdout_capture().run().expect("read");
+            let expected: Vec<u8> = settings.iter().flat_map(|s| [&s[..], b"\0"].concat()).collect();
+            prop_assert_eq!(read.stdout, expected);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Removing: a candidate's worktree and branch, and a whole run.
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::config::keys;
+use crate::error::{Error, IoContext, Result};
+use crate::fs::tree;
+use crate::git::capture::omitted::Notes;
+use crate::git::{refs, worktree};
+use crate::model::candidate::{Candidate, Landing, State};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::process::environment::caller;
+use crate::ui::table;
+
+/// Captures what is not saved yet; refuses when something cannot be.
+pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
+    let captured = session.capture(run, name).map_err(|e| {
+        let bytes = tree::disk_usage(&session.store.worktree(run, name));
+        Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
+            .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
+    })?;
+    refuse_losses(run, name, &captured.notes)?;
+    session.tell_notes(&captured);
+    Ok(())
+}
+
+/// Removes a candidate's worktree, entry and branch; gives the bytes freed, or none if nothing was left of it.
+///
+/// The worktree is renamed away first, so that a kill in the middle leaves nothing half there. Unless
+/// `discard`, the branch must hold nothing that the capture does not reach.
+pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
+    let Session { repo, store, .. } = session;
+    let _candidate = store.lock_candidate(&run.run, name)?;
+    let root = store.worktrees(run.worktree_root.as_deref());
+    let path = store.worktree(run, name);
+    let branch = refs::branch(&run.run, name);
+    refuse_current_directory(run, name, &path)?;
+    let (there, freed);
+    {
+        let _repository = store.lock_repository()?;
+        let admin = worktree::admin_of(repo, &path)?;
+        refuse_held(session, &branch, admin.as_deref())?;
+        let tip = repo.read_ref(&branch)?;
+        if let Some(tip) = tip.as_ref().filter(|_| !discard) {
+            let saved =
+                store.latest(repo, &run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
+            if !repo.is_ancestor(tip, &saved)? {
+                return Err(Error::no(format!(
+                    "the branch '{}' has moved while it was cleaned",
+                    refs::short(&branch)
+                ))
+                .hint("clean again"));
+            }
+        }
+        there = admin.is_some() || tip.is_some();
+        freed = worktree::discard(&root, &path, admin.as_deref())?;
+        if let Some(tip) = tip {
+            repo.update_ref(&branch, None, Some(&tip), "clean")?;
+        }
+    }
+    let _ = std::fs::remove_dir(root.join(run.run.as_str()));
+    let _ = std::fs::remove_file(store.index(&run.run, name));
+    let mut candidate = store.candidate(repo, run, name)?;
+    let first_time = !candidate.cleaned || freed > 0;
+    candidate.cleaned = true;
+    if candidate.landing == Landing::Pending {
+        candidate.landing = Landing::Discarded;
+    }
+    store.save_candidate(&candidate)?;
+    if first_time {
+        store.record_event("cleaned", &run.run, json!({ "candidate": name, "bytes": freed }))?;
+    }
+    Ok(there.then_some(freed))
+}
+
+/// What a removal would give; fails as it would. Nothing is written.
+pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
+    let Session { repo, store, .. } = session;
+    let root = store.worktrees(run.worktree_root.as_deref());
+    let path = store.worktree(run, name);
+    let admin = worktree::admin_of(repo, &path)?;
+    refuse_current_directory(run, name, &path)?;
+    let branch = refs::branch(&run.run, name);
+    refuse_held(session, &branch, admin.as_deref())?;
+    worktree::require_ours(&root, &path, admin.as_deref())?;
+    if !discard {
+        refuse_losses(run, name, &session.losses(run, name)?)?;
+    }
+    let there = admin.is_some() || repo.read_ref(&branch)?.is_some();
+    Ok(there.then(|| tree::disk_usage(&path)))
+}
+
+/// Refuses to remove what holds work that no capture can hold.
+pub fn refuse_losses(run: &Run, name: &Name, notes: &Notes) -> Result<()> {
+    if !notes.loses_work() {
+        return Ok(());
+    }
+    let lines = notes.lines().join("; ");
+    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
+        .hint("move it away; `git frites clean` with `--discard` removes it for good"))
+}
+
+/// Neither git nor a shell goes on in a directory that is gone: it is not removed from within.
+fn refuse_current_directory(run: &Run, name: &Name, worktree: &Path) -> Result<()> {
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
+    if here.is_ok_and(|dir| dir.starts_with(worktree)) {
+        return Err(Error::no(format!("you are in the worktree of {}/{name}", run.run))
+            .hint("go to your own checkout and clean there"));
+    }
+    Ok(())
+}
+
+/// A branch that is checked out elsewhere, by the user, is not removed.
+fn refuse_held(session: &Session, branch: &str, admin: Option<&Path>) -> Result<()> {
+    let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
+    let what =
+        format!("the branch '{}' is checked out in '{}'", refs::short(branch), holder.display());
+    Err(Error::no(what).hint("switch to another branch there"))
+}
+
+/// Whether a candidate's worktree may go by `[retention]`: it has one, nobody keeps it, nothing runs in it, and
+/// what happened last to it is long enough ago.
+pub fn expired(session: &Session, run: &Run, candidate: &Candidate) -> Result<bool> {
+    let Session { repo, store, config, .. } = session;
+    let name = &candidate.candidate;
+    let branch = repo.read_ref(&refs::branch(&run.run, name))?;
+    if candidate.kept || (candidate.cleaned && branch.is_none()) {
+        return Ok(false);
+    }
+    let landed = matches!(candidate.landing, Landing::Landed | Landing::Merged);
+    let (span, since) = match candidate.state {
+        State::Running => return Ok(false),
+        _ if landed => (config.get(keys::RETENTION_LANDED), candidate.landing_time),
+        State::Failed | State::TimedOut | State::Cancelled | State::Empty => {
+            (config.get(keys::RETENTION_FAILED), candidate.ended)
+        }
+        State::Open | State::Succeeded => (config.get(keys::RETENTION_ABANDONED), candidate.ended),
+    };
+    let mut last = since.unwrap_or(run.created).max(run.created);
+    // Somebody may work on in it, whatever its state says.
+    if let Some(written) = tree::last_written(&store.worktree(run, name)) {
+        last = last.max(written.try_into().unwrap_or(last));
+    }
+    let age = Duration::try_from(jiff::Timestamp::now().duration_since(last)).unwrap_or_default();
+    Ok(age > span)
+}
+
+/// Marks a candidate as kept for review, or takes that mark away.
+pub fn keep(session: &Session, run: &Run, name: &Name, kept: bool) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let _lock = store.lock_candidate(&run.run, name)?;
+    let candidate = store.candidate(repo, run, name)?;
+    if candidate.kept == kept {
+        return Ok(());
+    }
+    store.save_candidate(&Candidate { kept, ..candidate })?;
+    store.record_event(
+        if kept { "kept" } else { "released" },
+        &run.run,
+        json!({ "candidate": name }),
+    )
+}
+
+/// Removes a run's captures and records: after this it is gone.
+pub fn forget(session: &Session, run: &Run) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let directory = store.run_dir(&run.run);
+    tree::delete_tree(&directory)
+        .context(|| format!("could not delete '{}'", directory.display()))?;
+    // The record last: while it is there, the run can be forgotten again.
+    let record = refs::record(&run.run);
+    let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
+    found.sort_by_key(|(name, _)| *name == record);
+    for (name, tip) in found {
+        repo.update_ref(&name, None, Some(&tip), "forget")?;
+    }
+    let by = caller().map_or(json!({}), |attempt| json!({ "by": attempt }));
+    store.record_event("forgotten", &run.run, by)
+}

@@ -1,0 +1,101 @@
+//! A candidate's iterations, and what belongs to a run on disk and among the objects.
+use crate::error::Result;
+use crate::fs::tree;
+use crate::git::diff::{self, Change};
+use crate::git::{capture, refs};
+use crate::model::candidate::Capture;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::store::records::trailer;
+
+/// One capture of a candidate.
+pub struct Iteration {
+    /// Which.
+    pub capture: Capture,
+    /// When it was captured, in seconds since 1970.
+    pub time: i64,
+    /// What it changes against the base.
+    pub changes: Vec<Change>,
+    /// What it changes against the iteration before.
+    pub step: Vec<Change>,
+}
+
+impl Iteration {
+    /// Lines added and deleted against the base; a binary file counts none.
+    pub fn lines(&self) -> (u64, u64) {
+        self.changes
+            .iter()
+            .filter_map(|c| c.lines)
+            .fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1))
+    }
+
+    /// The paths that the step before made, changed or removed: by git's letter.
+    pub fn stepped(&self, letters: &[u8]) -> impl Iterator<Item = &[u8]> {
+        self.step.iter().filter(move |c| letters.contains(&c.status)).map(|c| c.path.as_slice())
+    }
+}
+
+/// All iterations of a candidate, oldest first.
+pub fn iterations(session: &Session, run: &Run, name: &Name) -> Result<Vec<Iteration>> {
+    let repo = &session.repo;
+    let Some(tip) = repo.read_ref(&refs::capture(&run.run, name))? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let mut before = repo.commit(&run.base)?.tree;
+    for (at, (commit, read)) in capture::chain(repo, &tip, &run.base)?.into_iter().rev().enumerate()
+    {
+        let iteration = trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok());
+        let iteration = iteration.unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
+        let changes = diff::changes(repo, &run.base, &run.base, &read.tree)?;
+        let step = diff::changes(repo, &run.base, &before, &read.tree)?;
+        before = read.tree.clone();
+        found.push(Iteration {
+            capture: Capture { commit, tree: read.tree, iteration },
+            time: read.time,
+            changes,
+            step,
+        });
+    }
+    Ok(found)
+}
+
+/// The bytes that a run takes.
+pub struct Disk {
+    /// Its worktrees.
+    pub worktrees: u64,
+    /// Its records and logs.
+    pub records: u64,
+    /// The objects that nothing else in the repository reaches.
+    pub objects: u64,
+}
+
+impl Disk {
+    /// Of a run.
+    pub fn of(session: &Session, run: &Run) -> Result<Disk> {
+        let Session { repo, store, .. } = session;
+        let (ours, others): (Vec<(String, Oid)>, _) =
+            repo.refs_under("refs/")?.into_iter().partition(|(name, _)| {
+                let belongs = |prefix: &str| {
+                    name.strip_prefix(prefix)
+                        .is_some_and(|r| r.starts_with(&format!("{}/", run.run)))
+                };
+                belongs("refs/frites/") || belongs("refs/heads/frites/run/")
+            });
+        let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
+        Ok(Disk {
+            worktrees: run
+                .candidates
+                .iter()
+                .map(|name| tree::disk_usage(&store.worktree(run, name)))
+                .sum(),
+            records: tree::disk_usage(&store.run_dir(&run.run)),
+            objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
+        })
+    }
+
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.worktrees + self.records + self.objects
+    }
+}

@@ -1,0 +1,304 @@
+//! What is to be judged: each candidate as it is now, without the changes to protected paths, with what a
+//! reviewer should know of it.
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::Result;
+use crate::git::diff::{self, Change};
+use crate::git::protect::protected;
+use crate::git::repo::Repo;
+use crate::model::agreement::{self, Content, Edit, Vocabulary};
+use crate::model::flag::Flag;
+use crate::model::oid::Oid;
+use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::outcome::StageResult;
+use crate::model::run::Run;
+use crate::model::suspicion::{self, Touched};
+use crate::model::verdict::{Entry, Terms};
+use crate::ops::session::{Captured, Session};
+use crate::process;
+
+/// Captures a run's candidates and makes an entry for each, in spawn order, without results.
+pub fn of_run(
+    session: &Session,
+    run: &Run,
+    oracle: &[OracleCommand],
+    terms: &Terms,
+) -> Result<Vec<Entry>> {
+    let candidates = session.capture_all(run)?;
+    for captured in &candidates {
+        session.tell_notes(captured);
+    }
+    from_captured(session, run, oracle, terms, &candidates)
+}
+
+/// An entry for each of these candidates, without results.
+pub fn from_captured(
+    session: &Session,
+    run: &Run,
+    oracle: &[OracleCommand],
+    terms: &Terms,
+    candidates: &[Captured],
+) -> Result<Vec<Entry>> {
+    let mut scripts = scripts(oracle);
+    scripts.extend(named_by_recipes(&session.repo, &run.base)?);
+    let looked = process::in_parallel(process::processors(), candidates, |captured| {
+        look(session, run, captured, terms, &scripts)
+    })?;
+    let (mut entries, changes): (Vec<Entry>, Vec<Vec<Touch>>) = looked.into_iter().unzip();
+    compare(&mut entries, &changes);
+    Ok(entries)
+}
+
+/// The mode of a link in a tree.
+const LINK: &str = "120000";
+
+/// How one path changes, with its content.
+struct Touch {
+    path: Vec<u8>,
+    before: Bytes,
+    after: Bytes,
+    loses: bool,
+}
+
+/// What a path holds on one side.
+enum Bytes {
+    Missing,
+    Text(Vec<u8>),
+    Binary(Oid),
+}
+
+impl Bytes {
+    fn of(repo: &Repo, oid: &Oid, binary: bool) -> Bytes {
+        if oid.as_str() == oid.null() {
+            return Bytes::Missing;
+        }
+        // A submodule's commit is no blob.
+        match repo.blob(oid).ok().filter(|_| !binary) {
+            Some(bytes) => Bytes::Text(bytes),
+            None => Bytes::Binary(oid.clone()),
+        }
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Bytes::Missing => None,
+            Bytes::Text(bytes) => Some(bytes),
+            Bytes::Binary(_) => Some(b""),
+        }
+    }
+
+    fn content(&self) -> Content<'_> {
+        match self {
+            Bytes::Missing => Content::Missing,
+            Bytes::Text(bytes) => Content::Text(bytes),
+            Bytes::Binary(oid) => Content::Binary(oid.as_str()),
+        }
+    }
+}
+
+fn look(
+    session: &Session,
+    run: &Run,
+    captured: &Captured,
+    terms: &Terms,
+    scripts: &BTreeSet<String>,
+) -> Result<(Entry, Vec<Touch>)> {
+    let repo = &session.repo;
+    let tree = captured.capture.as_ref().map(|c| c.tree.clone());
+    let mut entry = Entry {
+        candidate: captured.candidate.candidate.clone(),
+        index: captured.candidate.index,
+        state: captured.candidate.state,
+        iteration: captured.capture.as_ref().map(|c| c.iteration),
+        tree: tree.clone(),
+        judged_tree: None,
+        blast: captured.blast,
+        agreement: None,
+        problem: captured.problem.clone(),
+        same_as: None,
+        drew_on: run
+            .synthesis
+            .get(&captured.candidate.candidate)
+            .map(|s| s.drew_on.clone())
+            .unwrap_or_default(),
+        dropped: Vec::new(),
+        flags: Vec::new(),
+        results: Vec::new(),
+    };
+    if !captured.usable() {
+        return Ok((entry, Vec::new()));
+    }
+    let mut changes = captured.changes.clone();
+    if let Some(tree) = tree {
+        let (judged, dropped) = protected(repo, &run.base, &tree, &terms.protect)?;
+        if judged != tree {
+            changes = diff::changes(repo, &run.base, &run.base, &judged)?;
+            entry.blast = diff::blast(repo, &changes);
+            entry.judged_tree = Some(judged);
+            entry.dropped =
+                dropped.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect();
+        }
+    }
+    let touches: Vec<Touch> = changes.iter().map(|change| touch(repo, change)).collect();
+    entry.flags = flags(&changes, &touches, scripts);
+    Ok((entry, touches))
+}
+
+fn touch(repo: &Repo, change: &Change) -> Touch {
+    let binary = change.lines.is_none();
+    Touch {
+        path: change.path.clone(),
+        before: Bytes::of(repo, &change.old, binary),
+        after: Bytes::of(repo, &change.new, binary),
+        loses: change.lines.is_none_or(|(_, deleted)| deleted > 0) && change.status != b'A',
+    }
+}
+
+fn flags(changes: &[Change], touches: &[Touch], scripts: &BTreeSet<String>) -> Vec<Flag> {
+    let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // A test that is merely at another place now is still there.
+    let arrived = |change: &Change| {
+        let same = |c: &&Change| {
+            c.status == b'A' && c.new == change.old && suspicion::is_test(&path(&c.path))
+        };
+        changes.iter().any(|c| same(&c))
+    };
+    let mut found: Vec<Flag> = Vec::new();
+    for (change, touch) in changes.iter().zip(touches) {
+        let name = path(&touch.path);
+        let touched = Touched {
+            path: &name,
+            before: touch.before.text(),
+            after: touch.after.text(),
+            loses: touch.loses,
+        };
+        let moved = change.status == b'D' && arrived(change);
+        let flags = suspicion::flags(touched, scripts);
+        found.extend(
+            flags.into_iter().filter(|f| !(moved && matches!(f, Flag::TestsDeleted { .. }))),
+        );
+        let target = touch.after.text().filter(|_| change.mode == LINK);
+        if target
+            .is_some_and(|target| suspicion::leads_outside(&name, &String::from_utf8_lossy(target)))
+        {
+            found.push(Flag::LinksOutside { path: name });
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The files that the commands name as what to run: `./check`, `sh ci/test.sh`. What an interpreter runs may be
+/// the product itself (`sh -n slug.sh`), so it takes a name that says what it is for.
+fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
+    const INTERPRETERS: [&str; 9] =
+        ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl"];
+    let mut found = BTreeSet::new();
+    for command in oracle {
+        let text = match &command.command {
+            CommandLine::Shell(text) => text.clone(),
+            CommandLine::Argv(words) => words.join(" "),
+        };
+        let (mut begins, mut interpreted) = (true, false);
+        for word in text.split_whitespace() {
+            let bare = bare(word);
+            let path = bare.strip_prefix("./").unwrap_or(bare);
+            if (begins && bare.contains('/')) || (interpreted && says_its_purpose(path)) {
+                found.insert(path.to_owned());
+            }
+            interpreted = INTERPRETERS.contains(&bare) || (interpreted && bare.starts_with('-'));
+            begins = matches!(word, "&&" | "||" | ";" | "|" | "!") || word.ends_with(';');
+        }
+    }
+    found
+}
+
+/// The files that the base's recipes include, or name by what they are for: `make test` says nothing of
+/// `ci/run-tests`. A recipe names the product's files, too; tests are looked at as such.
+fn named_by_recipes(repo: &Repo, base: &Oid) -> Result<BTreeSet<String>> {
+    const RECIPES: [&str; 8] = [
+        "Makefile",
+        "GNUmakefile",
+        "makefile",
+        "justfile",
+        "Justfile",
+        ".justfile",
+        "package.json",
+        "tox.ini",
+    ];
+    let tree = repo.commit(base)?.tree;
+    let mut found = BTreeSet::new();
+    for file in RECIPES {
+        let Some(bytes) = repo.file(&tree, file)? else { continue };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            let mut words = line
+                .split(|c: char| c.is_whitespace() || "\"'`;&|()@".contains(c))
+                .filter(|w| !w.is_empty());
+            let included = matches!(
+                words.clone().next(),
+                Some("include" | "-include" | "sinclude" | "import")
+            );
+            let paths = words.by_ref().map(|word| word.strip_prefix("./").unwrap_or(word));
+            let decisive =
+                |path: &&str| included || (says_its_purpose(path) && !suspicion::is_test(path));
+            found.extend(paths.filter(decisive).map(str::to_owned));
+        }
+    }
+    Ok(found)
+}
+
+/// A word of a command line without what a shell takes away.
+fn bare(word: &str) -> &str {
+    word.trim_matches(['"', '\'', '(', ')', ';', '&', '|'])
+}
+
+/// Whether a path has a word in it that tells of testing or building: `ci/run`, `greet-test.sh`.
+fn says_its_purpose(path: &str) -> bool {
+    const PURPOSES: [&str; 13] = [
+        "test", "tests", "testing", "runtests", "unittest", "check", "checks", "lint", "build",
+        "verify", "spec", "specs", "ci",
+    ];
+    path.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| PURPOSES.contains(&word))
+}
+
+/// Gives each usable candidate its agreement with the others; copies count once.
+fn compare(entries: &mut [Entry], touches: &[Vec<Touch>]) {
+    let mut words = Vocabulary::default();
+    let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
+    for (entry, touches) in entries.iter().zip(touches).filter(|(entry, _)| entry.usable()) {
+        let Some(tree) = entry.judged() else { continue };
+        distinct.entry(tree.clone()).or_insert_with(|| {
+            let mut edit = Edit::default();
+            for touch in touches {
+                edit.add(&mut words, &touch.path, touch.before.content(), touch.after.content());
+            }
+            edit
+        });
+    }
+    let (trees, edits): (Vec<Oid>, Vec<Edit>) = distinct.into_iter().unzip();
+    let scores: BTreeMap<Oid, Option<f64>> =
+        trees.into_iter().zip(agreement::scores(&edits)).collect();
+    for entry in entries.iter_mut().filter(|e| e.usable()) {
+        entry.agreement = entry.judged().and_then(|tree| scores.get(tree).copied().flatten());
+    }
+}
+
+/// Gives agreement anew to entries that came from several judgings.
+pub fn compare_judged(session: &Session, run: &Run, entries: &mut [Entry]) -> Result<()> {
+    let repo = &session.repo;
+    let touches = entries.iter().map(|entry| {
+        let Some(tree) = entry.judged().filter(|_| entry.usable()) else { return Ok(Vec::new()) };
+        let changes = diff::changes(repo, &run.base, &run.base, tree)?;
+        Ok(changes.iter().map(|change| touch(repo, change)).collect())
+    });
+    let touches = touches.collect::<Result<Vec<Vec<Touch>>>>()?;
+    compare(entries, &touches);
+    Ok(())
+}
+
+/// The names of passing tests matter for the base alone, to tell what was broken.
+pub fn forget_passing_tests(results: &mut [StageResult]) {
+    for report in results.iter_mut().filter_map(|r| r.tests.as_mut()) {
+        report.passing.clear();
+    }
+}

@@ -1,0 +1,162 @@
+//! Judging spread over processes or machines: outcomes of single candidates, and deciding from what is
+//! stored.
+use serde_json::json;
+
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::git::commit::neutral_commit;
+use crate::integrity::watch;
+use crate::model::FORMAT;
+use crate::model::name::Name;
+use crate::model::oracle::OracleCommand;
+use crate::model::ranking::{Rank, decide};
+use crate::model::run::Run;
+use crate::model::verdict::{Part, Terms, Verdict};
+use crate::ops::judge::runner::{Extent, Hearing};
+use crate::ops::judge::{Asked, entries, rules, save};
+use crate::ops::session::Session;
+use crate::store::select::check_candidate;
+
+/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same
+/// time. Nothing is decided: see [`replay`].
+pub fn judge_some(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    asked: &Asked,
+    told: impl Fn(&[OracleCommand]),
+) -> Result<Vec<Part>> {
+    let Session { repo, store, .. } = session;
+    for name in names {
+        check_candidate(run, name)?;
+    }
+    let _lock = store.share_run(&run.run)?;
+    let oracle = asked.oracle(session, run, told)?;
+    let mut terms = asked.terms(session);
+    let mut captured = Vec::new();
+    for name in names {
+        let one = session.capture_or_tell(run, name)?;
+        session.tell_notes(&one);
+        captured.push(one);
+    }
+    let mut entries = entries::from_captured(session, run, &oracle, &terms, &captured)?;
+    if !oracle.is_empty() {
+        let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
+        let hearing = Hearing::open(session, run, &oracle, &terms, timeout, !asked.no_cache)?;
+        let heard =
+            hearing.watched(|hearing| hearing.hear(&mut entries, asked.jobs.max(1), &Extent::All));
+        (_, terms.disturbed) = heard?;
+    }
+    let mut parts = Vec::new();
+    for mut entry in entries {
+        entries::forget_passing_tests(&mut entry.results);
+        // The others it was compared with are not known here, nor who else has its tree.
+        (entry.agreement, entry.same_as) = (None, None);
+        let part = Part {
+            version: FORMAT,
+            run: run.run.clone(),
+            base: run.base.clone(),
+            judged: jiff::Timestamp::now(),
+            terms: terms.clone(),
+            oracle: oracle.clone(),
+            candidate: entry,
+        };
+        let commit = part
+            .candidate
+            .judged()
+            .map(|tree| neutral_commit(repo, tree, &run.base))
+            .transpose()?;
+        store.save_part(repo, &part, commit.as_ref())?;
+        let details =
+            json!({ "candidate": part.candidate.candidate, "passed": part.candidate.passed() });
+        store.record_event("outcome", &run.run, details)?;
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// Decides again from the stored outcomes, without running anything: those of the last judging, and of
+/// candidates that were judged by themselves since. `rank` decides by another ranking.
+///
+/// What was decided anew is recorded, for `apply` goes by it.
+pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
+    let Session { repo, store, .. } = session;
+    let _lock = store.lock_run(&run.run)?;
+    watch::require_own_record(session, run)?;
+    let stored = store.verdict(repo, &run.run)?;
+    let since = stored.as_ref().map(|v| v.judged);
+    let mut parts = store.parts(repo, run)?;
+    parts.retain(|part| since.is_none_or(|since| part.judged > since));
+    let mut verdict = match (&stored, parts.first()) {
+        (Some(verdict), _) => verdict.clone(),
+        (None, Some(first)) => from_part(session, run, first)?,
+        (None, None) => {
+            return Err(Error::fatal(format!("run {} was never judged", run.run))
+                .hint(format!("judge it with `git frites judge {}`", run.run)));
+        }
+    };
+    for part in parts {
+        require_same_oracle(run, &verdict, &part)?;
+        verdict.judged = verdict.judged.max(part.judged);
+        verdict.terms.disturbed |= part.terms.disturbed;
+        match verdict.candidates.iter_mut().find(|e| e.candidate == part.candidate.candidate) {
+            Some(entry) => *entry = part.candidate,
+            None => verdict.candidates.push(part.candidate),
+        }
+    }
+    if stored.as_ref().map(|v| &v.candidates) != Some(&verdict.candidates) {
+        entries::compare_judged(session, run, &mut verdict.candidates)?;
+    }
+    verdict.terms.rank = rank.unwrap_or(verdict.terms.rank);
+    verdict.decision =
+        decide(&verdict.candidates, verdict.baseline.as_ref(), rules(&verdict.terms));
+    if stored.as_ref() != Some(&verdict) {
+        save(session, run, &verdict)?;
+    }
+    Ok(verdict)
+}
+
+/// A verdict over nothing yet, on the terms of the first part: every candidate as it was last captured.
+fn from_part(session: &Session, run: &Run, part: &Part) -> Result<Verdict> {
+    let captured =
+        run.candidates.iter().map(|name| session.stored(run, name)).collect::<Result<Vec<_>>>()?;
+    let candidates = entries::from_captured(session, run, &part.oracle, &part.terms, &captured)?;
+    Ok(Verdict {
+        version: FORMAT,
+        run: run.run.clone(),
+        base: run.base.clone(),
+        judged: part.judged,
+        decision: decide(&candidates, None, rules(&part.terms)),
+        terms: part.terms.clone(),
+        effort: Default::default(),
+        oracle: part.oracle.clone(),
+        baseline: None,
+        candidates,
+    })
+}
+
+/// Outcomes of different oracles cannot be compared.
+fn require_same_oracle(run: &Run, verdict: &Verdict, part: &Part) -> Result<()> {
+    let without_rank = |terms: &Terms| Terms {
+        rank: Rank::default(),
+        ceiling: None,
+        disturbed: false,
+        ..terms.clone()
+    };
+    let commands = |oracle: &[OracleCommand]| -> Vec<_> {
+        oracle.iter().map(|c| (c.stage, c.command.clone())).collect()
+    };
+    let same = commands(&part.oracle) == commands(&verdict.oracle)
+        && without_rank(&part.terms) == without_rank(&verdict.terms)
+        && part.base == verdict.base;
+    if same {
+        return Ok(());
+    }
+    let name = &part.candidate.candidate;
+    Err(Error::fatal(format!(
+        "{}/{name} was judged by other commands, or on other terms, than the rest",
+        run.run
+    ))
+    .hint(format!("judge it as the others were: `git frites judge {} --candidate {name}`", run.run))
+    .hint(format!("or all of them: `git frites judge {}`", run.run)))
+}

@@ -1,0 +1,9 @@
+//! The operations that the commands are made of, each used by more than one of them: opening a session,
+//! capturing, spawning, judging, landing and cleaning.
+pub mod clean;
+pub mod history;
+pub mod judge;
+pub mod land;
+pub mod progress;
+pub mod session;
+pub mod spawn;

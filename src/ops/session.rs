@@ -1,0 +1,372 @@
+//! What every command stands on: the repository, its state, the configuration, the screen.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::value::EnvMode;
+use crate::config::{self, Config, keys};
+use crate::error::{Error, IoContext, Result};
+use crate::fs::atomic;
+use crate::fs::tree;
+use crate::git::capture::excludes::Excludes;
+use crate::git::capture::mtimes;
+use crate::git::capture::omitted::Notes;
+use crate::git::capture::{self, Snapshot, Subject};
+use crate::git::diff::{self, Change};
+use crate::git::refs;
+use crate::git::repo::Repo;
+use crate::git::seed::find::Seeds;
+use crate::git::seed::placed::Seeded;
+use crate::integrity::watch;
+use crate::model::blast::Blast;
+use crate::model::candidate::{Candidate, Capture};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::oracle::pool;
+use crate::process;
+use crate::process::environment::Policy;
+use crate::store::Store;
+use crate::store::records::read_toml;
+use crate::ui::Ui;
+use tree::is_real_directory;
+
+/// An opened repository, healed, with its configuration read.
+pub struct Session {
+    /// The repository.
+    pub repo: Repo,
+    /// Its state.
+    pub store: Store,
+    /// Its configuration.
+    pub config: Config,
+    /// The screen.
+    pub ui: Ui,
+    /// The user's own checkout, if there is one: never a candidate's.
+    pub home: Option<PathBuf>,
+    /// `diff.exclude`.
+    pub excludes: Excludes,
+    /// `[env]`.
+    pub policy: Policy,
+    /// What trees change against bases, as far as several were looked at together.
+    counted: Mutex<BTreeMap<(Oid, Oid), Vec<Change>>>,
+}
+
+/// A candidate as it is now.
+pub struct Captured {
+    /// Its record.
+    pub candidate: Candidate,
+    /// Its newest capture; none if it never changed anything.
+    pub capture: Option<Capture>,
+    /// Whether that was made just now.
+    pub fresh: bool,
+    /// What it changes against the base.
+    pub changes: Vec<Change>,
+    /// How much that is.
+    pub blast: Blast,
+    /// What was left out; empty when there is no worktree to look at.
+    pub notes: Notes,
+    /// Why its worktree could not be captured, if so: what is told here is its last capture.
+    pub problem: Option<String>,
+}
+
+impl Captured {
+    /// The tree that counts: the newest capture's, or the base's.
+    pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
+        self.capture.as_ref().map_or(base, |c| &c.tree)
+    }
+
+    /// Whether it may be judged.
+    pub fn usable(&self) -> bool {
+        self.problem.is_none() && self.candidate.state.usable(self.blast.files)
+    }
+}
+
+impl Session {
+    /// Opens the repository of the current directory and heals what killed commands left.
+    pub fn open(ui: Ui) -> Result<Session> {
+        let here =
+            std::env::current_dir().context(|| "the current directory cannot be read".into())?;
+        let repo = Repo::discover(&here)?;
+        let store = Store::of(&repo);
+        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(&repo, dir))?;
+        let home = config::checkout_root(&repo, inside);
+        // Before anything else calls git.
+        watch::pin(&repo, &store, home.as_deref(), None)?;
+        for line in store.heal(&repo)? {
+            ui.warn(line);
+        }
+        pool::sweep(&repo, &store)?;
+        let config = Config::load(&repo, home.as_deref())?;
+        let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
+        let policy = policy(&config)?;
+        let session =
+            Session { repo, store, config, ui, home, excludes, policy, counted: Mutex::default() };
+        watch::recover(&session)?;
+        Ok(session)
+    }
+
+    /// What the user's own checkout has to seed beside the files of `base`.
+    pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
+        let Some(home) = &self.home else { return Ok(Seeds::default()) };
+        Seeds::find(
+            &self.repo,
+            home,
+            &self.config.get(keys::SEED_COPY),
+            &self.config.get(keys::SEED_LINK),
+            base,
+        )
+    }
+
+    /// What a candidate's worktree was given; if that record is lost, what it would be given now.
+    fn seeded(&self, run: &Run, name: &Name) -> Result<Seeded> {
+        match read_toml(&self.store.seeds(&run.run, name)) {
+            Some(seeded) => Ok(seeded),
+            None => self.seeds(&run.base)?.as_if_put(&self.store.worktree(run, name)),
+        }
+    }
+
+    /// Captures what a candidate's worktree holds, if that differs from its last capture.
+    pub fn capture(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let _lock = self.store.lock_candidate(&run.run, name)?;
+        let captured = self.repo.beside_housekeeper(|| {
+            self.capture_once(run, name).or_else(|_| {
+                // A private index that vouches for lost objects would fail again: start afresh.
+                let _ = std::fs::remove_file(self.store.index(&run.run, name));
+                self.capture_once(run, name)
+            })
+        });
+        captured.map_err(|e| e.context(format!("{}/{name} could not be captured", run.run)))
+    }
+
+    /// Captures every candidate of a run, several at once; in spawn order.
+    pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
+        self.remember_changes(run)?;
+        process::in_parallel(process::processors(), &run.candidates, |name| {
+            self.capture_or_tell(run, name)
+        })
+    }
+
+    /// Captures a candidate; one that cannot be captured is told of with its problem, for it must not
+    /// keep the others from being compared.
+    pub fn capture_or_tell(&self, run: &Run, name: &Name) -> Result<Captured> {
+        self.capture(run, name).or_else(|error| {
+            let stored = self.stored(run, name)?;
+            Ok(Captured { problem: Some(error.message), ..stored })
+        })
+    }
+
+    /// A candidate's newest capture, if its worktree certainly holds nothing else. None says nothing.
+    pub fn unchanged(&self, run: &Run, name: &Name) -> Result<Option<Capture>> {
+        let _lock = self.store.lock_candidate(&run.run, name)?;
+        let Some(previous) = self.store.latest(&self.repo, &run.run, name)? else {
+            return Ok(None);
+        };
+        let unchanged = self.on_subject(run, name, Some(&previous), |subject, there| {
+            Ok(there && capture::is_unchanged(&self.repo, subject)?)
+        })?;
+        Ok(unchanged.then_some(previous))
+    }
+
+    /// What a capture of a candidate would leave out; nothing is written.
+    pub fn losses(&self, run: &Run, name: &Name) -> Result<Notes> {
+        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        self.on_subject(run, name, previous.as_ref(), |subject, there| {
+            if there { capture::losses(&self.repo, subject) } else { Ok(Notes::default()) }
+        })
+    }
+
+    /// Does `work` with what is to be captured, and whether there is a worktree.
+    fn on_subject<T>(
+        &self,
+        run: &Run,
+        name: &Name,
+        previous: Option<&Capture>,
+        work: impl FnOnce(&Subject<'_>, bool) -> Result<T>,
+    ) -> Result<T> {
+        let worktree = self.store.worktree(run, name);
+        let subject = Subject {
+            worktree: &worktree,
+            branch: &refs::branch(&run.run, name),
+            base: &run.base,
+            index: &self.store.index(&run.run, name),
+            previous,
+            excludes: &self.excludes,
+            seeds: &self.seeded(run, name)?,
+        };
+        work(
+            &subject,
+            is_real_directory(&self.store.worktrees(run.worktree_root.as_deref()), &worktree),
+        )
+    }
+
+    fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        self.on_subject(run, name, previous.as_ref(), |subject, there| {
+            self.capture_subject(run, name, subject, there)
+        })
+    }
+
+    fn capture_subject(
+        &self,
+        run: &Run,
+        name: &Name,
+        subject: &Subject<'_>,
+        there: bool,
+    ) -> Result<Captured> {
+        let mut candidate = self.store.candidate(&self.repo, run, name)?;
+        let previous = subject.previous.cloned();
+        if there && capture::is_unchanged(&self.repo, subject)? {
+            let mut captured = self.captured(run, candidate, previous, Notes::default())?;
+            self.settle(&mut captured.candidate, captured.changes.len())?;
+            return Ok(captured);
+        }
+        let snapshot = if there {
+            Some(capture::snapshot(&self.repo, subject)?)
+        } else {
+            capture::branch_snapshot(&self.repo, subject)?
+        };
+        let Some(Snapshot { tree, heads, notes }) = snapshot else {
+            return self.captured(run, candidate, previous, Notes::default());
+        };
+        let base_tree = self.repo.commit(&run.base)?.tree;
+        let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
+        let changed = tree != *last || !heads.is_empty();
+        let patch = diff::compare(&self.repo, &run.base, &base_tree, &tree)?;
+        self.settle(&mut candidate, patch.changes.len())?;
+        let blast = diff::blast(&self.repo, &patch.changes);
+        if !changed {
+            return Ok(Captured {
+                candidate,
+                capture: previous,
+                fresh: false,
+                changes: patch.changes,
+                blast,
+                notes,
+                problem: None,
+            });
+        }
+        let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
+        let written = patch.changes.iter().filter(|c| c.status != b'D').map(|c| c.path.as_slice());
+        let times = if there { mtimes::as_lines(subject.worktree, written) } else { String::new() };
+        let message = message(run, &candidate, iteration, &times);
+        let snapshot = Snapshot { tree, heads, notes };
+        let refname = refs::capture(&run.run, name);
+        let commit = capture::store(&self.repo, subject, &snapshot, &refname, &message)?;
+        let Snapshot { tree, notes, .. } = snapshot;
+        let directory = self.store.candidate_dir(&run.run, name);
+        atomic::write(&directory.join("candidate.diff"), &patch.bytes)?;
+        let capture = Capture { commit, tree, iteration };
+        let details = serde_json::json!({
+            "candidate": name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
+            "lines": blast.lines, "files": blast.files,
+        });
+        self.store.record_event("captured", &run.run, details)?;
+        Ok(Captured {
+            candidate,
+            capture: Some(capture),
+            fresh: true,
+            changes: patch.changes,
+            blast,
+            notes,
+            problem: None,
+        })
+    }
+
+    /// Keeps what a capture has shown of whether a candidate is empty.
+    fn settle(&self, candidate: &mut Candidate, files: usize) -> Result<()> {
+        let state = candidate.state.with_files(files as u64);
+        if state == candidate.state {
+            return Ok(());
+        }
+        candidate.state = state;
+        self.store.save_candidate(candidate)
+    }
+
+    /// What a captured tree changes against its run's base.
+    fn changes(&self, run: &Run, tree: &Oid) -> Result<Vec<Change>> {
+        let key = (run.base.clone(), tree.clone());
+        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        known.map_or_else(|| diff::changes(&self.repo, &run.base, &run.base, tree), Ok)
+    }
+
+    /// Finds out at once what all captures of a run change: one git process, not one for each candidate.
+    fn remember_changes(&self, run: &Run) -> Result<()> {
+        let mut trees = Vec::new();
+        for name in &run.candidates {
+            // What cannot be read is told of where it is captured.
+            trees.extend(
+                self.store.latest(&self.repo, &run.run, name).ok().flatten().map(|c| c.tree),
+            );
+        }
+        trees.sort();
+        trees.dedup();
+        if trees.len() < 2 {
+            return Ok(());
+        }
+        let base = self.repo.commit(&run.base)?.tree;
+        let Ok(all) = diff::changes_of(&self.repo, &run.base, &base, &trees) else { return Ok(()) };
+        let mut known = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(
+            trees.into_iter().zip(all).map(|(tree, changes)| ((run.base.clone(), tree), changes)),
+        );
+        Ok(())
+    }
+
+    /// A candidate as last captured, without looking at its worktree.
+    pub fn stored(&self, run: &Run, name: &Name) -> Result<Captured> {
+        let candidate = self.store.candidate(&self.repo, run, name)?;
+        let capture = self.store.latest(&self.repo, &run.run, name)?;
+        self.captured(run, candidate, capture, Notes::default())
+    }
+
+    fn captured(
+        &self,
+        run: &Run,
+        candidate: Candidate,
+        capture: Option<Capture>,
+        notes: Notes,
+    ) -> Result<Captured> {
+        let changes = match &capture {
+            Some(capture) => self.changes(run, &capture.tree)?,
+            None => Vec::new(),
+        };
+        let blast = diff::blast(&self.repo, &changes);
+        Ok(Captured { candidate, capture, fresh: false, changes, blast, notes, problem: None })
+    }
+
+    /// Tells what a capture left out, or why there is none.
+    pub fn tell_notes(&self, captured: &Captured) {
+        if let Some(problem) = &captured.problem {
+            self.ui.warn(problem);
+        }
+        for line in captured.notes.lines() {
+            let line = format!("{}: {line}", captured.candidate.address());
+            if captured.notes.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
+        }
+    }
+}
+
+fn policy(config: &Config) -> Result<Policy> {
+    let (pass, deny) = (config.get(keys::ENV_PASS), config.get(keys::ENV_DENY));
+    Policy::new(config.get(keys::ENV_MODE) == EnvMode::Clean, &pass, &deny).map_err(
+        |(pattern, e)| {
+            Error::fatal(format!("[env]: '{pattern}' is no pattern: {}", e.kind()))
+                .hint("a pattern is a variable's name, in which * stands for anything")
+        },
+    )
+}
+
+/// The message of a capture: its trailers are enough to rebuild the records from.
+fn message(run: &Run, candidate: &Candidate, iteration: u32, times: &str) -> String {
+    let times = if times.is_empty() { String::new() } else { format!("{times}\n") };
+    format!(
+        "frites: capture {}@{iteration}\n\n{times}Frites-Run: {}\nFrites-Candidate: {}\nFrites-Index: {}\nFrites-Iteration: {iteration}\n\
+         Frites-Base: {}\nFrites-State: {}\n",
+        candidate.address(),
+        run.run,
+        candidate.candidate,
+        candidate.index,
+        run.base,
+        candidate.state
+    )
+}

@@ -1,0 +1,58 @@
+//! Checkpoints: captures of candidates at intervals while their commands run. A capture reads the worktree
+//! through an index of its own, so a command notices nothing.
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+
+/// Does `work`, and captures the candidates that are running every so often until it is done.
+pub fn beside<T>(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    every: Option<Duration>,
+    work: impl FnOnce() -> T,
+) -> T {
+    let Some(every) = every else { return work() };
+    std::thread::scope(|scope| {
+        let (done, waiting) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while waiting.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                for name in names {
+                    checkpoint(session, run, name);
+                }
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// One candidate, if its command runs. A file that goes while it is read is no reason to stop: there is another
+/// time.
+fn checkpoint(session: &Session, run: &Run, name: &Name) {
+    let Session { repo, store, ui, .. } = session;
+    if !store
+        .candidate(repo, run, name)
+        .is_ok_and(|c| c.state == State::Running && c.started.is_some())
+    {
+        return;
+    }
+    match session.capture(run, name) {
+        Ok(captured) => {
+            if let Some(capture) = captured.capture.filter(|_| captured.fresh) {
+                ui.note(format!(
+                    "{}/{name}@{}: checkpoint, {}",
+                    run.run, capture.iteration, captured.blast
+                ));
+            }
+        }
+        Err(error) => {
+            ui.note(format!("{}/{name}: no checkpoint this time: {}", run.run, error.message));
+        }
+    }
+}

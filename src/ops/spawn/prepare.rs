@@ -1,0 +1,175 @@
+//! What a new worktree gets before it is handed out: room on the disk, seeds, and `spawn.setup`.
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::config::keys;
+use crate::error::{Error, IoContext, Result};
+use crate::fs::tree;
+use crate::git::seed::find::{self, Seeds};
+use crate::git::seed::placed::{Known, Seeded};
+use crate::git::worktree;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+use crate::model::path::quoted;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::oracle::run as oracle_run;
+use crate::process::{self, Job, Limits};
+use crate::store::records::write_toml;
+use crate::ui::table;
+
+/// What every worktree of a run gets, found out before any is made.
+pub struct Preparation {
+    seeds: Seeds,
+    known: Known,
+    /// `spawn.setup`.
+    setup: Option<OracleCommand>,
+}
+
+/// How preparing one worktree ended.
+#[derive(Default)]
+pub struct Prepared {
+    /// Why the candidate cannot be worked on.
+    pub failure: Option<String>,
+    /// A file of the base that setup changed.
+    pub changed: Option<Vec<u8>>,
+}
+
+impl Preparation {
+    /// Looks for the seeds and the setup command; refuses what could not work in any worktree.
+    pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
+        let setup = session
+            .config
+            .command(keys::SPAWN_SETUP)
+            .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
+        oracle_run::require_programs(setup.as_slice())?;
+        let seeds = session.seeds(base)?;
+        for note in &seeds.notes {
+            session.ui.warn(note);
+        }
+        Ok(Preparation { known: seeds.known()?, seeds, setup })
+    }
+
+    /// Prepares a worktree whose files are checked out, and remembers what it held before the attempt: what
+    /// setup made is no more the attempt's than the seeds are.
+    pub fn worktree(&self, session: &Session, run: &Run, name: &Name) -> Result<Prepared> {
+        let dir = session.store.worktree(run, name);
+        let mut given = self.seeds.put(&dir)?;
+        let mut prepared = Prepared::default();
+        if let Some(setup) = &self.setup {
+            prepared.failure =
+                set_up(session, setup, &dir, &session.store.log(&run.run, name, "setup"))?;
+            let git =
+                session.repo.git().work_tree(&dir).index(&session.store.index(&run.run, name));
+            let left = find::left_by_setup(&git)?;
+            given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
+            prepared.changed = left.changed;
+        }
+        if !given.is_empty() {
+            write_toml(
+                &session.store.seeds(&run.run, name),
+                &Seeded::look(&dir, given, &self.known)?,
+            )?;
+        }
+        Ok(prepared)
+    }
+
+    /// Tells which candidates setup failed for, and whether it changed tracked files.
+    pub fn tell(
+        &self,
+        session: &Session,
+        run: &Run,
+        names: &[Name],
+        prepared: &[Prepared],
+    ) -> Result<()> {
+        for (name, prepared) in names.iter().zip(prepared) {
+            let Some(failure) = &prepared.failure else { continue };
+            let log = session.store.log(&run.run, name, "setup");
+            session.ui.warn(format!(
+                "{}/{name}: failed ({failure}); its log is '{}'",
+                run.run,
+                log.display()
+            ));
+            let details = json!({ "candidate": name, "state": State::Failed, "reason": failure });
+            session.store.record_event("ended", &run.run, details)?;
+        }
+        if let Some(path) = prepared.iter().find_map(|p| p.changed.as_deref()) {
+            session.ui.warn(format!(
+                "setup changes files that git tracks, such as '{}': every candidate carries that change",
+                quoted(path)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Runs setup as it is run for judging: with the same time limit, and with no variable that says whose
+/// worktree it is. Gives why it failed, if it did.
+fn set_up(
+    session: &Session,
+    setup: &OracleCommand,
+    dir: &Path,
+    log: &Path,
+) -> Result<Option<String>> {
+    let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
+    let argv = setup.command.argv();
+    let (policy, hide) = (&session.policy, &oracle_run::CANDIDATE_VARIABLES);
+    let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
+    let end = process::run(&job).context(|| "could not run the setup command".into())?;
+    if end.cancelled {
+        return Err(Error::no("interrupted while the worktrees were set up")
+            .hint("nothing was made; spawn again"));
+    }
+    Ok((!end.outcome.passed()).then(|| format!("{}: {}", setup.stage, end.outcome)))
+}
+
+/// Refuses a run whose worktrees would leave less than `limits.min-free-disk` free.
+pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result<()> {
+    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
+    require_free(session, &root, base, candidates, "worktrees").map_err(|e| {
+        e.hint("make room with `git frites clean RUN`, or spawn fewer with `-n`").hint(LESS_FREE)
+    })
+}
+
+/// The same for the checkouts that so many jobs judge in at once, in the directory `room`.
+pub fn require_space_to_judge(
+    session: &Session,
+    room: &Path,
+    base: &Oid,
+    jobs: usize,
+) -> Result<()> {
+    require_free(session, room, base, jobs, "checkouts").map_err(|e| {
+        e.hint("make room with `git frites clean RUN`, or judge fewer at once with `-j`")
+            .hint(LESS_FREE)
+    })
+}
+
+const LESS_FREE: &str = "or let less stay free: `git config frites.limits.min-free-disk SIZE`";
+
+fn require_free(
+    session: &Session,
+    place: &Path,
+    base: &Oid,
+    count: usize,
+    what: &str,
+) -> Result<()> {
+    let reserve = session.config.get(keys::LIMITS_MIN_FREE_DISK).0;
+    let free = tree::free_space(place)?;
+    let each = worktree::checkout_size(&session.repo, base)?;
+    let needed = each.saturating_mul(count as u64).saturating_add(reserve);
+    if free >= needed {
+        return Ok(());
+    }
+    let size = table::size;
+    Err(Error::fatal(format!(
+        "the disk is too full: {} are free, and {} are needed ({count} × {} for {what}, {} to stay free)",
+        size(free),
+        size(needed),
+        size(each),
+        size(reserve)
+    )))
+}

@@ -1,0 +1,93 @@
+//! Resuming: the commands of a run that were interrupted start again, from where they started before.
+use crate::error::Result;
+use crate::integrity::watch;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::{self, Order, Terms, Worked, update};
+use crate::ops::spawn::prepare::{self, Preparation, Prepared};
+use crate::ops::{clean, spawn};
+use crate::process;
+use crate::store::heal::{Active, Phase};
+
+/// Why a candidate whose worktree is being made anew is not running: what lies there is half a checkout.
+const BEING_REMADE: &str = "its worktree is being made again";
+
+/// Starts again what did not end: candidates that were cancelled, by a signal or because git-frites was killed.
+///
+/// Each begins with a fresh worktree, for half of an attempt is a state that no undisturbed run begins with; what
+/// it had done is captured first, and stays an iteration. Candidates that ended are not touched, nor are those of which
+/// another round (`spawn --again`) was interrupted: a fresh worktree would be without the rounds before.
+pub fn resume(
+    session: &Session,
+    run: &Run,
+    orders: &[(Name, Order)],
+    terms: &Terms,
+) -> Result<Worked> {
+    let Session { repo, store, .. } = session;
+    watch::require_trust(session, Some(run))?;
+    spawn::require_depth(session)?;
+    let _lock = store.lock_run(&run.run)?;
+    let mut pending = Vec::new();
+    for (name, order) in orders {
+        let candidate = store.candidate(repo, run, name)?;
+        if candidate.state == State::Cancelled && candidate.again {
+            session.ui.warn(format!(
+                "{}: another round of it was interrupted, and is not resumed",
+                candidate.address()
+            ));
+            session.ui.hint(format!(
+                "go on in its worktree with `git frites spawn --again {}`",
+                candidate.address()
+            ));
+        } else if candidate.state == State::Cancelled {
+            spawn::require_program(order)?;
+            pending.push((name.clone(), order.clone()));
+        }
+    }
+    if pending.is_empty() {
+        return Ok(Worked::default());
+    }
+    prepare::require_space(session, &run.base, pending.len())?;
+    let preparation = Preparation::new(session, &run.base)?;
+    let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();
+    for name in &names {
+        let half_made = store.candidate(repo, run, name)?.reason.as_deref() == Some(BEING_REMADE);
+        if !half_made {
+            clean::save(session, run, name)?;
+            update(session, run, name, |c| c.reason = Some(BEING_REMADE.into()))?;
+        }
+        clean::remove(session, run, name, half_made)?;
+    }
+    let details = serde_json::json!({ "candidates": names });
+    session.store.record_event("resumed", &run.run, details)?;
+    add_worktrees(session, run, &names, &preparation)?;
+    attempt::work(session, run, &pending, terms)
+}
+
+/// Makes worktrees for candidates of a run that is there already, and marks it as running. The caller holds the
+/// run's lock, and calls [`attempt::work`] next.
+pub fn add_worktrees(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    preparation: &Preparation,
+) -> Result<Vec<Prepared>> {
+    let store = &session.store;
+    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    let (admins, ports) = {
+        let _repository = store.lock_repository()?;
+        let admins = names
+            .iter()
+            .map(|name| spawn::register(session, run, name))
+            .collect::<Result<Vec<_>>>()?;
+        (admins, spawn::free_ports(session, names.len())?)
+    };
+    let places: Vec<usize> = (0..names.len()).collect();
+    let prepared = process::in_parallel(process::processors(), &places, |at| {
+        spawn::fill(session, run, &names[*at], &admins[*at], preparation, ports.get(*at).copied())
+    })?;
+    preparation.tell(session, run, names, &prepared)?;
+    Ok(prepared)
+}
