@@ -8,8 +8,8 @@ use crate::integrity::watch;
 use crate::model::oracle::OracleCommand;
 use crate::model::ranking;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, Part, Verdict};
-use crate::ops::judge::{self, Asked};
+use crate::model::verdict::{Entry, PartialVerdict, Verdict};
+use crate::ops::judge::{self, JudgeOptions};
 use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
@@ -58,9 +58,14 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     Ok(judge::exit_code(&verdict))
 }
 
-fn asked(args: &cli::Judge) -> Asked {
+fn asked(args: &cli::Judge) -> JudgeOptions {
     let asked = crate::commands::judging(&args.judging);
-    Asked { jobs: args.jobs as usize, timeout: args.timeout, in_place: args.in_place, ..asked }
+    JudgeOptions {
+        jobs: args.jobs as usize,
+        timeout: args.timeout,
+        in_place: args.in_place,
+        ..asked
+    }
 }
 
 fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {
@@ -103,7 +108,12 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
 }
 
 /// Single candidates: the same table, and no decision.
-fn render_parts(session: &Session, run: &Run, parts: &[Part], args: &cli::Judge) -> Result<u8> {
+fn render_parts(
+    session: &Session,
+    run: &Run,
+    parts: &[PartialVerdict],
+    args: &cli::Judge,
+) -> Result<u8> {
     let ui = &session.ui;
     let entries = || parts.iter().map(|p| &p.candidate);
     let code = if !entries().any(Entry::usable) {

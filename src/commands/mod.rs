@@ -21,9 +21,9 @@ use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{Name, RULE};
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
-use crate::ops::judge::Asked;
+use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
-use crate::oracle::Flags;
+use crate::oracle::OracleFlags;
 use crate::ui::{comparison, json};
 
 /// Reads a name that a user typed.
@@ -47,7 +47,7 @@ fn to_go_on(run: &Run) -> String {
 }
 
 /// What the options that `judge` and `run` share ask for.
-fn judging(args: &cli::Judging) -> Asked {
+fn judging(args: &cli::Judging) -> JudgeOptions {
     let cli::Judging {
         build,
         lint,
@@ -60,8 +60,8 @@ fn judging(args: &cli::Judging) -> Asked {
         warm,
         no_cache,
     } = args;
-    Asked {
-        flags: Flags { build: build.clone(), lint: lint.clone(), test: test.clone() },
+    JudgeOptions {
+        flags: OracleFlags { build: build.clone(), lint: lint.clone(), test: test.clone() },
         retries: *retries,
         protect: protect.clone(),
         rank: *rank,
@@ -69,7 +69,7 @@ fn judging(args: &cli::Judging) -> Asked {
         until_pass: *until_pass,
         warm: *warm,
         no_cache: *no_cache,
-        ..Asked::default()
+        ..JudgeOptions::default()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
-use crate::ops::judge::{self, Asked};
+use crate::ops::judge::{self, JudgeOptions};
 use crate::ops::land::merge::{self, Merged, Place, Target};
 use crate::ops::land::plan;
 use crate::ops::session::Session;
@@ -205,9 +205,13 @@ fn merge(session: &Session, run: &Run) -> Result<Merged> {
     merge::merge(session, selection, &plan::Asked::default(), &Target::Current)
 }
 
-fn asked(args: &cli::Run) -> Asked {
+fn asked(args: &cli::Run) -> JudgeOptions {
     let asked = crate::commands::judging(&args.judging);
-    Asked { jobs: args.oracle_jobs.unwrap_or(1) as usize, timeout: args.oracle_timeout, ..asked }
+    JudgeOptions {
+        jobs: args.oracle_jobs.unwrap_or(1) as usize,
+        timeout: args.oracle_timeout,
+        ..asked
+    }
 }
 
 /// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 const RUN: usize = 4;
 
 /// A run of tokens by their numbers; a shorter file's only run ends in [`NOTHING`].
-type Run = [u32; RUN];
+type TokenRun = [u32; RUN];
 const NOTHING: u32 = u32::MAX;
 
 /// Numbers for words, the same for all edits that are compared.
@@ -26,7 +26,7 @@ impl Vocabulary {
 
     /// The multiset of runs of a text: a token is a run of word characters or one other non-space
     /// character.
-    fn runs(&mut self, text: &str) -> BTreeMap<Run, u32> {
+    fn runs(&mut self, text: &str) -> BTreeMap<TokenRun, u32> {
         let mut tokens = Vec::new();
         let mut word: Option<usize> = None;
         for (at, c) in text.char_indices() {
@@ -71,7 +71,7 @@ pub enum Content<'a> {
 /// What an attempt gains and loses: a multiset of runs, each with its path and sign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    runs: BTreeMap<(u32, bool, Run), u32>,
+    runs: BTreeMap<(u32, bool, TokenRun), u32>,
     size: u64,
 }
 

@@ -40,10 +40,10 @@ impl Default for Rules {
 }
 
 /// Where a candidate stands among those that passed, as far as its tree decides it.
-type Place = (Reverse<u64>, Blast, u32);
+type RankKey = (Reverse<u64>, Blast, u32);
 
 impl Rules {
-    fn place(&self, entry: &Entry) -> Place {
+    fn place(&self, entry: &Entry) -> RankKey {
         let agreement = match self.rank {
             Rank::BlastRadius => 0,
             Rank::Agreement => agreement::comparable(entry.agreement),
@@ -52,7 +52,7 @@ impl Rules {
     }
 
     /// The place among those that passed; what was not run is taken for a clean pass.
-    fn at_best(&self, entry: &Entry) -> (bool, Place) {
+    fn at_best(&self, entry: &Entry) -> (bool, RankKey) {
         (entry.flaky(), self.place(entry))
     }
 }
@@ -65,7 +65,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     let usable = ranked(entries, rules);
     let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
     let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
-    let case = rationale::Case { entries, usable: &usable, passing: &passing, baseline, rules };
+    let case =
+        rationale::DecisionInputs { entries, usable: &usable, passing: &passing, baseline, rules };
     let (decision, winner) = match usable.first() {
         None => (DecisionKind::None, None),
         Some(first) if usable.iter().all(|e| e.results.is_empty()) => {
@@ -284,7 +285,7 @@ mod tests {
         [Outcome::Failed { code: 101 }, Outcome::Skipped, Outcome::Skipped];
     const FAIL_TEST: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Failed { code: 1 }];
 
-    fn told(entries: &[Entry]) -> (DecisionKind, String, String) {
+    fn decided(entries: &[Entry]) -> (DecisionKind, String, String) {
         let d = decide(entries, None, Rules::default());
         (d.decision, d.recommended.map(String::from).unwrap_or_default(), d.rationale)
     }
@@ -335,22 +336,23 @@ mod tests {
             (&[], None, "", "no usable candidate: "),
         ];
         for (entries, kind, recommended, rationale) in cases {
-            assert_eq!(told(entries), (kind, recommended.to_owned(), rationale.to_owned()));
+            assert_eq!(decided(entries), (kind, recommended.to_owned(), rationale.to_owned()));
         }
     }
 
     #[test]
     fn ties_fall_back_to_files_and_then_spawn_order() {
-        let (_, winner, why) = told(&[entry("a", 1, 4, 3, &PASS), entry("b", 2, 4, 1, &PASS)]);
+        let (_, winner, why) = decided(&[entry("a", 1, 4, 3, &PASS), entry("b", 2, 4, 1, &PASS)]);
         assert_eq!((winner.as_str(), why.contains("touches the fewest files")), ("b", true));
-        let (_, winner, why) = told(&[entry("b", 2, 4, 1, &PASS), entry("a", 1, 4, 1, &PASS)]);
+        let (_, winner, why) = decided(&[entry("b", 2, 4, 1, &PASS), entry("a", 1, 4, 1, &PASS)]);
         assert_eq!((winner.as_str(), why.contains("a was spawned first")), ("a", true));
     }
 
     #[test]
     fn a_flaky_pass_ranks_behind_a_clean_one() {
         let flaky = [Outcome::Passed, Outcome::Passed, Outcome::Flaky { refused: false }];
-        let (kind, winner, _) = told(&[entry("a", 1, 1, 1, &flaky), entry("b", 2, 50, 1, &PASS)]);
+        let (kind, winner, _) =
+            decided(&[entry("a", 1, 1, 1, &flaky), entry("b", 2, 50, 1, &PASS)]);
         assert_eq!((kind, winner.as_str()), (DecisionKind::Judge, "b"));
     }
 
@@ -359,7 +361,7 @@ mod tests {
         let with_size = |lines| {
             let mut synthesis = entry("synthesis-1", 3, lines, 2, &PASS);
             synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
-            told(&[entry("a", 1, 4, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis])
+            decided(&[entry("a", 1, 4, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis])
         };
         assert_eq!(with_size(15).0, DecisionKind::Synthesis);
         assert_eq!(with_size(15).1, "synthesis-1");
@@ -373,7 +375,7 @@ mod tests {
         {
             let mut e = entry("c1", 1, 4, 1, &PASS);
             e.state = state;
-            assert_eq!(told(&[e]).0, DecisionKind::None, "{state}");
+            assert_eq!(decided(&[e]).0, DecisionKind::None, "{state}");
         }
     }
 
@@ -446,7 +448,7 @@ mod tests {
             steps(&entries, rules),
             ["c before b: 4 changed lines, not 9", "b before a: agreement 0.500, not 0.250"]
         );
-        assert_eq!(told(&entries).1, "a");
+        assert_eq!(decided(&entries).1, "a");
     }
 
     fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {

@@ -9,7 +9,7 @@ use crate::model::verdict::{Baseline, DecisionKind, Entry};
 const NAMES: usize = 3;
 
 /// What a decision is made from.
-pub(super) struct Case<'a> {
+pub(super) struct DecisionInputs<'a> {
     pub entries: &'a [Entry],
     /// Best first.
     pub usable: &'a [&'a Entry],
@@ -19,7 +19,7 @@ pub(super) struct Case<'a> {
     pub rules: Rules,
 }
 
-impl Case<'_> {
+impl DecisionInputs<'_> {
     /// Why the decision is what it is.
     pub fn sentence(&self, kind: DecisionKind, winner: Option<&Entry>) -> String {
         let Some(winner) = winner else { return no_usable(self.entries) };

@@ -248,7 +248,7 @@ pub struct Effort {
 /// What an outcome depends on beside the tree and the commands, and how far it can be trusted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Terms {
+pub struct JudgeSettings {
     /// What ranks those that passed.
     pub rank: Rank,
     /// How large a synthesis may be, as a multiple of what it drew on; 1.5 if none is recorded.
@@ -274,14 +274,14 @@ pub struct Terms {
     pub warm: bool,
     /// What git goes by (configuration, `info/` files) changed, and oracle commands ended after that: not all were
     /// judged alike, and one may have made another fail or pass.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
+    #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
 }
 
-impl Terms {
+impl JudgeSettings {
     /// Whether a pass on these terms tells that the tree passes.
     pub fn verify(&self) -> bool {
-        !self.in_place && !self.disturbed
+        !self.in_place && !self.tainted
     }
 }
 
@@ -306,7 +306,7 @@ pub struct Verdict {
     pub decision: Decision,
     /// Under which terms.
     #[serde(default)]
-    pub terms: Terms,
+    pub terms: JudgeSettings,
     /// What that took.
     #[serde(default)]
     pub effort: Effort,
@@ -354,7 +354,7 @@ impl Verdict {
 /// `outcome.toml`: one candidate's part of a verdict, judged by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Part {
+pub struct PartialVerdict {
     /// The record's format.
     pub version: u32,
     /// The run.
@@ -365,7 +365,7 @@ pub struct Part {
     pub judged: jiff::Timestamp,
     /// Under which terms.
     #[serde(default)]
-    pub terms: Terms,
+    pub terms: JudgeSettings,
     /// What was run, in order.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,

@@ -1,4 +1,4 @@
-//! Known outcomes: what the oracle said of a tree, kept in the user's cache directory for a day.
+//! CachedOutcome outcomes: what the oracle said of a tree, kept in the user's cache directory for a day.
 //!
 //! Not under `.frites/` and not in refs: an attempt can write there. Nor is this directory out of its reach,
 //! for nothing is sandboxed; but an outcome that appeared while an attempt's command ran is not believed, by
@@ -22,7 +22,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, StageResult};
 use crate::oracle::pool;
-use crate::oracle::run::{CANDIDATE_VARIABLES, Manner};
+use crate::oracle::run::{CANDIDATE_VARIABLES, OracleOptions};
 use crate::process;
 use crate::process::environment::Policy;
 
@@ -68,7 +68,7 @@ pub struct Cache {
 
 /// `outcome.toml` in the cache.
 #[derive(Serialize, Deserialize)]
-struct Known {
+struct CachedOutcome {
     version: u32,
     key: String,
     results: Vec<StageResult>,
@@ -80,7 +80,7 @@ impl Cache {
         repo: &Repo,
         home: Option<&Path>,
         oracle: &[OracleCommand],
-        manner: &Manner,
+        manner: &OracleOptions,
         seeds: &Seeds,
         policy: &Policy,
         distrusted: Vec<(SystemTime, SystemTime)>,
@@ -117,8 +117,9 @@ impl Cache {
         if !(self.is_trusted(&directory) && self.is_trusted(&file)) {
             return Ok(None);
         }
-        let known =
-            fs::read_to_string(&file).ok().and_then(|text| toml::from_str::<Known>(&text).ok());
+        let known = fs::read_to_string(&file)
+            .ok()
+            .and_then(|text| toml::from_str::<CachedOutcome>(&text).ok());
         let Some(mut known) = known.filter(|k| k.key == key && k.version == FORMAT) else {
             return Ok(None);
         };
@@ -158,7 +159,7 @@ impl Cache {
             return Ok(());
         }
         let key = self.key(repo, tree, commit)?;
-        let known = Known { version: FORMAT, key: key.clone(), results: results.to_vec() };
+        let known = CachedOutcome { version: FORMAT, key: key.clone(), results: results.to_vec() };
         let write = || -> io::Result<()> {
             fs::create_dir_all(&self.dir)?;
             let directory = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;

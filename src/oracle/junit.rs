@@ -19,23 +19,23 @@ const LARGEST: u64 = 64 << 20;
 const DEEPEST: usize = 64;
 
 /// Files that a command is about to write.
-pub struct Expected {
+pub struct ExpectedReport {
     path: PathBuf,
     name: String,
     /// What was there before; the same again is not the command's.
-    before: Vec<(PathBuf, Mark)>,
+    before: Vec<(PathBuf, FileMark)>,
 }
 
 /// Tells a file from the one that was there before: inode and change time.
-type Mark = (u64, i64, i64);
+type FileMark = (u64, i64, i64);
 
 /// Looks at what lies at `path` of the checkout: a file, or a directory of `.xml` files.
-pub fn expect(checkout: &Path, name: &str) -> Expected {
+pub fn expect(checkout: &Path, name: &str) -> ExpectedReport {
     let path = checkout.join(name);
-    Expected { before: files(&path), path, name: name.to_owned() }
+    ExpectedReport { before: files(&path), path, name: name.to_owned() }
 }
 
-impl Expected {
+impl ExpectedReport {
     /// Reads what is new there; what is wrong with it is part of the report.
     pub fn read(&self) -> TestReport {
         let new: Vec<PathBuf> = files(&self.path)
@@ -67,7 +67,7 @@ impl Expected {
     }
 }
 
-fn files(path: &Path) -> Vec<(PathBuf, Mark)> {
+fn files(path: &Path) -> Vec<(PathBuf, FileMark)> {
     let mark = |path: PathBuf| {
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, (meta.ino(), meta.ctime(), meta.ctime_nsec())))

@@ -14,7 +14,7 @@ use crate::model::outcome::Stage;
 
 /// The commands that flags named.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct OracleFlags {
     /// `--build`.
     pub build: Option<String>,
     /// `--lint`.
@@ -31,7 +31,7 @@ pub struct Flags {
 pub fn resolve(
     repo: &Repo,
     config: &Config,
-    flags: &Flags,
+    flags: &OracleFlags,
     base: &Oid,
 ) -> Result<Vec<OracleCommand>> {
     let stages = [

@@ -23,13 +23,13 @@ use crate::model::oid::Oid;
 use crate::store::Store;
 
 /// What our administrative entries are called, so that a killed judge's can be told from the user's.
-const PREFIX: &str = "frites-judge-";
+const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// What the rooms are called.
-const ROOM: &str = "room-";
+const POOL_PREFIX: &str = "room-";
 
 /// A directory in the user's cache that holds one process's checkouts, and goes with it.
-pub struct Room<'a> {
+pub struct CheckoutPool<'a> {
     store: &'a Store,
     dir: PathBuf,
     home: Option<PathBuf>,
@@ -42,28 +42,37 @@ pub struct Room<'a> {
 }
 
 /// One checkout, detached at a commit of its tree.
-pub struct Checkout {
+pub struct PooledCheckout {
     /// Its files.
     pub files: Pristine,
     /// Why it is not whole: a submodule at a commit that the user's checkout has not.
     pub problem: Option<String>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> CheckoutPool<'a> {
     /// Makes a room outside every checkout of the repository.
-    pub fn open(repo: &Repo, store: &'a Store) -> Result<Room<'a>> {
+    pub fn open(repo: &Repo, store: &'a Store) -> Result<CheckoutPool<'a>> {
         let home = home(repo)?;
         fs::create_dir_all(&home).context(|| format!("could not make '{}'", home.display()))?;
         // A room appears locked: nobody sweeps between the two steps.
         let _repository = store.lock_repository()?;
         let dir = tempfile::Builder::new()
-            .prefix(ROOM)
+            .prefix(POOL_PREFIX)
             .tempdir_in(&home)
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
         let (idle, made) = (Mutex::default(), AtomicUsize::default());
         let (home, seeds) = (None, Seeds::default());
-        Ok(Room { store, dir: dir.keep(), home, seeds, warm: false, idle, made, _lock: lock })
+        Ok(CheckoutPool {
+            store,
+            dir: dir.keep(),
+            home,
+            seeds,
+            warm: false,
+            idle,
+            made,
+            _lock: lock,
+        })
     }
 
     /// Its directory.
@@ -73,7 +82,7 @@ impl<'a> Room<'a> {
 
     /// The same, where each checkout gets the submodules of the user's checkout at `home`, and these seeds.
     #[must_use]
-    pub fn furnished(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
+    pub fn with_seeds(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
         (self.home, self.seeds) = (home.map(Path::to_owned), seeds);
         self
     }
@@ -88,7 +97,7 @@ impl<'a> Room<'a> {
     /// Registers a worktree at `commit` without files.
     pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<Pristine> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        let path = self.dir.join(format!("{PREFIX}{number}"));
+        let path = self.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let _repository = self.store.lock_repository()?;
         let admin = worktree::register(repo, &path, Head::Detached, commit)?;
         // git hands a sparse checkout's patterns on; without them all tracked files are there.
@@ -105,13 +114,13 @@ impl<'a> Room<'a> {
     /// build tools go by; seeds keep theirs, which are older.
     ///
     /// A checkout that was given back is used again, unless what commands did to it is past mending.
-    pub fn checkout(&self, repo: &Repo, commit: &Oid) -> Result<Checkout> {
+    pub fn acquire(&self, repo: &Repo, commit: &Oid) -> Result<PooledCheckout> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let again = idle.and_then(|files| self.fill(repo, commit, files).ok());
         again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
     }
 
-    fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<Checkout> {
+    fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<PooledCheckout> {
         let filled = files.become_commit(commit, self.warm).and_then(|()| {
             let problem = export_submodules(repo, self.home.as_deref(), commit, &files.path)
                 .err()
@@ -119,16 +128,16 @@ impl<'a> Room<'a> {
             self.seeds.put(&files.path).map(|_| problem)
         });
         match filled {
-            Ok(problem) => Ok(Checkout { files, problem }),
+            Ok(problem) => Ok(PooledCheckout { files, problem }),
             Err(error) => {
-                self.lose(&files);
+                self.abandon(&files);
                 Err(error)
             }
         }
     }
 
     /// Gives a checkout back, with all that commands left in it.
-    pub fn give_back(&self, checkout: Checkout) {
+    pub fn release(&self, checkout: PooledCheckout) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout.files);
     }
 
@@ -138,7 +147,7 @@ impl<'a> Room<'a> {
     }
 
     /// The same; what cannot go, for something else is in its place, goes with the room.
-    fn lose(&self, files: &Pristine) {
+    fn abandon(&self, files: &Pristine) {
         if self.discard(files).is_err() {
             let _ = worktree::discard(&self.dir, &self.dir.join("lost"), Some(&files.admin));
         }
@@ -150,14 +159,14 @@ pub fn is_pristine(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
     };
-    begins(Some(path), PREFIX.as_bytes()) && begins(path.parent(), ROOM.as_bytes())
+    begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), POOL_PREFIX.as_bytes())
 }
 
-impl Drop for Room<'_> {
+impl Drop for CheckoutPool<'_> {
     fn drop(&mut self) {
         // What cannot go now (an entry still registered after an error) is swept by the next command.
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
-        idle.iter().for_each(|files| self.lose(files));
+        idle.iter().for_each(|files| self.abandon(files));
         // Never through a link. The lock is held until the directory is gone, and with it the lock's name.
         let _ = tree::delete_tree(&self.dir);
     }
@@ -168,7 +177,7 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     let Ok(home) = home(repo) else { return Ok(()) };
     let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
     let ours = |e: &fs::DirEntry| {
-        e.file_name().as_bytes().starts_with(ROOM.as_bytes())
+        e.file_name().as_bytes().starts_with(POOL_PREFIX.as_bytes())
             && e.file_type().is_ok_and(|t| t.is_dir())
     };
     let dirs: Vec<PathBuf> = listing.flatten().filter(ours).map(|e| e.path()).collect();
@@ -181,7 +190,9 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
         for admin in worktree::entries(repo)? {
             let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(&dir));
             let damaged = worktree::points_to(&admin).is_none()
-                && admin.file_name().is_some_and(|n| n.as_bytes().starts_with(PREFIX.as_bytes()));
+                && admin
+                    .file_name()
+                    .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
             if inside || damaged {
                 worktree::discard(&dir, &dir.join("swept"), Some(&admin))?;
             }

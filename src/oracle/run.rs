@@ -27,7 +27,7 @@ pub const CANDIDATE_VARIABLES: [&str; 9] = [
 
 /// How the commands are run.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct OracleOptions {
     /// How long each may take.
     pub timeout: Duration,
     /// How often one that failed is tried again.
@@ -52,7 +52,7 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
 }
 
 /// Where commands run, who may stop them and who hears of them.
-pub struct Stand<'a> {
+pub struct ExecContext<'a> {
     /// The checkout.
     pub dir: &'a Path,
     /// Gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that counts.
@@ -72,8 +72,8 @@ pub struct Stand<'a> {
 /// Fails when git-frites is asked to stop: a partial result is never a pass, nor a fail.
 pub fn run(
     oracle: &[OracleCommand],
-    manner: &Manner,
-    stand: &Stand<'_>,
+    manner: &OracleOptions,
+    stand: &ExecContext<'_>,
 ) -> Result<Option<Vec<StageResult>>> {
     let mut results: Vec<StageResult> = Vec::new();
     let mut changed: Vec<Vec<u8>> = Vec::new();
@@ -96,8 +96,8 @@ pub fn run(
 /// Runs one command until it passes, or there are no retries left; none if it was cancelled.
 fn attempts(
     command: &OracleCommand,
-    manner: &Manner,
-    stand: &Stand<'_>,
+    manner: &OracleOptions,
+    stand: &ExecContext<'_>,
 ) -> Result<Option<StageResult>> {
     let stage = command.stage;
     let (argv, log) = (command.command.argv(), stand.logs.join(format!("{stage}.log")));

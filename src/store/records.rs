@@ -16,7 +16,7 @@ use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::model::verdict::{Part, Verdict};
+use crate::model::verdict::{PartialVerdict, Verdict};
 use crate::store::Store;
 use crate::store::landings::landing_told_by;
 
@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// The outcomes of candidates that were judged by themselves, in spawn order.
-    pub fn parts(&self, repo: &Repo, run: &Run) -> Result<Vec<Part>> {
+    pub fn parts(&self, repo: &Repo, run: &Run) -> Result<Vec<PartialVerdict>> {
         let parts = run
             .candidates
             .iter()
@@ -79,10 +79,17 @@ impl Store {
 
     /// Stores such an outcome in a ref of its own, so that nobody waits for anybody. `judged` is a commit of
     /// the tree that it speaks of.
-    pub fn save_part(&self, repo: &Repo, part: &Part, judged: Option<&Oid>) -> Result<()> {
+    pub fn save_part(
+        &self,
+        repo: &Repo,
+        part: &PartialVerdict,
+        judged: Option<&Oid>,
+    ) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
         let old = repo.read_ref(&name)?;
-        if stored::<Part>(repo, &part.run, &name, PART)?.is_some_and(|p| p.version > FORMAT) {
+        if stored::<PartialVerdict>(repo, &part.run, &name, PART)?
+            .is_some_and(|p| p.version > FORMAT)
+        {
             return Err(newer(&format!("run {}", part.run)));
         }
         let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
@@ -299,7 +306,7 @@ mod tests {
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
     use crate::model::run::Parent;
-    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, Terms};
+    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
     use jiff::Timestamp;
     use proptest::collection::vec;
     use proptest::option;
@@ -438,10 +445,10 @@ mod tests {
                     not_run: Vec::new(),
                     rationale: rationale.clone(),
                 },
-                terms: Terms {
+                terms: JudgeSettings {
                     protect: argv.clone(),
                     junit: Some(rationale.clone()),
-                    ..Terms::default()
+                    ..JudgeSettings::default()
                 },
                 effort: Effort::default(),
                 oracle: vec![

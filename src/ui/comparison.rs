@@ -59,7 +59,7 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
                 .into(),
         );
     }
-    if verdict.terms.disturbed {
+    if verdict.terms.tainted {
         lines.push("what git goes by changed while commands ran, so nothing is verified: look at what is named".into());
     }
     lines
@@ -72,7 +72,7 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         (kind, Some(_)) if kind.verified() && verdict.terms.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
         }
-        (kind, Some(_)) if kind.verified() && verdict.terms.disturbed => {
+        (kind, Some(_)) if kind.verified() && verdict.terms.tainted => {
             vec![format!("undo it, or leave it, and judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {

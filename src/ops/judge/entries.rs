@@ -13,7 +13,7 @@ use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::StageResult;
 use crate::model::run::Run;
 use crate::model::suspicion::{self, Touched};
-use crate::model::verdict::{Entry, Terms};
+use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::session::{Captured, Session};
 use crate::process;
 
@@ -22,7 +22,7 @@ pub fn of_run(
     session: &Session,
     run: &Run,
     oracle: &[OracleCommand],
-    terms: &Terms,
+    terms: &JudgeSettings,
 ) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
@@ -36,7 +36,7 @@ pub fn from_captured(
     session: &Session,
     run: &Run,
     oracle: &[OracleCommand],
-    terms: &Terms,
+    terms: &JudgeSettings,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
     let mut scripts = scripts(oracle);
@@ -44,7 +44,7 @@ pub fn from_captured(
     let looked = process::in_parallel(process::processors(), candidates, |captured| {
         look(session, run, captured, terms, &scripts)
     })?;
-    let (mut entries, changes): (Vec<Entry>, Vec<Vec<Touch>>) = looked.into_iter().unzip();
+    let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = looked.into_iter().unzip();
     compare(&mut entries, &changes);
     Ok(entries)
 }
@@ -53,45 +53,45 @@ pub fn from_captured(
 const LINK: &str = "120000";
 
 /// How one path changes, with its content.
-struct Touch {
+struct ChangedFile {
     path: Vec<u8>,
-    before: Bytes,
-    after: Bytes,
+    before: FileContent,
+    after: FileContent,
     loses: bool,
 }
 
 /// What a path holds on one side.
-enum Bytes {
+enum FileContent {
     Missing,
     Text(Vec<u8>),
     Binary(Oid),
 }
 
-impl Bytes {
-    fn of(repo: &Repo, oid: &Oid, binary: bool) -> Bytes {
+impl FileContent {
+    fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
         if oid.as_str() == oid.null() {
-            return Bytes::Missing;
+            return FileContent::Missing;
         }
         // A submodule's commit is no blob.
         match repo.blob(oid).ok().filter(|_| !binary) {
-            Some(bytes) => Bytes::Text(bytes),
-            None => Bytes::Binary(oid.clone()),
+            Some(bytes) => FileContent::Text(bytes),
+            None => FileContent::Binary(oid.clone()),
         }
     }
 
     fn text(&self) -> Option<&[u8]> {
         match self {
-            Bytes::Missing => None,
-            Bytes::Text(bytes) => Some(bytes),
-            Bytes::Binary(_) => Some(b""),
+            FileContent::Missing => None,
+            FileContent::Text(bytes) => Some(bytes),
+            FileContent::Binary(_) => Some(b""),
         }
     }
 
     fn content(&self) -> Content<'_> {
         match self {
-            Bytes::Missing => Content::Missing,
-            Bytes::Text(bytes) => Content::Text(bytes),
-            Bytes::Binary(oid) => Content::Binary(oid.as_str()),
+            FileContent::Missing => Content::Missing,
+            FileContent::Text(bytes) => Content::Text(bytes),
+            FileContent::Binary(oid) => Content::Binary(oid.as_str()),
         }
     }
 }
@@ -100,9 +100,9 @@ fn look(
     session: &Session,
     run: &Run,
     captured: &Captured,
-    terms: &Terms,
+    terms: &JudgeSettings,
     scripts: &BTreeSet<String>,
-) -> Result<(Entry, Vec<Touch>)> {
+) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree.clone());
     let mut entry = Entry {
@@ -139,22 +139,22 @@ fn look(
                 dropped.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect();
         }
     }
-    let touches: Vec<Touch> = changes.iter().map(|change| touch(repo, change)).collect();
+    let touches: Vec<ChangedFile> = changes.iter().map(|change| touch(repo, change)).collect();
     entry.flags = flags(&changes, &touches, scripts);
     Ok((entry, touches))
 }
 
-fn touch(repo: &Repo, change: &Change) -> Touch {
+fn touch(repo: &Repo, change: &Change) -> ChangedFile {
     let binary = change.lines.is_none();
-    Touch {
+    ChangedFile {
         path: change.path.clone(),
-        before: Bytes::of(repo, &change.old, binary),
-        after: Bytes::of(repo, &change.new, binary),
+        before: FileContent::of(repo, &change.old, binary),
+        after: FileContent::of(repo, &change.new, binary),
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0) && change.status != b'A',
     }
 }
 
-fn flags(changes: &[Change], touches: &[Touch], scripts: &BTreeSet<String>) -> Vec<Flag> {
+fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>) -> Vec<Flag> {
     let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // A test that is merely at another place now is still there.
     let arrived = |change: &Change| {
@@ -262,7 +262,7 @@ fn says_its_purpose(path: &str) -> bool {
 }
 
 /// Gives each usable candidate its agreement with the others; copies count once.
-fn compare(entries: &mut [Entry], touches: &[Vec<Touch>]) {
+fn compare(entries: &mut [Entry], touches: &[Vec<ChangedFile>]) {
     let mut words = Vocabulary::default();
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, touches) in entries.iter().zip(touches).filter(|(entry, _)| entry.usable()) {
@@ -291,7 +291,7 @@ pub fn compare_judged(session: &Session, run: &Run, entries: &mut [Entry]) -> Re
         let changes = diff::changes(repo, &run.base, &run.base, tree)?;
         Ok(changes.iter().map(|change| touch(repo, change)).collect())
     });
-    let touches = touches.collect::<Result<Vec<Vec<Touch>>>>()?;
+    let touches = touches.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
     compare(entries, &touches);
     Ok(())
 }

@@ -4,7 +4,7 @@ mod partial;
 mod runner;
 
 pub use partial::{judge_some, replay};
-pub use runner::{Hearing, judge_commit};
+pub use runner::{OracleRunner, judge_commit};
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::ranking::{Rank, Rules, decide};
 use crate::model::run::Run;
-use crate::model::verdict::{Baseline, DecisionKind, Entry, Terms, Verdict};
-use crate::ops::judge::runner::Extent;
+use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
+use crate::ops::judge::runner::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
-use crate::oracle::{self, Flags};
+use crate::oracle::{self, OracleFlags};
 
 /// How a run is judged; the default is what configuration and the base's files say.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct JudgeOptions {
     /// What flags named of the oracle.
-    pub flags: Flags,
+    pub flags: OracleFlags,
     /// How many candidates are judged at once; 0 is 1.
     pub jobs: usize,
     /// How long each command may take; `oracle.timeout` if none.
@@ -52,7 +52,7 @@ pub struct Asked {
     pub no_cache: bool,
 }
 
-impl Asked {
+impl JudgeOptions {
     /// The commands that are to run, each of a program that is there. `told` hears of them.
     fn oracle(
         &self,
@@ -67,7 +67,7 @@ impl Asked {
     }
 
     /// What was asked for, completed by configuration.
-    fn terms(&self, session: &Session) -> Terms {
+    fn terms(&self, session: &Session) -> JudgeSettings {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
         for path in &self.protect {
@@ -75,7 +75,7 @@ impl Asked {
                 protect.push(path.clone());
             }
         }
-        Terms {
+        JudgeSettings {
             rank: self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK)),
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
             // A worktree holds what the attempt left there.
@@ -85,7 +85,7 @@ impl Asked {
             junit: config.get(keys::ORACLE_JUNIT),
             in_place: self.in_place,
             warm: self.warm,
-            disturbed: false,
+            tainted: false,
         }
     }
 }
@@ -95,7 +95,7 @@ impl Asked {
 pub fn judge(
     session: &Session,
     run: &Run,
-    asked: &Asked,
+    asked: &JudgeOptions,
     told: impl Fn(&[OracleCommand]),
 ) -> Result<Verdict> {
     let _lock = session.store.lock_run(&run.run)?;
@@ -117,20 +117,21 @@ pub fn judge(
     if !verdict.oracle.is_empty() && entries.iter().any(Entry::usable) {
         let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
         let known = !asked.no_cache;
-        let hearing = Hearing::open(session, run, &verdict.oracle, &verdict.terms, timeout, known)?;
+        let runner =
+            OracleRunner::open(session, run, &verdict.oracle, &verdict.terms, timeout, known)?;
         let extent = if asked.until_pass {
-            Extent::UntilDecided(rules(&verdict.terms))
+            StopWhen::UntilDecided(rules(&verdict.terms))
         } else {
-            Extent::All
+            StopWhen::All
         };
-        let ((effort, baseline), disturbed) = hearing.watched(|hearing| {
-            let mut effort = hearing.hear(&mut entries, asked.jobs.max(1), &extent)?;
+        let ((effort, baseline), tainted) = runner.watched(|runner| {
+            let mut effort = runner.run_all(&mut entries, asked.jobs.max(1), &extent)?;
             let wanted =
                 !verdict.terms.in_place && (asked.baseline || !entries.iter().any(Entry::passed));
-            let results = wanted.then(|| hearing.hear_base(&mut effort)).transpose()?;
+            let results = wanted.then(|| runner.run_baseline(&mut effort)).transpose()?;
             Ok((effort, results.map(|results| Baseline { results })))
         })?;
-        (verdict.effort, verdict.baseline, verdict.terms.disturbed) = (effort, baseline, disturbed);
+        (verdict.effort, verdict.baseline, verdict.terms.tainted) = (effort, baseline, tainted);
     }
     for entry in &mut entries {
         entries::forget_passing_tests(&mut entry.results);
@@ -169,7 +170,7 @@ fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
 }
 
 /// The rules that a verdict was, or is to be, decided by.
-pub fn rules(terms: &Terms) -> Rules {
+pub fn rules(terms: &JudgeSettings) -> Rules {
     Rules { ceiling: terms.ceiling.unwrap_or(Rules::default().ceiling), rank: terms.rank }
 }
 

@@ -11,9 +11,9 @@ use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::ranking::{Rank, decide};
 use crate::model::run::Run;
-use crate::model::verdict::{Part, Terms, Verdict};
-use crate::ops::judge::runner::{Extent, Hearing};
-use crate::ops::judge::{Asked, entries, rules, save};
+use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::ops::judge::runner::{OracleRunner, StopWhen};
+use crate::ops::judge::{JudgeOptions, entries, rules, save};
 use crate::ops::session::Session;
 use crate::store::select::check_candidate;
 
@@ -23,9 +23,9 @@ pub fn judge_some(
     session: &Session,
     run: &Run,
     names: &[Name],
-    asked: &Asked,
+    asked: &JudgeOptions,
     told: impl Fn(&[OracleCommand]),
-) -> Result<Vec<Part>> {
+) -> Result<Vec<PartialVerdict>> {
     let Session { repo, store, .. } = session;
     for name in names {
         check_candidate(run, name)?;
@@ -42,17 +42,17 @@ pub fn judge_some(
     let mut entries = entries::from_captured(session, run, &oracle, &terms, &captured)?;
     if !oracle.is_empty() {
         let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
-        let hearing = Hearing::open(session, run, &oracle, &terms, timeout, !asked.no_cache)?;
-        let heard =
-            hearing.watched(|hearing| hearing.hear(&mut entries, asked.jobs.max(1), &Extent::All));
-        (_, terms.disturbed) = heard?;
+        let runner = OracleRunner::open(session, run, &oracle, &terms, timeout, !asked.no_cache)?;
+        let judged = runner
+            .watched(|runner| runner.run_all(&mut entries, asked.jobs.max(1), &StopWhen::All));
+        (_, terms.tainted) = judged?;
     }
     let mut parts = Vec::new();
     for mut entry in entries {
         entries::forget_passing_tests(&mut entry.results);
         // The others it was compared with are not known here, nor who else has its tree.
         (entry.agreement, entry.same_as) = (None, None);
-        let part = Part {
+        let part = PartialVerdict {
             version: FORMAT,
             run: run.run.clone(),
             base: run.base.clone(),
@@ -98,7 +98,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     for part in parts {
         require_same_oracle(run, &verdict, &part)?;
         verdict.judged = verdict.judged.max(part.judged);
-        verdict.terms.disturbed |= part.terms.disturbed;
+        verdict.terms.tainted |= part.terms.tainted;
         match verdict.candidates.iter_mut().find(|e| e.candidate == part.candidate.candidate) {
             Some(entry) => *entry = part.candidate,
             None => verdict.candidates.push(part.candidate),
@@ -117,7 +117,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
 }
 
 /// A verdict over nothing yet, on the terms of the first part: every candidate as it was last captured.
-fn from_part(session: &Session, run: &Run, part: &Part) -> Result<Verdict> {
+fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
     let captured =
         run.candidates.iter().map(|name| session.stored(run, name)).collect::<Result<Vec<_>>>()?;
     let candidates = entries::from_captured(session, run, &part.oracle, &part.terms, &captured)?;
@@ -136,11 +136,11 @@ fn from_part(session: &Session, run: &Run, part: &Part) -> Result<Verdict> {
 }
 
 /// Outcomes of different oracles cannot be compared.
-fn require_same_oracle(run: &Run, verdict: &Verdict, part: &Part) -> Result<()> {
-    let without_rank = |terms: &Terms| Terms {
+fn require_same_oracle(run: &Run, verdict: &Verdict, part: &PartialVerdict) -> Result<()> {
+    let without_rank = |terms: &JudgeSettings| JudgeSettings {
         rank: Rank::default(),
         ceiling: None,
-        disturbed: false,
+        tainted: false,
         ..terms.clone()
     };
     let commands = |oracle: &[OracleCommand]| -> Vec<_> {

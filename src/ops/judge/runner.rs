@@ -16,19 +16,19 @@ use crate::model::outcome::{Outcome, StageResult};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::rationale::some_of;
 use crate::model::run::Run;
-use crate::model::verdict::{Effort, Entry, Terms, Verdict};
+use crate::model::verdict::{Effort, Entry, JudgeSettings, Verdict};
 use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
 use crate::oracle::cache::Cache;
-use crate::oracle::pool::Room;
+use crate::oracle::pool::CheckoutPool;
 use crate::oracle::run as oracle_run;
-use crate::oracle::run::{Manner, Stand};
+use crate::oracle::run::{ExecContext, OracleOptions};
 use crate::process::interrupt::Cancel;
 use crate::ui::table;
 
 /// How much is run.
-pub enum Extent {
+pub enum StopWhen {
     /// Everything that is usable.
     All,
     /// As much as it takes until the recommended candidate cannot change any more.
@@ -36,62 +36,69 @@ pub enum Extent {
 }
 
 /// What it takes to run an oracle for a run.
-pub struct Hearing<'a> {
+pub struct OracleRunner<'a> {
     session: &'a Session,
     run: &'a Run,
     oracle: &'a [OracleCommand],
-    terms: &'a Terms,
-    manner: Manner,
-    room: Room<'a>,
+    terms: &'a JudgeSettings,
+    manner: OracleOptions,
+    pool: CheckoutPool<'a>,
     cache: Option<Cache>,
-    watching: Mutex<Watching>,
+    tamper: Mutex<TamperWatch>,
 }
 
 /// What is seen of what the commands do outside of their checkouts.
 #[derive(Default)]
-struct Watching {
+struct TamperWatch {
     /// From the first command on.
     watch: Option<Watch>,
     /// How many times the oracle ran.
-    heard: usize,
+    runs: usize,
     /// Whether it ran, or was still running, when what bends outcomes had changed already.
-    disturbed: bool,
+    tainted: bool,
     /// What was kept in the cache: trees and commits.
     kept: Vec<(Oid, Oid)>,
 }
 
-/// What candidates are heard together by: a tree; in place, each by itself.
-type Group = String;
+/// What candidates are run together by: a tree; in place, each by itself.
+type GroupKey = String;
 
 /// What the workers share.
-struct State<'e> {
+struct Schedule<'e> {
     entries: &'e mut [Entry],
-    running: BTreeMap<Group, Arc<Cancel>>,
+    running: BTreeMap<GroupKey, Arc<Cancel>>,
     effort: Effort,
     error: Option<Error>,
 }
 
-impl<'a> Hearing<'a> {
-    /// Prepares a room, and looks at what is known if `known` outcomes may be used.
+impl<'a> OracleRunner<'a> {
+    /// Prepares a pool, and looks at what is known if `known` outcomes may be used.
     pub fn open(
         session: &'a Session,
         run: &'a Run,
         oracle: &'a [OracleCommand],
-        terms: &'a Terms,
+        terms: &'a JudgeSettings,
         timeout: Duration,
         known: bool,
-    ) -> Result<Hearing<'a>> {
-        Hearing::seeded(session, run, (oracle, terms), timeout, known, session.seeds(&run.base)?)
+    ) -> Result<OracleRunner<'a>> {
+        OracleRunner::with_seeds(
+            session,
+            run,
+            (oracle, terms),
+            timeout,
+            known,
+            session.seeds(&run.base)?,
+        )
     }
 
-    fn seeded(
+    fn with_seeds(
         session: &'a Session,
         run: &'a Run,
-        (oracle, terms): (&'a [OracleCommand], &'a Terms),
+        (oracle, terms): (&'a [OracleCommand], &'a JudgeSettings),
         timeout: Duration,
         known: bool,
         seeds: Seeds,
-    ) -> Result<Hearing<'a>> {
+    ) -> Result<OracleRunner<'a>> {
         let manner = manner(terms, timeout);
         // A checkout that is not pristine tells of more than the tree.
         let home = session.home.as_deref();
@@ -101,28 +108,38 @@ impl<'a> Hearing<'a> {
         } else {
             None
         };
-        let room =
-            Room::open(&session.repo, &session.store)?.furnished(home, seeds).warm(terms.warm);
-        Ok(Hearing { session, run, oracle, terms, manner, room, cache, watching: Mutex::default() })
+        let pool = CheckoutPool::open(&session.repo, &session.store)?
+            .with_seeds(home, seeds)
+            .warm(terms.warm);
+        Ok(OracleRunner {
+            session,
+            run,
+            oracle,
+            terms,
+            manner,
+            pool,
+            cache,
+            tamper: Mutex::default(),
+        })
     }
 
     /// Does `work`, and tells what the commands changed outside of their checkouts; also when it failed. Gives
-    /// whether that disturbed them: then what they say cannot be compared.
+    /// whether that tainted them: then what they say cannot be compared.
     pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, bool)> {
         let result = work(&self);
-        let Hearing { session, run, room, cache, watching, .. } = self;
-        let Watching { watch, heard, mut disturbed, kept } =
-            watching.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let OracleRunner { session, run, pool, cache, tamper, .. } = self;
+        let TamperWatch { watch, runs, mut tainted, kept } =
+            tamper.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(watch) = watch {
             let seen = watch.bends_outcomes();
-            // Beside the room's removal, which takes about as long.
+            // Beside the pool's removal, which takes about as long.
             let told = std::thread::scope(|scope| {
-                scope.spawn(|| drop(room));
+                scope.spawn(|| drop(pool));
                 watch.end(session, run)
             })?;
-            if told.bends_outcomes && !seen && heard > 1 {
+            if told.bends_outcomes && !seen && runs > 1 {
                 // Nobody knows when.
-                disturbed = true;
+                tainted = true;
                 for (tree, commit) in &kept {
                     cache
                         .as_ref()
@@ -130,14 +147,14 @@ impl<'a> Hearing<'a> {
                 }
             }
         }
-        Ok((result?, disturbed))
+        Ok((result?, tainted))
     }
 
     /// Begins to watch, if that is not done yet.
     fn watch(&self) -> Result<()> {
-        let mut watching = lock(&self.watching);
-        if watching.watch.is_none() {
-            watching.watch = Some(watch::begin(self.session, self.run, true)?);
+        let mut tamper = lock(&self.tamper);
+        if tamper.watch.is_none() {
+            tamper.watch = Some(watch::begin(self.session, self.run, true)?);
         }
         Ok(())
     }
@@ -150,11 +167,11 @@ impl<'a> Hearing<'a> {
         alone: bool,
         keep: impl FnOnce() -> Result<Option<(Oid, Oid)>>,
     ) -> Result<()> {
-        let mut watching = lock(&self.watching);
-        let Watching { watch, heard, disturbed, kept } = &mut *watching;
-        *heard += 1;
+        let mut tamper = lock(&self.tamper);
+        let TamperWatch { watch, runs, tainted, kept } = &mut *tamper;
+        *runs += 1;
         let Some(watch) = watch else { return Ok(()) };
-        *disturbed |= watch.bends_outcomes();
+        *tainted |= watch.bends_outcomes();
         watch.look_again(self.session, Some(candidate).filter(|_| alone))?;
         if !watch.bends_outcomes() {
             kept.extend(keep()?);
@@ -164,16 +181,16 @@ impl<'a> Hearing<'a> {
 
     /// Runs the oracle for the entries that have no results, `jobs` at a time; equal trees once. The first
     /// in spawn order stands for the others.
-    pub fn hear(&self, entries: &mut [Entry], jobs: usize, extent: &Extent) -> Result<Effort> {
+    pub fn run_all(&self, entries: &mut [Entry], jobs: usize, extent: &StopWhen) -> Result<Effort> {
         let mut effort = Effort::default();
         self.recall(entries, &mut effort)?;
-        let mut waiting: Vec<(Group, Entry)> = self.wanted(entries, extent);
+        let mut waiting: Vec<(GroupKey, Entry)> = self.wanted(entries, extent);
         waiting.sort_by_key(|(_, entry)| entry.index);
         let waiting: Vec<Name> = waiting.into_iter().map(|(_, entry)| entry.candidate).collect();
         if !waiting.is_empty() && !self.terms.in_place {
             self.require_space(&self.run.base, jobs.min(waiting.len()))?;
         }
-        let state = Mutex::new(State { entries, running: BTreeMap::new(), effort, error: None });
+        let state = Mutex::new(Schedule { entries, running: BTreeMap::new(), effort, error: None });
         let changed = Condvar::new();
         let alone = jobs == 1;
         let all = || {
@@ -189,7 +206,7 @@ impl<'a> Hearing<'a> {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        let mut left: Vec<Group> =
+        let mut left: Vec<GroupKey> =
             state.entries.iter().filter(|e| e.not_run()).map(|e| self.group(e)).collect();
         left.sort();
         left.dedup();
@@ -198,7 +215,7 @@ impl<'a> Hearing<'a> {
     }
 
     /// Runs the oracle on the base itself.
-    pub fn hear_base(&self, effort: &mut Effort) -> Result<Vec<StageResult>> {
+    pub fn run_baseline(&self, effort: &mut Effort) -> Result<Vec<StageResult>> {
         let repo = &self.session.repo;
         let base = &self.run.base;
         let tree = repo.commit(base)?.tree;
@@ -207,23 +224,23 @@ impl<'a> Hearing<'a> {
             self.session.store.run_dir(&self.run.run).join("base"),
         );
         if let Some(results) = self.known(&tree, base, &who, &logs)? {
-            effort.saved_cached += runs(&results);
+            effort.saved_cached += commands_run(&results);
             return Ok(results);
         }
         self.require_space(base, 1)?;
         let results = self.on_commit(base, &who, &logs, &Cancel::default())?.unwrap_or_default();
-        if !lock(&self.watching).watch.as_ref().is_some_and(Watch::bends_outcomes) {
+        if !lock(&self.tamper).watch.as_ref().is_some_and(Watch::bends_outcomes) {
             self.keep(&tree, base, &results, &logs)?;
         }
-        effort.ran += runs(&results);
+        effort.ran += commands_run(&results);
         Ok(results)
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
-        prepare::require_space_to_judge(self.session, self.room.path(), commit, checkouts)
+        prepare::require_space_to_judge(self.session, self.pool.path(), commit, checkouts)
     }
 
-    fn group(&self, entry: &Entry) -> Group {
+    fn group(&self, entry: &Entry) -> GroupKey {
         match entry.judged() {
             Some(tree) if !self.terms.in_place => tree.to_string(),
             _ => entry.candidate.to_string(),
@@ -245,7 +262,7 @@ impl<'a> Hearing<'a> {
             let commit = neutral_commit(&self.session.repo, tree, &self.run.base)?;
             let who = format!("{}/{}", self.run.run, entry.candidate);
             if let Some(results) = self.known(tree, &commit, &who, &self.logs(&entry.candidate))? {
-                effort.saved_cached += runs(&results);
+                effort.saved_cached += commands_run(&results);
                 let group = self.group(entry);
                 self.set(entries, &group, &results, effort);
             }
@@ -278,7 +295,7 @@ impl<'a> Hearing<'a> {
     fn set(
         &self,
         entries: &mut [Entry],
-        group: &Group,
+        group: &GroupKey,
         results: &[StageResult],
         effort: &mut Effort,
     ) {
@@ -290,14 +307,14 @@ impl<'a> Hearing<'a> {
             entry.results = results.to_vec();
             entry.same_as.clone_from(&first);
             match &first {
-                Some(_) => effort.saved_equal += runs(results),
+                Some(_) => effort.saved_equal += commands_run(&results),
                 None => first = Some(entry.candidate.clone()),
             }
         }
     }
 
     /// A worker's life: the next group that matters, until there is none.
-    fn work(&self, state: &Mutex<State<'_>>, changed: &Condvar, extent: &Extent, alone: bool) {
+    fn work(&self, state: &Mutex<Schedule<'_>>, changed: &Condvar, extent: &StopWhen, alone: bool) {
         let mut held = lock(state);
         loop {
             if held.error.is_some() {
@@ -327,8 +344,8 @@ impl<'a> Hearing<'a> {
                 Err(error) => held.error = held.error.take().or(Some(error)),
                 Ok(None) => {}
                 Ok(Some(results)) => {
-                    held.effort.ran += runs(&results);
-                    let State { entries, effort, .. } = &mut *held;
+                    held.effort.ran += commands_run(&results);
+                    let Schedule { entries, effort, .. } = &mut *held;
                     self.set(entries, &group, &results, effort);
                 }
             }
@@ -340,12 +357,12 @@ impl<'a> Hearing<'a> {
     }
 
     /// The groups that still matter, in the order in which to run them, each with who stands for it.
-    fn wanted(&self, entries: &[Entry], extent: &Extent) -> Vec<(Group, Entry)> {
+    fn wanted(&self, entries: &[Entry], extent: &StopWhen) -> Vec<(GroupKey, Entry)> {
         let open: Vec<&Entry> = match extent {
-            Extent::All => entries.iter().filter(|e| e.not_run()).collect(),
-            Extent::UntilDecided(rules) => undecided(entries, *rules),
+            StopWhen::All => entries.iter().filter(|e| e.not_run()).collect(),
+            StopWhen::UntilDecided(rules) => undecided(entries, *rules),
         };
-        let mut wanted: Vec<(Group, Entry)> = Vec::new();
+        let mut wanted: Vec<(GroupKey, Entry)> = Vec::new();
         for entry in open {
             let group = self.group(entry);
             if wanted.iter().any(|(g, _)| *g == group) {
@@ -412,12 +429,12 @@ impl<'a> Hearing<'a> {
         // Beside each other: at the first, they take about as long.
         let (watch, checkout) = std::thread::scope(|scope| {
             let watch = scope.spawn(|| self.watch());
-            let checkout = self.room.checkout(&self.session.repo, commit);
+            let checkout = self.pool.acquire(&self.session.repo, commit);
             (watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), checkout)
         });
         let checkout = checkout?;
         if let Err(error) = watch {
-            self.room.give_back(checkout);
+            self.pool.release(checkout);
             return Err(error);
         }
         let results = match &checkout.problem {
@@ -429,7 +446,7 @@ impl<'a> Hearing<'a> {
                 self.stand(&checkout.files.path, who, logs, cancel, &|| checkout.files.changed())
             }
         };
-        self.room.give_back(checkout);
+        self.pool.release(checkout);
         results
     }
 
@@ -443,8 +460,14 @@ impl<'a> Hearing<'a> {
     ) -> Result<Option<Vec<StageResult>>> {
         std::fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
         let policy = &self.session.policy;
-        let stand =
-            Stand { dir, logs, policy, cancel, changed, told: &|result| self.tell(who, result) };
+        let stand = ExecContext {
+            dir,
+            logs,
+            policy,
+            cancel,
+            changed,
+            told: &|result| self.tell(who, result),
+        };
         oracle_run::run(self.oracle, &self.manner, &stand)
     }
 
@@ -486,7 +509,7 @@ impl<'a> Hearing<'a> {
 }
 
 /// How many commands that took.
-fn runs(results: &[StageResult]) -> u64 {
+fn commands_run(results: &[StageResult]) -> u64 {
     let started = results.iter().filter(|r| !matches!(r.outcome, Outcome::CouldNotStart { .. }));
     started.map(|r| r.runs() as u64).sum()
 }
@@ -495,9 +518,9 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn manner(terms: &Terms, timeout: Duration) -> Manner {
-    let Terms { retries, refuse_flaky, junit, .. } = terms;
-    Manner { timeout, retries: *retries, refuse_flaky: *refuse_flaky, junit: junit.clone() }
+fn manner(terms: &JudgeSettings, timeout: Duration) -> OracleOptions {
+    let JudgeSettings { retries, refuse_flaky, junit, .. } = terms;
+    OracleOptions { timeout, retries: *retries, refuse_flaky: *refuse_flaky, junit: junit.clone() }
 }
 
 /// When commands of attempts may have been at work, of whichever run. From the making of a run to the end of its
@@ -531,7 +554,7 @@ pub fn judge_commit(
     // The first parent is what the user's checkout is at.
     let seeds = session.seeds(session.repo.commit(commit)?.parents.first().unwrap_or(&run.base))?;
     let oracle = (verdict.oracle.as_slice(), &verdict.terms);
-    let hearing = Hearing::seeded(
+    let runner = OracleRunner::with_seeds(
         session,
         run,
         oracle,
@@ -539,9 +562,9 @@ pub fn judge_commit(
         false,
         seeds,
     )?;
-    let (results, _) = hearing.watched(|hearing| {
-        hearing.require_space(commit, 1)?;
-        hearing.on_commit(commit, who, logs, &Cancel::default())
+    let (results, _) = runner.watched(|runner| {
+        runner.require_space(commit, 1)?;
+        runner.on_commit(commit, who, logs, &Cancel::default())
     })?;
     Ok(results.unwrap_or_default())
 }

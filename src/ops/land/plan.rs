@@ -14,7 +14,7 @@ use crate::model::verdict::Verdict;
 use crate::ops::judge::judge_commit;
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::session::Session;
-use crate::oracle::pool::Room;
+use crate::oracle::pool::CheckoutPool;
 use crate::store::select::Selection;
 
 /// What is asked of a landing, whichever way it goes.
@@ -283,7 +283,7 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
     let why = match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v) if v.terms.disturbed => {
+        Some(v) if v.terms.tainted => {
             format!(
                 "what git goes by changed while run {} was judged, so not all were judged alike",
                 run.run
@@ -353,10 +353,10 @@ pub fn make_commit(session: &Session, wanted: &Wanted<'_>) -> Result<Oid> {
     if let Some(commit) = commit::plain(repo, wanted)? {
         return Ok(commit);
     }
-    let room = Room::open(repo, store)?;
-    let checkout = room.register(repo, wanted.parent)?;
+    let pool = CheckoutPool::open(repo, store)?;
+    let checkout = pool.register(repo, wanted.parent)?;
     let made = commit::aside(repo, &Aside { admin: &checkout.admin, path: &checkout.path }, wanted);
-    room.discard(&checkout)?;
+    pool.discard(&checkout)?;
     let commit = made?.ok_or_else(|| refused("nothing was changed"))?;
     require_tree(session, wanted.tree, &commit, "nothing was changed")?;
     Ok(commit)
