@@ -4,6 +4,7 @@
 //! is not offered. What an argument takes is told by its value name in cli.rs.
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
@@ -84,7 +85,6 @@ const DESCRIBED: usize = 16;
 
 /// The runs of the repository of the current directory.
 struct Runs {
-    repo: Repo,
     store: Store,
     /// The newest first, as far as numbers tell; then those with names.
     names: Vec<Name>,
@@ -92,15 +92,15 @@ struct Runs {
 
 impl Runs {
     fn here() -> Option<Runs> {
-        let repo = Repo::discover(&std::env::current_dir().ok()?).ok()?;
+        let repo = Arc::new(Repo::discover(&std::env::current_dir().ok()?).ok()?);
         let store = Store::of(&repo);
-        let mut names = store.run_names(&repo).ok()?;
+        let mut names = store.run_names().ok()?;
         names.sort_by_key(|name| std::cmp::Reverse(name.number()));
-        Some(Runs { repo, store, names })
+        Some(Runs { store, names })
     }
 
     fn read(&self, name: &Name) -> Option<Run> {
-        self.store.run(&self.repo, name).ok()?
+        self.store.run(name).ok()?
     }
 
     /// The run of that name, or the only one that it begins.
@@ -140,7 +140,7 @@ impl Runs {
         let begun =
             run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
         let about = |name: &Name| {
-            let candidate = self.store.candidate(&self.repo, run, name).ok()?;
+            let candidate = self.store.candidate(run, name).ok()?;
             Some(format!("candidate of run {}, {}", run.run, candidate.state))
         };
         let offer = |(at, name)| {
@@ -175,10 +175,7 @@ fn addresses(current: &OsStr) -> Offers {
         return Offers::new();
     };
     if let Some((name, _)) = rest.split_once('@') {
-        let newest = name
-            .parse()
-            .ok()
-            .and_then(|name| runs.store.latest(&runs.repo, &run.run, &name).ok()?);
+        let newest = name.parse().ok().and_then(|name| runs.store.latest(&run.run, &name).ok()?);
         let all = (1..=newest.map_or(0, |capture| capture.iteration))
             .map(|n| format!("{}/{name}@{n}", run.run));
         return all
@@ -242,8 +239,8 @@ fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
 fn agents(current: &OsStr) -> Offers {
     let here = std::env::current_dir().ok();
     let config = here.and_then(|here| {
-        let repo = Repo::discover(&here).ok()?;
-        let inside = Store::of(&repo).is_candidates(&repo, repo.work_tree()?).ok()?;
+        let repo = Arc::new(Repo::discover(&here).ok()?);
+        let inside = Store::of(&repo).is_candidates(repo.work_tree()?).ok()?;
         Config::load(&repo, config::checkout_root(&repo, inside).as_deref()).ok()
     });
     let all = agents::known(&config.unwrap_or_default()).into_iter();

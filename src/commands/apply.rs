@@ -18,7 +18,7 @@ use crate::ui::json;
 pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
     let matching = if args.undo { Matching::Exact } else { Matching::Prefix };
-    let selection = session.store.select(&session.repo, address.as_ref(), matching)?;
+    let selection = session.store.select(address.as_ref(), matching)?;
     if args.undo {
         let undone = undo::undo(session, &selection)?;
         tell_undone(session, args, &undone)?;

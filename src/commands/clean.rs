@@ -109,7 +109,7 @@ fn clean_run(
 /// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
 fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
-        let runs = session.store.runs(&session.repo)?;
+        let runs = session.store.runs()?;
         let all = runs.into_iter().map(|run| (run.clone(), run.candidates)).collect();
         return if args.expired { only_expired(session, all) } else { Ok(all) };
     }
@@ -122,7 +122,7 @@ fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>
     }
     let mut found: Vec<(Run, BTreeSet<Name>)> = Vec::new();
     for address in addresses {
-        let selection = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?;
+        let selection = session.store.select(address.as_ref(), Matching::Exact)?;
         if selection.iteration.is_some() {
             return Err(Error::usage("an iteration cannot be cleaned alone")
                 .hint("name a run or a candidate"));
@@ -157,7 +157,7 @@ fn only_expired(
     for (run, names) in targets {
         let mut over = Vec::new();
         for name in names {
-            let candidate = session.store.candidate(&session.repo, &run, &name)?;
+            let candidate = session.store.candidate(&run, &name)?;
             if clean::expired(session, &run, &candidate)? {
                 over.push(name);
             }

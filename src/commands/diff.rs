@@ -33,7 +33,7 @@ struct View {
 pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
     let (first, range) = sides(args)?;
     let address = parse_address(first)?;
-    let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
+    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
     let other = match (range, &selection.candidate) {
         (Some(end), Some(name)) if end.is_empty() || end.starts_with('@') => {
@@ -118,7 +118,7 @@ fn view(
     };
     let mut view = view_of(session, run, captured);
     if let Some(wanted) = iteration {
-        let capture = session.store.iteration(&session.repo, run, name, wanted)?;
+        let capture = session.store.iteration(run, name, wanted)?;
         view.changes = diff::changes(&session.repo, &run.base, &run.base, &capture.tree)?;
         view.blast = diff::blast(&session.repo, &view.changes);
         view.address = format!("{}@{wanted}", view.address);
@@ -153,7 +153,7 @@ fn second(session: &Session, run: &Run, text: &str) -> Result<(Run, Name, Option
         }
         pair => {
             let Selection { run, candidate, iteration } =
-                session.store.select(&session.repo, pair.as_ref(), Matching::Prefix)?;
+                session.store.select(pair.as_ref(), Matching::Prefix)?;
             let candidate = candidate.ok_or_else(|| {
                 Error::usage(format!("'{text}' names no candidate")).hint("write RUN/CANDIDATE")
             })?;

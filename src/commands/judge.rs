@@ -17,7 +17,7 @@ use crate::ui::{Ui, comparison, json};
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
-    let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
+    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
         let run = &selection.run.run;
         return Err(Error::usage(format!(

@@ -10,7 +10,7 @@ use crate::store::select::Matching;
 /// Runs the command.
 pub fn run(session: &Session, args: &cli::Path) -> Result<u8> {
     let address = parse_address(args.address.as_deref())?;
-    let selection = session.store.select(&session.repo, address.as_ref(), Matching::Prefix)?;
+    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
     let name = match (&selection.candidate, run.candidates.as_slice()) {
         (Some(name), _) => name,

@@ -56,11 +56,8 @@ fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
 }
 
 fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
-    let selection = session.store.select(
-        &session.repo,
-        parse_address(Some(address))?.as_ref(),
-        Matching::Prefix,
-    )?;
+    let selection =
+        session.store.select(parse_address(Some(address))?.as_ref(), Matching::Prefix)?;
     let run = selection.run;
     let before = recorded(&run);
     let args = before.as_ref().unwrap_or(args);

@@ -59,7 +59,7 @@ fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
 fn synthesize(session: &Session, args: &cli::Spawn) -> Result<u8> {
     let terms = spawn_args::terms(session, &args.making)?;
     let address = parse_address(args.making.run.as_deref())?;
-    let run = session.store.select(&session.repo, address.as_ref(), Matching::Exact)?.run;
+    let run = session.store.select(address.as_ref(), Matching::Exact)?.run;
     let assignment = spawn_args::assignment(session, &args.making)?;
     let (run, worked) = synthesis::synthesize(session, &run, assignment, &terms)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
@@ -99,7 +99,7 @@ fn answer(
     if args.json {
         let mut candidates = Vec::new();
         for name in names {
-            let candidate = session.store.candidate(&session.repo, run, name)?;
+            let candidate = session.store.candidate(run, name)?;
             let mut object = json!({
                 "candidate": name, "index": candidate.index, "state": candidate.state,
                 "branch": refs::short(&refs::branch(&run.run, name)),

@@ -69,7 +69,7 @@ pub fn terms(session: &Session, args: &cli::Making) -> Result<Terms> {
 /// The candidate that an option names, in full.
 pub fn existing(session: &Session, option: &str, address: &str) -> Result<(Run, Name)> {
     let parsed = parse_address(Some(address))?;
-    let selection = session.store.select(&session.repo, parsed.as_ref(), Matching::Prefix)?;
+    let selection = session.store.select(parsed.as_ref(), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
         return Err(Error::usage(format!(
             "{option} takes a candidate as it is now, not its iteration {iteration}"

@@ -53,9 +53,9 @@ pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
 
 fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Option<Name>)>> {
     if address.is_none() {
-        return Ok(session.store.runs(&session.repo)?.into_iter().map(|run| (run, None)).collect());
+        return Ok(session.store.runs()?.into_iter().map(|run| (run, None)).collect());
     }
-    let selection = session.store.select(&session.repo, address, Matching::Prefix)?;
+    let selection = session.store.select(address, Matching::Prefix)?;
     Ok(vec![(selection.run, selection.candidate)])
 }
 
@@ -74,7 +74,7 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
             for name in
                 run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name))
             {
-                let candidate = session.store.candidate(&session.repo, run, name)?;
+                let candidate = session.store.candidate(run, name)?;
                 let at_work = progress::at_work(session, run, name);
                 busy |= at_work.is_some() || candidate.state == State::Running;
                 let words = at_work.map_or_else(|| candidate.state_in_words(), |line| line.doing);
@@ -110,7 +110,7 @@ fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Capt
 }
 
 fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
-    let verdict = session.store.verdict(&session.repo, &run.run)?;
+    let verdict = session.store.verdict(&run.run)?;
     let ui = &session.ui;
     let mut text = format!(
         "{}, {} ago, from {}",
@@ -261,7 +261,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
         candidates.push(object);
     }
     let disk = Disk::of(session, run)?;
-    let verdict = session.store.verdict(&session.repo, &run.run)?;
+    let verdict = session.store.verdict(&run.run)?;
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,

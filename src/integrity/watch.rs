@@ -69,7 +69,7 @@ impl Watch {
     pub fn look_again(&mut self, session: &Session, candidate: Option<&Name>) -> Result<()> {
         let stamps = stamps(session);
         if stamps != self.stamps {
-            let is_ours = |path: &Path| is_ours(&session.repo, &session.store, path);
+            let is_ours = |path: &Path| is_ours(&session.store, path);
             let now = fingerprint::decisive(
                 &session.repo,
                 &scope(session.home.as_deref(), &is_ours, &[]),
@@ -241,7 +241,7 @@ fn tell_and_keep(
 pub fn recover(session: &Session) -> Result<()> {
     for (name, path) in session.store.watches() {
         let Some(dir) = session.store.inherit_watch(&name, &path)? else { continue };
-        match (session.store.run(&session.repo, &name)?, baseline::read(&path)) {
+        match (session.store.run(&name)?, baseline::read(&path)) {
             (Some(run), Some((before, judging))) => {
                 let moment = Moment { run: name, judging, candidate: None };
                 report(session, &run, &moment, &before, &dir)?;
@@ -265,8 +265,7 @@ pub fn pin(
     let watched = store.watches();
     let mut set = Pins::default();
     if own.is_some() || !planted.is_empty() || !watched.is_empty() {
-        let now =
-            fingerprint::configuration(repo, &scope(home, &|path| is_ours(repo, store, path), &[]));
+        let now = fingerprint::configuration(repo, &scope(home, &|path| is_ours(store, path), &[]));
         for one in planted.iter().filter(|p| p.digest.as_deref() == now.digest(&p.subject)) {
             overrides::pin(&one.subject, one.before.clone(), &mut set);
         }
@@ -325,7 +324,7 @@ pub fn require_trust(session: &Session, run: Option<&Run>) -> Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
-    let is_ours = |path: &Path| is_ours(repo, store, path);
+    let is_ours = |path: &Path| is_ours(store, path);
     let now = fingerprint::configuration(repo, &scope(session.home.as_deref(), &is_ours, &[]));
     for (name, path) in watched {
         let Some((before, judging)) = baseline::read(&path) else { continue };
@@ -351,7 +350,7 @@ pub fn before_commit(session: &Session) {
     if planted.is_empty() {
         return;
     }
-    let is_ours = |path: &Path| is_ours(repo, store, path);
+    let is_ours = |path: &Path| is_ours(store, path);
     let now = fingerprint::take(repo, &scope(session.home.as_deref(), &is_ours, &[]));
     let there = planted
         .iter()
@@ -363,7 +362,7 @@ pub fn before_commit(session: &Session) {
 }
 
 fn stamps(session: &Session) -> Stamps {
-    let is_ours = |path: &Path| is_ours(&session.repo, &session.store, path);
+    let is_ours = |path: &Path| is_ours(&session.store, path);
     fingerprint::stamps(&session.repo, &scope(session.home.as_deref(), &is_ours, &[]))
 }
 
@@ -373,11 +372,11 @@ fn look(session: &Session, run: &Run) -> Fingerprint {
         .candidates
         .iter()
         .map(|name| {
-            let removed = store.candidate(repo, run, name).is_ok_and(|c| c.cleaned);
+            let removed = store.candidate(run, name).is_ok_and(|c| c.cleaned);
             (format!("{}/{name}", run.run), store.worktree(run, name), removed)
         })
         .collect();
-    let is_ours = |path: &Path| is_ours(repo, store, path);
+    let is_ours = |path: &Path| is_ours(store, path);
     fingerprint::take(repo, &scope(session.home.as_deref(), &is_ours, &candidates))
 }
 
@@ -389,8 +388,8 @@ fn scope<'a>(
     Scope { home, is_ours, candidates }
 }
 
-fn is_ours(repo: &Repo, store: &Store, path: &Path) -> bool {
-    pool::is_pristine(path) || store.is_candidates(repo, path).unwrap_or(false)
+fn is_ours(store: &Store, path: &Path) -> bool {
+    pool::is_pristine(path) || store.is_candidates(path).unwrap_or(false)
 }
 
 fn tell(ui: &Ui, moment: &Moment, differences: &[Difference]) {

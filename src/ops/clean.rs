@@ -47,7 +47,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
         let tip = repo.read_ref(&branch)?;
         if let Some(tip) = tip.as_ref().filter(|_| !discard) {
             let saved =
-                store.latest(repo, &run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
+                store.latest(&run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
             if !repo.is_ancestor(tip, &saved)? {
                 return Err(Error::no(format!(
                     "the branch '{}' has moved while it was cleaned",
@@ -64,7 +64,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
     }
     let _ = std::fs::remove_dir(root.join(run.run.as_str()));
     let _ = std::fs::remove_file(store.index(&run.run, name));
-    let mut candidate = store.candidate(repo, run, name)?;
+    let mut candidate = store.candidate(run, name)?;
     let first_time = !candidate.cleaned || freed > 0;
     candidate.cleaned = true;
     if candidate.landing == Landing::Pending {
@@ -151,9 +151,9 @@ pub fn expired(session: &Session, run: &Run, candidate: &Candidate) -> Result<bo
 
 /// Marks a candidate as kept for review, or takes that mark away.
 pub fn keep(session: &Session, run: &Run, name: &Name, kept: bool) -> Result<()> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     let _lock = store.lock_candidate(&run.run, name)?;
-    let candidate = store.candidate(repo, run, name)?;
+    let candidate = store.candidate(run, name)?;
     if candidate.kept == kept {
         return Ok(());
     }

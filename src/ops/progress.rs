@@ -58,7 +58,7 @@ fn line(session: &Session, run: &Run, name: &Name) -> Line {
     if let Some(line) = at_work(session, run, name) {
         return line;
     }
-    let Ok(candidate) = session.store.candidate(&session.repo, run, name) else {
+    let Ok(candidate) = session.store.candidate(run, name) else {
         return line(String::new(), None);
     };
     match (candidate.state, candidate.started) {

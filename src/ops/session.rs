@@ -1,7 +1,7 @@
 //! What every command stands on: the repository, its state, the configuration, the screen.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::value::EnvMode;
 use crate::config::{self, Config, keys};
@@ -34,7 +34,7 @@ use tree::is_real_directory;
 /// An opened repository, healed, with its configuration read.
 pub struct Session {
     /// The repository.
-    pub repo: Repo,
+    pub repo: Arc<Repo>,
     /// Its state.
     pub store: Store,
     /// Its configuration.
@@ -86,13 +86,13 @@ impl Session {
     pub fn open(ui: Ui) -> Result<Session> {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
-        let repo = Repo::discover(&here)?;
+        let repo = Arc::new(Repo::discover(&here)?);
         let store = Store::of(&repo);
-        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(&repo, dir))?;
+        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(dir))?;
         let home = config::checkout_root(&repo, inside);
         // Before anything else calls git.
         watch::pin(&repo, &store, home.as_deref(), None)?;
-        for line in store.heal(&repo)? {
+        for line in store.heal()? {
             ui.warn(line);
         }
         pool::sweep(&repo, &store)?;
@@ -158,7 +158,7 @@ impl Session {
     /// A candidate's newest capture, if its worktree certainly holds nothing else. None says nothing.
     pub fn unchanged(&self, run: &Run, name: &Name) -> Result<Option<Capture>> {
         let _lock = self.store.lock_candidate(&run.run, name)?;
-        let Some(previous) = self.store.latest(&self.repo, &run.run, name)? else {
+        let Some(previous) = self.store.latest(&run.run, name)? else {
             return Ok(None);
         };
         let unchanged = self.on_subject(run, name, Some(&previous), |subject, there| {
@@ -169,7 +169,7 @@ impl Session {
 
     /// What a capture of a candidate would leave out; nothing is written.
     pub fn losses(&self, run: &Run, name: &Name) -> Result<Notes> {
-        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        let previous = self.store.latest(&run.run, name)?;
         self.on_subject(run, name, previous.as_ref(), |subject, there| {
             if there { capture::losses(&self.repo, subject) } else { Ok(Notes::default()) }
         })
@@ -200,7 +200,7 @@ impl Session {
     }
 
     fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let previous = self.store.latest(&self.repo, &run.run, name)?;
+        let previous = self.store.latest(&run.run, name)?;
         self.on_subject(run, name, previous.as_ref(), |subject, there| {
             self.capture_subject(run, name, subject, there)
         })
@@ -213,7 +213,7 @@ impl Session {
         subject: &Subject<'_>,
         there: bool,
     ) -> Result<Captured> {
-        let mut candidate = self.store.candidate(&self.repo, run, name)?;
+        let mut candidate = self.store.candidate(run, name)?;
         let previous = subject.previous.cloned();
         if there && capture::is_unchanged(&self.repo, subject)? {
             let mut captured = self.captured(run, candidate, previous, Notes::default())?;
@@ -294,9 +294,7 @@ impl Session {
         let mut trees = Vec::new();
         for name in &run.candidates {
             // What cannot be read is told of where it is captured.
-            trees.extend(
-                self.store.latest(&self.repo, &run.run, name).ok().flatten().map(|c| c.tree),
-            );
+            trees.extend(self.store.latest(&run.run, name).ok().flatten().map(|c| c.tree));
         }
         trees.sort();
         trees.dedup();
@@ -314,8 +312,8 @@ impl Session {
 
     /// A candidate as last captured, without looking at its worktree.
     pub fn stored(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let candidate = self.store.candidate(&self.repo, run, name)?;
-        let capture = self.store.latest(&self.repo, &run.run, name)?;
+        let candidate = self.store.candidate(run, name)?;
+        let capture = self.store.latest(&run.run, name)?;
         self.captured(run, candidate, capture, Notes::default())
     }
 

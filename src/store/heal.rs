@@ -55,20 +55,20 @@ impl Store {
 
     /// Puts right what killed processes left; gives a line for each thing done. Costs one look at the
     /// directory of runs when there is nothing to do.
-    pub fn heal(&self, repo: &Repo) -> Result<Vec<String>> {
+    pub fn heal(&self) -> Result<Vec<String>> {
         // First: what is put right may need these refs.
-        repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
-        let mut said: Vec<String> = match self.heal_landing(repo) {
+        self.repo.heal_ref_locks("refs/frites", Duration::from_secs(1))?;
+        let mut said: Vec<String> = match self.heal_landing() {
             Ok(line) => line.into_iter().collect(),
             // Every other command goes on: some of them help to put it right.
             Err(error) => {
                 vec![format!("a landing was interrupted, and is not put right: {}", error.message)]
             }
         };
-        said.extend(self.heal_moves(repo)?);
-        repo.heal_deletion()?;
+        said.extend(self.heal_moves()?);
+        self.repo.heal_deletion()?;
         for run in self.run_directories()? {
-            match self.heal_run(repo, &run) {
+            match self.heal_run(&run) {
                 Ok(line) => said.extend(line),
                 // One damaged run must not stand in the way of every command on every other.
                 Err(error) => said.push(format!(
@@ -81,15 +81,15 @@ impl Store {
     }
 
     /// The same for one run; a line if something was done.
-    fn heal_run(&self, repo: &Repo, run: &Name) -> Result<Option<String>> {
+    fn heal_run(&self, run: &Name) -> Result<Option<String>> {
         if !self.active_file(run).exists() {
-            self.sweep_stub(repo, run)?;
+            self.sweep_stub(run)?;
             return Ok(None);
         }
         let Some(_lock) = self.try_lock_run(run)? else { return Ok(None) };
         // Read under the lock: the holder may have ended in between.
         let Some(active) = read_toml::<Active>(&self.active_file(run)) else {
-            if self.active_file(run).exists() && self.run(repo, run)?.is_some() {
+            if self.active_file(run).exists() && self.run(run)?.is_some() {
                 self.clear_active(run)?;
             }
             return Ok(None);
@@ -102,14 +102,14 @@ impl Store {
                         .context(|| format!("could not remove run {run}"))?;
                     return Ok(None);
                 };
-                self.unmake(repo, &record, &active.entries)?;
+                self.unmake(&record, &active.entries)?;
                 Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
             }
             Phase::Running => {
-                let Some(record) = self.run(repo, run)? else {
+                let Some(record) = self.run(run)? else {
                     return self.clear_active(run).map(|()| None);
                 };
-                self.cancel_running(repo, &record)?;
+                self.cancel_running(&record)?;
                 self.clear_active(run)?;
                 let next = format!(", and `git frites run --resume {run}` goes on");
                 let next = if record.has_commands() { next } else { String::new() };
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Removes the directory of a run that was killed before its first record or after its last.
-    fn sweep_stub(&self, repo: &Repo, run: &Name) -> Result<()> {
+    fn sweep_stub(&self, run: &Name) -> Result<()> {
         let intent = self.run_dir(run).join("run.toml");
         if intent.exists() {
             return Ok(());
@@ -129,7 +129,7 @@ impl Store {
         let Some(_lock) = self.try_lock_run(run)? else { return Ok(()) };
         if intent.exists()
             || self.active_file(run).exists()
-            || repo.read_ref(&refs::record(run))?.is_some()
+            || self.repo.read_ref(&refs::record(run))?.is_some()
         {
             return Ok(());
         }
@@ -137,10 +137,10 @@ impl Store {
             .context(|| format!("could not remove what is left of run {run}"))
     }
 
-    fn cancel_running(&self, repo: &Repo, run: &Run) -> Result<()> {
+    fn cancel_running(&self, run: &Run) -> Result<()> {
         for name in &run.candidates {
             let _lock = self.lock_candidate(&run.run, name)?;
-            let mut candidate = self.candidate(repo, run, name)?;
+            let mut candidate = self.candidate(run, name)?;
             if candidate.state == State::Running {
                 candidate.state = State::Cancelled;
                 candidate.reason = Some("git-frites was interrupted".into());
@@ -154,16 +154,16 @@ impl Store {
     /// caller holds the run's lock.
     ///
     /// A branch goes only if it still is where the run starts.
-    pub fn unmake(&self, repo: &Repo, run: &Run, entries_before: &[String]) -> Result<()> {
+    pub fn unmake(&self, run: &Run, entries_before: &[String]) -> Result<()> {
         let _lock = self.lock_repository()?;
         // Nobody else writes these refs before the run is handed out.
-        repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
+        self.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
         let root = self.worktrees(run.worktree_root.as_deref());
         for name in &run.candidates {
             let path = self.worktree(run, name);
-            let admin = match worktree::admin_of(repo, &path)? {
+            let admin = match worktree::admin_of(&self.repo, &path)? {
                 Some(admin) => Some(admin),
-                None => damaged_entry(repo, name, entries_before)?,
+                None => damaged_entry(&self.repo, name, entries_before)?,
             };
             match admin {
                 Some(admin) => {
@@ -175,12 +175,17 @@ impl Store {
                 }
             }
             let branch = refs::branch(&run.run, name);
-            if repo.read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
-                repo.update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
+            if self.repo.read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
+                self.repo.update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
             }
         }
-        if let Some(record) = repo.read_ref(&refs::record(&run.run))? {
-            repo.update_ref(&refs::record(&run.run), None, Some(&record), "spawn taken back")?;
+        if let Some(record) = self.repo.read_ref(&refs::record(&run.run))? {
+            self.repo.update_ref(
+                &refs::record(&run.run),
+                None,
+                Some(&record),
+                "spawn taken back",
+            )?;
         }
         // The run's directory, unless something that is not ours lies in it.
         let _ = fs::remove_dir(root.join(run.run.as_str()));

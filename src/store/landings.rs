@@ -59,37 +59,32 @@ impl LandingIntent {
 }
 
 impl Store {
-    fn landing_intent(&self, repo: &Repo) -> PathBuf {
-        self.landings().join(format!("{}.toml", repo.checkout_key()))
+    fn landing_intent(&self) -> PathBuf {
+        self.landings().join(format!("{}.toml", self.repo.checkout_key()))
     }
 
     /// Writes the intent of a landing. The caller holds the landing lock.
-    pub fn begin_landing(&self, repo: &Repo, intent: &LandingIntent) -> Result<()> {
-        write_toml(&self.landing_intent(repo), intent)
+    pub fn begin_landing(&self, intent: &LandingIntent) -> Result<()> {
+        write_toml(&self.landing_intent(), intent)
     }
 
     /// The landing is done, or withdrawn.
-    pub fn end_landing(&self, repo: &Repo) -> Result<()> {
-        let file = self.landing_intent(repo);
+    pub fn end_landing(&self) -> Result<()> {
+        let file = self.landing_intent();
         fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
     }
 
     /// Notes that a landing is complete. The caller holds the landing lock.
-    pub fn record_landing(
-        &self,
-        repo: &Repo,
-        landing: &LandingIntent,
-        commit: Option<&Oid>,
-    ) -> Result<()> {
+    pub fn record_landing(&self, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
         let mark = refs::landing(&landing.run, &landing.candidate);
-        let marked = repo.read_ref(&mark)?;
+        let marked = self.repo.read_ref(&mark)?;
         if marked.as_ref() != commit {
-            repo.update_ref(&mark, commit, marked.as_ref(), "apply")?;
+            self.repo.update_ref(&mark, commit, marked.as_ref(), "apply")?;
         }
         write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)?;
-        if let Some(run) = self.run(repo, &landing.run)? {
+        if let Some(run) = self.run(&landing.run)? {
             let _lock = self.lock_candidate(&run.run, &landing.candidate)?;
-            let mut candidate = self.candidate(repo, &run, &landing.candidate)?;
+            let mut candidate = self.candidate(&run, &landing.candidate)?;
             candidate.landing = Landing::Landed;
             candidate.landing_commit = commit.cloned();
             candidate.landing_branch = Some(landing.branch.clone());
@@ -114,11 +109,11 @@ impl Store {
     }
 
     /// Notes that a fresh branch was taken back. The caller holds the landing lock.
-    pub fn record_withdrawn(&self, repo: &Repo, landed: &Candidate, branch: &str) -> Result<()> {
+    pub fn record_withdrawn(&self, landed: &Candidate, branch: &str) -> Result<()> {
         let (run, name) = (&landed.run, &landed.candidate);
         let mark = refs::landing(run, name);
-        if let Some(marked) = repo.read_ref(&mark)? {
-            repo.update_ref(&mark, None, Some(&marked), "undo")?;
+        if let Some(marked) = self.repo.read_ref(&mark)? {
+            self.repo.update_ref(&mark, None, Some(&marked), "undo")?;
         }
         let _lock = self.lock_candidate(run, name)?;
         let landing_time = Some(Timestamp::now());
@@ -137,8 +132,8 @@ impl Store {
     }
 
     /// Finishes or takes back a landing whose process was killed; gives what to tell.
-    pub(super) fn heal_landing(&self, repo: &Repo) -> Result<Option<String>> {
-        let file = self.landing_intent(repo);
+    pub(super) fn heal_landing(&self) -> Result<Option<String>> {
+        let file = self.landing_intent();
         if !file.exists() {
             return Ok(None);
         }
@@ -147,24 +142,24 @@ impl Store {
         if !intent.unlocked {
             let since =
                 fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-            fresh_branch::remove_locks(repo, &intent.branch, since);
+            fresh_branch::remove_locks(&self.repo, &intent.branch, since);
             intent.unlocked = true;
             write_toml(&file, &intent)?;
         }
         let branch = refs::short(&intent.branch);
         let keep = refs::withdrawn(&intent.run);
-        let said = match fresh_branch::interrupted(repo, &intent.as_landing(&keep))? {
+        let said = match fresh_branch::interrupted(&self.repo, &intent.as_landing(&keep))? {
             Interrupted::NotBegun | Interrupted::Withdrawn if intent.undoing => {
-                if let Some(run) = self.run(repo, &intent.run)? {
-                    let candidate = self.candidate(repo, &run, &intent.candidate)?;
-                    self.record_withdrawn(repo, &candidate, &intent.branch)?;
+                if let Some(run) = self.run(&intent.run)? {
+                    let candidate = self.candidate(&run, &intent.candidate)?;
+                    self.record_withdrawn(&candidate, &intent.branch)?;
                 }
                 Some(format!("the interrupted undoing of '{branch}' is finished"))
             }
             Interrupted::Done if intent.undoing => None,
             Interrupted::NotBegun => None,
             Interrupted::Done => {
-                self.record_landing(repo, &intent, repo.head().filter(|_| intent.commit).as_ref())?;
+                self.record_landing(&intent, self.repo.head().filter(|_| intent.commit).as_ref())?;
                 Some(format!("the interrupted landing on '{branch}' was complete"))
             }
             Interrupted::Unmerged => {
@@ -180,7 +175,7 @@ impl Store {
                 )));
             }
         };
-        self.end_landing(repo)?;
+        self.end_landing()?;
         Ok(said)
     }
 }
@@ -226,9 +221,9 @@ pub struct Holder {
 }
 
 impl Store {
-    fn move_file(&self, repo: &Repo, holder: Option<&Holder>) -> PathBuf {
+    fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
-            None => self.landings().join(format!("{}.move.toml", repo.checkout_key())),
+            None => self.landings().join(format!("{}.move.toml", self.repo.checkout_key())),
             Some(Holder { run, candidate }) => self
                 .landings()
                 .join("candidates")
@@ -238,27 +233,27 @@ impl Store {
     }
 
     /// Writes the intent of a move. The caller holds the landing lock.
-    pub fn begin_move(&self, repo: &Repo, intent: &MoveIntent) -> Result<()> {
-        write_toml(&self.move_file(repo, intent.holder.as_ref()), intent)
+    pub fn begin_move(&self, intent: &MoveIntent) -> Result<()> {
+        write_toml(&self.move_file(intent.holder.as_ref()), intent)
     }
 
     /// The move is done, or taken back.
-    pub fn end_move(&self, repo: &Repo, intent: &MoveIntent) -> Result<()> {
-        let file = self.move_file(repo, intent.holder.as_ref());
+    pub fn end_move(&self, intent: &MoveIntent) -> Result<()> {
+        let file = self.move_file(intent.holder.as_ref());
         fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))
     }
 
     /// Notes that a branch has moved. The caller holds the landing lock.
-    pub fn record_move(&self, repo: &Repo, moved: &MoveIntent, more: Value) -> Result<()> {
-        if let Some(run) = self.run(repo, &moved.run)? {
+    pub fn record_move(&self, moved: &MoveIntent, more: Value) -> Result<()> {
+        if let Some(run) = self.run(&moved.run)? {
             let _lock = self.lock_candidate(&run.run, &moved.candidate)?;
             // It moves with the branch; but git writes one after the other, and a kill may fall between.
             let mark = refs::landing(&moved.run, &moved.candidate);
-            let marked = repo.read_ref(&mark)?;
+            let marked = self.repo.read_ref(&mark)?;
             if marked.as_ref() != Some(&moved.new) {
-                repo.update_ref(&mark, Some(&moved.new), marked.as_ref(), "apply")?;
+                self.repo.update_ref(&mark, Some(&moved.new), marked.as_ref(), "apply")?;
             }
-            let mut candidate = self.candidate(repo, &run, &moved.candidate)?;
+            let mut candidate = self.candidate(&run, &moved.candidate)?;
             candidate.landing = moved.landing;
             candidate.landing_commit = Some(moved.new.clone());
             candidate.landing_branch = Some(moved.target.clone());
@@ -276,8 +271,8 @@ impl Store {
     }
 
     /// Finishes or takes back moves whose process was killed: here, and in candidates' worktrees.
-    pub(super) fn heal_moves(&self, repo: &Repo) -> Result<Vec<String>> {
-        let mut files = vec![self.move_file(repo, None)];
+    pub(super) fn heal_moves(&self) -> Result<Vec<String>> {
+        let mut files = vec![self.move_file(None)];
         let directories =
             fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
         let below =
@@ -291,7 +286,7 @@ impl Store {
         let mut said = Vec::new();
         for file in files {
             let Some(mut intent) = read_toml::<MoveIntent>(&file) else { continue };
-            said.push(self.heal_move(repo, &mut intent).unwrap_or_else(|error| {
+            said.push(self.heal_move(&mut intent).unwrap_or_else(|error| {
                 let branch = refs::short(&intent.target);
                 format!(
                     "a landing on '{branch}' was interrupted, and is not put right: {}",
@@ -302,11 +297,11 @@ impl Store {
         Ok(said)
     }
 
-    fn heal_move(&self, repo: &Repo, intent: &mut MoveIntent) -> Result<String> {
+    fn heal_move(&self, intent: &mut MoveIntent) -> Result<String> {
         let target = intent.target.clone();
         let branch = refs::short(&target);
-        let Some(git) = self.git_of(repo, intent.holder.as_ref())? else {
-            self.end_move(repo, intent)?;
+        let Some(git) = self.git_of(intent.holder.as_ref())? else {
+            self.end_move(intent)?;
             return Ok(format!(
                 "an interrupted landing on '{branch}' is forgotten: its worktree is gone"
             ));
@@ -316,28 +311,28 @@ impl Store {
             Some(holder) => (git, format!("the worktree of {}/{}", holder.run, holder.candidate)),
         };
         if intent.killed_after.is_none() {
-            let file = self.move_file(repo, intent.holder.as_ref());
+            let file = self.move_file(intent.holder.as_ref());
             let since =
                 fs::metadata(&file).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-            advance::remove_locks(repo, &git, &target, since);
+            advance::remove_locks(&self.repo, &git, &target, since);
             intent.killed_after = Some(since);
-            self.begin_move(repo, intent)?;
+            self.begin_move(intent)?;
         }
         let MoveIntent { new, files, .. } = &*intent;
         let since = intent.killed_after.unwrap_or(SystemTime::UNIX_EPOCH);
-        let tip = repo.read_ref(&target)?;
+        let tip = self.repo.read_ref(&target)?;
         let moved = match &tip {
-            Some(tip) => repo.is_ancestor(new, tip)?,
+            Some(tip) => self.repo.is_ancestor(new, tip)?,
             None => false,
         };
         let said = if moved {
             if tip.as_ref() == Some(new) {
                 advance::finish(&git, new, since)?;
             }
-            self.record_move(repo, intent, json!({}))?;
+            self.record_move(intent, json!({}))?;
             format!("the interrupted landing on '{branch}' was complete")
         } else {
-            if let Some(path) = advance::take_back(repo, &git, files, new, since)? {
+            if let Some(path) = advance::take_back(&self.repo, &git, files, new, since)? {
                 return Ok(format!(
                     "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside, and the next command takes it back",
                     crate::model::path::quoted(&path)
@@ -345,17 +340,17 @@ impl Store {
             }
             format!("the interrupted landing on '{branch}' is taken back; {whose} is as it was")
         };
-        self.end_move(repo, intent)?;
+        self.end_move(intent)?;
         Ok(said)
     }
 
     /// git in the user's checkout, or in a candidate's worktree; none if that is gone.
-    pub fn git_of(&self, repo: &Repo, holder: Option<&Holder>) -> Result<Option<Git>> {
-        let Some(holder) = holder else { return Ok(Some(repo.checkout())) };
-        let Some(run) = self.run(repo, &holder.run)? else { return Ok(None) };
+    pub fn git_of(&self, holder: Option<&Holder>) -> Result<Option<Git>> {
+        let Some(holder) = holder else { return Ok(Some(self.repo.checkout())) };
+        let Some(run) = self.run(&holder.run)? else { return Ok(None) };
         let path = self.worktree(&run, &holder.candidate);
         let there = tree::is_real_directory(&self.worktrees(run.worktree_root.as_deref()), &path);
-        let admin = worktree::admin_of(repo, &path)?.filter(|_| there);
+        let admin = worktree::admin_of(&self.repo, &path)?.filter(|_| there);
         Ok(admin.map(|admin| worktree::git(&admin, &path)))
     }
 }

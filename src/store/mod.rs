@@ -9,6 +9,7 @@ pub mod records;
 pub mod select;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -22,8 +23,9 @@ use crate::git::repo::Repo;
 use crate::model::name::Name;
 use crate::model::run::Run;
 
-/// The state root and its layout.
+/// A repository's state: the directory `.frites`, and the records that lie in refs.
 pub struct Store {
+    repo: Arc<Repo>,
     root: PathBuf,
 }
 
@@ -35,13 +37,13 @@ impl Store {
 
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
     /// `COMMON_DIR/.frites`. Nothing is made yet.
-    pub fn of(repo: &Repo) -> Store {
+    pub fn of(repo: &Arc<Repo>) -> Store {
         let common = repo.common_dir();
         let home = match common.parent() {
             Some(parent) if common.file_name().is_some_and(|n| n == ".git") => parent,
             _ => common,
         };
-        Store { root: home.join(".frites") }
+        Store { repo: repo.clone(), root: home.join(".frites") }
     }
 
     /// Makes the state root, which git is told to ignore.
@@ -99,7 +101,7 @@ impl Store {
     }
 
     /// Whether a checkout is a candidate's, wherever its run has its worktrees.
-    pub fn is_candidates(&self, repo: &Repo, checkout: &Path) -> Result<bool> {
+    pub fn is_candidates(&self, checkout: &Path) -> Result<bool> {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
         }
@@ -107,7 +109,7 @@ impl Store {
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
             return Ok(false);
         };
-        Ok(self.run(repo, &run)?.is_some_and(|run| self.worktree(&run, &candidate) == checkout))
+        Ok(self.run(&run)?.is_some_and(|run| self.worktree(&run, &candidate) == checkout))
     }
 
     /// A candidate's worktree.

@@ -39,10 +39,10 @@ fn newer(what: &str) -> Error {
 
 impl Store {
     /// All runs, oldest first.
-    pub fn runs(&self, repo: &Repo) -> Result<Vec<Run>> {
+    pub fn runs(&self) -> Result<Vec<Run>> {
         let mut runs: Vec<Run> = Vec::new();
-        for name in self.run_names(repo)? {
-            runs.extend(self.run(repo, &name)?);
+        for name in self.run_names()? {
+            runs.extend(self.run(&name)?);
         }
         runs.sort_by(|a, b| {
             (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run))
@@ -51,97 +51,80 @@ impl Store {
     }
 
     /// The names of all runs, sorted as texts. No record is read: with many runs that takes long.
-    pub fn run_names(&self, repo: &Repo) -> Result<Vec<Name>> {
-        let names = repo.ref_names("refs/frites/")?.into_iter();
+    pub fn run_names(&self) -> Result<Vec<Name>> {
+        let names = self.repo.ref_names("refs/frites/")?.into_iter();
         Ok(names
             .filter_map(|n| n.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok())
             .collect())
     }
 
     /// A run's record, from its ref; none if there is no such run.
-    pub fn run(&self, repo: &Repo, run: &Name) -> Result<Option<Run>> {
-        self.recorded(repo, run, "run.toml")
+    pub fn run(&self, run: &Name) -> Result<Option<Run>> {
+        self.recorded(run, "run.toml")
     }
 
     /// A run's verdict, from its ref; none if it was never judged.
-    pub fn verdict(&self, repo: &Repo, run: &Name) -> Result<Option<Verdict>> {
-        self.recorded(repo, run, "verdict.toml")
+    pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
+        self.recorded(run, "verdict.toml")
     }
 
     /// The outcomes of candidates that were judged by themselves, in spawn order.
-    pub fn parts(&self, repo: &Repo, run: &Run) -> Result<Vec<PartialVerdict>> {
+    pub fn parts(&self, run: &Run) -> Result<Vec<PartialVerdict>> {
         let parts = run
             .candidates
             .iter()
-            .map(|name| stored(repo, &run.run, &refs::result(&run.run, name), PART));
+            .map(|name| stored(&self.repo, &run.run, &refs::result(&run.run, name), PART));
         Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
     /// Stores such an outcome in a ref of its own, so that nobody waits for anybody. `judged` is a commit of
     /// the tree that it speaks of.
-    pub fn save_part(
-        &self,
-        repo: &Repo,
-        part: &PartialVerdict,
-        judged: Option<&Oid>,
-    ) -> Result<()> {
+    pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
-        let old = repo.read_ref(&name)?;
-        if stored::<PartialVerdict>(repo, &part.run, &name, PART)?
+        let old = self.repo.read_ref(&name)?;
+        if stored::<PartialVerdict>(&self.repo, &part.run, &name, PART)?
             .is_some_and(|p| p.version > FORMAT)
         {
             return Err(newer(&format!("run {}", part.run)));
         }
         let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
         let commit = commit_of(
-            repo,
+            &self.repo,
             &part.run,
-            &[(PART.to_owned(), repo.store_blob(to_toml(part)?.as_bytes())?)],
+            &[(PART.to_owned(), self.repo.store_blob(to_toml(part)?.as_bytes())?)],
             &parents,
         )?;
-        repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
+        self.repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
     }
 
     /// Forgets these outcomes: the whole run was judged since, whenever they say that they are from.
-    pub fn forget_parts(&self, repo: &Repo, run: &Run) -> Result<()> {
+    pub fn forget_parts(&self, run: &Run) -> Result<()> {
         for name in run.candidates.iter().map(|name| refs::result(&run.run, name)) {
-            if let Some(old) = repo.read_ref(&name)? {
-                repo.update_ref(&name, None, Some(&old), "judged")?;
+            if let Some(old) = self.repo.read_ref(&name)? {
+                self.repo.update_ref(&name, None, Some(&old), "judged")?;
             }
         }
         Ok(())
     }
 
-    fn recorded<T: DeserializeOwned>(
-        &self,
-        repo: &Repo,
-        run: &Name,
-        file: &str,
-    ) -> Result<Option<T>> {
-        stored(repo, run, &refs::record(run), file)
+    fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
+        stored(&self.repo, run, &refs::record(run), file)
     }
 
     /// Writes a run's records to its ref, and beside it as files. `judged` are commits of the trees that
     /// the verdict speaks of: the record keeps them alive.
-    pub fn save_record(
-        &self,
-        repo: &Repo,
-        run: &Run,
-        verdict: Option<&Verdict>,
-        judged: &[Oid],
-    ) -> Result<()> {
-        if run.version > FORMAT || self.verdict(repo, &run.run)?.is_some_and(|v| v.version > FORMAT)
-        {
+    pub fn save_record(&self, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
+        if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
         }
         let mut files = vec![("run.toml", to_toml(run)?)];
         if let Some(verdict) = verdict {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
-        repo.beside_housekeeper(|| {
+        self.repo.beside_housekeeper(|| {
             let mut blobs = Vec::new();
             for (name, text) in &files {
-                blobs.push(((*name).to_owned(), repo.store_blob(text.as_bytes())?));
+                blobs.push(((*name).to_owned(), self.repo.store_blob(text.as_bytes())?));
             }
             let prompts =
                 run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
@@ -149,10 +132,10 @@ impl Store {
                 run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
             blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
             let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
-            let commit = commit_of(repo, &run.run, &blobs, &parents)?;
+            let commit = commit_of(&self.repo, &run.run, &blobs, &parents)?;
             let name = refs::record(&run.run);
-            let old = repo.read_ref(&name)?;
-            repo.set_ref_whole(&name, &commit, old.as_ref(), &run.base, "record")
+            let old = self.repo.read_ref(&name)?;
+            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &run.base, "record")
         })?;
         for (name, text) in files {
             atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
@@ -161,9 +144,9 @@ impl Store {
     }
 
     /// The commits of judged trees that a run's record keeps alive: what [`Store::save_record`] was given.
-    pub fn judged(&self, repo: &Repo, run: &Name) -> Result<Vec<Oid>> {
-        let Some(record) = repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
-        Ok(repo.commit(&record)?.parents.split_off(1))
+    pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
+        let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
+        Ok(self.repo.commit(&record)?.parents.split_off(1))
     }
 
     /// Writes a run's record as a file alone, before anything of it is made.
@@ -172,7 +155,7 @@ impl Store {
     }
 
     /// A candidate's record: its file, or what its captures tell when that is lost.
-    pub fn candidate(&self, repo: &Repo, run: &Run, name: &Name) -> Result<Candidate> {
+    pub fn candidate(&self, run: &Run, name: &Name) -> Result<Candidate> {
         let file = self.candidate_dir(&run.run, name).join("candidate.toml");
         let text = match regular::read_text(&file) {
             Ok(text) => Some(text),
@@ -181,15 +164,15 @@ impl Store {
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         if let Some(mut candidate) = read.filter(|c| c.run == run.run && c.candidate == *name) {
-            landing_told_by(repo, &mut candidate)?;
+            landing_told_by(&self.repo, &mut candidate)?;
             return Ok(candidate);
         }
-        let state = match repo.read_ref(&refs::capture(&run.run, name))? {
+        let state = match self.repo.read_ref(&refs::capture(&run.run, name))? {
             Some(tip) => {
-                trailer(&repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
+                trailer(&self.repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
             }
             // Never captured, for it changed nothing: the verdict may know it.
-            None => self.verdict(repo, &run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
+            None => self.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
         // A checkpoint of a command of which nothing more is known.
         let state =
@@ -199,7 +182,7 @@ impl Store {
         let mut candidate =
             Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
         candidate.cleaned = !self.worktree(run, name).exists();
-        landing_told_by(repo, &mut candidate)?;
+        landing_told_by(&self.repo, &mut candidate)?;
         Ok(candidate)
     }
 
@@ -213,25 +196,23 @@ impl Store {
     }
 
     /// The newest capture; none if nothing was ever captured.
-    pub fn latest(&self, repo: &Repo, run: &Name, candidate: &Name) -> Result<Option<Capture>> {
-        let Some(commit) = repo.read_ref(&refs::capture(run, candidate))? else { return Ok(None) };
-        let read = repo.commit(&commit)?;
+    pub fn latest(&self, run: &Name, candidate: &Name) -> Result<Option<Capture>> {
+        let Some(commit) = self.repo.read_ref(&refs::capture(run, candidate))? else {
+            return Ok(None);
+        };
+        let read = self.repo.commit(&commit)?;
         let iteration =
             trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
         Ok(Some(Capture { commit, tree: read.tree, iteration }))
     }
 
     /// One iteration of a candidate.
-    pub fn iteration(
-        &self,
-        repo: &Repo,
-        run: &Run,
-        candidate: &Name,
-        wanted: u32,
-    ) -> Result<Capture> {
-        let tip = repo.read_ref(&refs::capture(&run.run, candidate))?;
-        let chain =
-            tip.map(|tip| capture::chain(repo, &tip, &run.base)).transpose()?.unwrap_or_default();
+    pub fn iteration(&self, run: &Run, candidate: &Name, wanted: u32) -> Result<Capture> {
+        let tip = self.repo.read_ref(&refs::capture(&run.run, candidate))?;
+        let chain = tip
+            .map(|tip| capture::chain(&self.repo, &tip, &run.base))
+            .transpose()?
+            .unwrap_or_default();
         let newest = chain.len();
         for (commit, read) in chain {
             if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok())

@@ -1,6 +1,5 @@
 //! Looking up what a user typed: the newest run, exact names, unique beginnings of named runs.
 use crate::error::{Error, Result};
-use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
 use crate::model::nearest::nearest;
@@ -28,13 +27,8 @@ pub enum Matching {
 
 impl Store {
     /// Finds what `address` names; without one, the newest run.
-    pub fn select(
-        &self,
-        repo: &Repo,
-        address: Option<&Address>,
-        matching: Matching,
-    ) -> Result<Selection> {
-        let runs = self.runs(repo)?;
+    pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
+        let runs = self.runs()?;
         let Some(newest) = runs.last() else {
             return Err(
                 Error::fatal("there is no run yet").hint("start one with `git frites spawn`")
@@ -72,14 +66,14 @@ impl Store {
 
     /// The number for a new run: 1 + the highest in any ref, record or event. The caller holds the
     /// repository lock.
-    pub fn next_number(&self, repo: &Repo) -> Result<Name> {
+    pub fn next_number(&self) -> Result<Name> {
         let mut highest = 0;
         let mut see = |text: &str| {
             let number = text.parse::<Name>().ok().and_then(|n| n.number());
             highest = highest.max(number.unwrap_or(0));
         };
         for prefix in ["refs/frites/", "refs/heads/frites/run/", "refs/heads/frites/apply/"] {
-            for name in repo.ref_names(prefix)? {
+            for name in self.repo.ref_names(prefix)? {
                 see(name[prefix.len()..].split('/').next().unwrap_or_default());
             }
         }
@@ -96,10 +90,10 @@ impl Store {
     }
 
     /// Refuses a name that an existing run has, or has but for case.
-    pub fn refuse_taken(&self, repo: &Repo, run: &Name) -> Result<()> {
-        let mut names = self.run_names(repo)?;
+    pub fn refuse_taken(&self, run: &Name) -> Result<()> {
+        let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
-        let branches = repo.ref_names("refs/heads/frites/run/")?;
+        let branches = self.repo.ref_names("refs/heads/frites/run/")?;
         names.extend(branches.iter().filter_map(|n| n.split('/').nth(4)?.parse().ok()));
         match names.iter().find(|n| n.collides(run)) {
             Some(taken) => {

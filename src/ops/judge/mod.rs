@@ -139,7 +139,7 @@ pub fn judge(
     verdict.decision = decide(&entries, verdict.baseline.as_ref(), rules(&verdict.terms));
     verdict.candidates = entries;
     save(session, run, &verdict)?;
-    session.store.forget_parts(&session.repo, run)?;
+    session.store.forget_parts(run)?;
     Ok(verdict)
 }
 
@@ -152,7 +152,7 @@ fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     }
     commits.sort();
     commits.dedup();
-    session.store.save_record(&session.repo, run, Some(verdict), &commits)?;
+    session.store.save_record(run, Some(verdict), &commits)?;
     let decision = &verdict.decision;
     let failing = verdict
         .candidates

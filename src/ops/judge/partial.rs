@@ -66,7 +66,7 @@ pub fn judge_some(
             .judged()
             .map(|tree| neutral_commit(repo, tree, &run.base))
             .transpose()?;
-        store.save_part(repo, &part, commit.as_ref())?;
+        store.save_part(&part, commit.as_ref())?;
         let details =
             json!({ "candidate": part.candidate.candidate, "passed": part.candidate.passed() });
         store.record_event("outcome", &run.run, details)?;
@@ -80,12 +80,12 @@ pub fn judge_some(
 ///
 /// What was decided anew is recorded, for `apply` goes by it.
 pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     let _lock = store.lock_run(&run.run)?;
     watch::require_own_record(session, run)?;
-    let stored = store.verdict(repo, &run.run)?;
+    let stored = store.verdict(&run.run)?;
     let since = stored.as_ref().map(|v| v.judged);
-    let mut parts = store.parts(repo, run)?;
+    let mut parts = store.parts(run)?;
     parts.retain(|part| since.is_none_or(|since| part.judged > since));
     let mut verdict = match (&stored, parts.first()) {
         (Some(verdict), _) => verdict.clone(),

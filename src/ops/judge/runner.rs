@@ -527,10 +527,10 @@ fn manner(terms: &JudgeSettings, timeout: Duration) -> OracleOptions {
 /// last command, with no gap: when each began is in a file that it could write. Where an end is not known, for
 /// git-frites was killed, to this moment.
 fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     let mut spans = Vec::new();
-    for run in store.runs(repo)? {
-        let candidates = run.candidates.iter().map(|name| store.candidate(repo, &run, name));
+    for run in store.runs()? {
+        let candidates = run.candidates.iter().map(|name| store.candidate(&run, name));
         let mut worked = candidates.collect::<Result<Vec<_>>>()?;
         worked.retain(|c| c.started.is_some());
         let ends: Option<Vec<SystemTime>> =

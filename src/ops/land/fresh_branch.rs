@@ -77,7 +77,7 @@ pub fn land(
     }
     let intent = intent(&plan, &branch, &from, fresh.commit);
     let commit = put(session, asked, fresh, &plan, &intent)?;
-    session.store.record_landing(repo, &intent, commit.as_ref())?;
+    session.store.record_landing(&intent, commit.as_ref())?;
     Ok(Landed { plan, branch, commit, conflicts: None })
 }
 
@@ -166,9 +166,9 @@ fn put(
         repo.make_refs(&moves, "git-frites: apply")?;
         return Ok(Some(commit));
     }
-    store.begin_landing(repo, intent)?;
+    store.begin_landing(intent)?;
     let landed = switch_and_commit(session, intent, &message);
-    store.end_landing(repo)?;
+    store.end_landing()?;
     landed
 }
 
@@ -240,7 +240,7 @@ fn materialise(
     refuse_obstacles(session, from, &plan.tree)?;
     let intent = LandingIntent { commit: false, ..intent(&plan, &branch, from, false) };
     let keep = refs::withdrawn(&plan.run.run);
-    store.begin_landing(repo, &intent)?;
+    store.begin_landing(&intent)?;
     let landing = intent.as_landing(&keep);
     let mut message = plan.message(asked);
     // What a person makes of the markers is another tree.
@@ -252,7 +252,7 @@ fn materialise(
         }
         left
     });
-    store.end_landing(repo)?;
+    store.end_landing()?;
     left?;
     let details = serde_json::json!({
         "candidate": plan.candidate, "iteration": plan.capture.iteration, "branch": refs::short(&branch),

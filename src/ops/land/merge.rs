@@ -39,7 +39,7 @@ impl Target {
         let Some(text) = text else { return Ok(Target::Current) };
         if let Ok(address @ Address::Pair { iteration: None, .. }) = text.parse::<Address>()
             && let Ok(Selection { run, candidate: Some(name), .. }) =
-                session.store.select(&session.repo, Some(&address), Matching::Exact)
+                session.store.select(Some(&address), Matching::Exact)
         {
             return Ok(Target::Candidate(Box::new(run), name));
         }
@@ -133,7 +133,7 @@ impl Place {
             Error::fatal(format!("{address} has no worktree any more"))
                 .hint("merge into a branch instead: `--into BRANCH`")
         };
-        let git = store.git_of(repo, Some(&holder))?.ok_or_else(gone)?;
+        let git = store.git_of(Some(&holder))?.ok_or_else(gone)?;
         let tip = repo.read_ref(&branch)?.ok_or_else(gone)?;
         if worktree::head_branch(git.git_dir()).as_deref() != Some(branch.as_str()) {
             return Err(Error::fatal(format!(
@@ -285,7 +285,7 @@ pub fn merge(
         holder: holder(&place),
     };
     go(session, &place, &intent, &format!("merge {}: Merge made by git-frites.", plan.address()))?;
-    session.store.record_move(repo, &intent, json!({ "choices": plan.choices_as_json() }))?;
+    session.store.record_move(&intent, json!({ "choices": plan.choices_as_json() }))?;
     if let Some(git) = place.checkout.as_ref().filter(|c| c.candidate.is_none()).map(|c| &c.git) {
         // As `git merge` does; it cannot undo anything any more.
         let _ = commit::run_hook(git, "post-merge", &["0"])?;
@@ -358,7 +358,7 @@ pub fn go(session: &Session, place: &Place, intent: &MoveIntent, why: &str) -> R
             return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
         }
     }
-    store.begin_move(repo, intent)?;
+    store.begin_move(intent)?;
     let Checkout { git, index, .. } = checkout;
     let moved = advance::advance(
         repo,
@@ -366,7 +366,7 @@ pub fn go(session: &Session, place: &Place, intent: &MoveIntent, why: &str) -> R
     );
     // Where files were edited meanwhile, the lock stays: the next command looks at it again.
     if moved.is_ok() || !advance::is_locked(git) {
-        store.end_move(repo, intent)?;
+        store.end_move(intent)?;
     }
     moved
 }

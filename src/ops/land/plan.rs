@@ -85,7 +85,7 @@ impl Plan {
         if !asked.allow_unverified {
             watch::require_own_record(session, &run)?;
         }
-        let verdict = session.store.verdict(&session.repo, &run.run)?;
+        let verdict = session.store.verdict(&run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
         let capture =
             capture_to_land(session, asked, &run, &candidate, iteration, verdict.as_ref())?;
@@ -314,12 +314,12 @@ fn capture_to_land(
     verdict: Option<&Verdict>,
 ) -> Result<Capture> {
     if let Some(wanted) = iteration {
-        return session.store.iteration(&session.repo, run, name, wanted);
+        return session.store.iteration(run, name, wanted);
     }
     let judged =
         verdict.and_then(|v| v.entry(name)).and_then(|e| Some((e.iteration?, e.tree.clone()?)));
     if let (true, Some((iteration, _))) = (asked.judged, &judged) {
-        return session.store.iteration(&session.repo, run, name, *iteration);
+        return session.store.iteration(run, name, *iteration);
     }
     let capture = match session.unchanged(run, name)? {
         Some(capture) => Some(capture),
@@ -386,7 +386,7 @@ pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) ->
 pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     let Some(root) = session.repo.work_tree() else { return Ok(()) };
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));
-    if ours || session.store.is_candidates(&session.repo, root)? {
+    if ours || session.store.is_candidates(root)? {
         return Err(Error::fatal("this is a candidate's worktree")
             .hint("go to your own checkout and apply there"));
     }

@@ -48,7 +48,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         return Err(Error::usage("a landing is undone whole, whichever iteration it was")
             .hint("name the candidate"));
     }
-    let read = |name: &Name| session.store.candidate(&session.repo, run, name);
+    let read = |name: &Name| session.store.candidate(run, name);
     let all: Vec<Candidate> = match candidate {
         Some(name) => vec![read(name)?],
         None => run.candidates.iter().map(read).collect::<Result<_>>()?,
@@ -219,7 +219,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
         holder: merge::holder(&place),
     };
     merge::go(session, &place, &intent, &format!("revert: {address}"))?;
-    store.record_move(repo, &intent, json!({ "merge": merge, "later": later }))?;
+    store.record_move(&intent, json!({ "merge": merge, "later": later }))?;
     Ok(Undone { candidate, branch, commit: Some(commit), later })
 }
 
@@ -228,7 +228,7 @@ fn find(session: &Session, branch: &str) -> Result<Place> {
     if let Some((run, name)) =
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
         && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
-        && let Some(run) = session.store.run(&session.repo, &run)?
+        && let Some(run) = session.store.run(&run)?
         && session.store.worktree(&run, &name).exists()
     {
         return Place::candidate(session, &run, &name);
@@ -272,7 +272,7 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
             refuse_unknown_branch(session, &address, commit)?;
         }
         session.ui.note(format!("the branch '{short}' is gone already"));
-        store.record_withdrawn(repo, &candidate, &branch)?;
+        store.record_withdrawn(&candidate, &branch)?;
         return Ok(Undone { candidate, branch, commit: None, later: Vec::new() });
     };
     let landed_at = candidate.landing_commit.as_ref().or(intent.as_ref().map(|i| &i.from.commit));
@@ -304,7 +304,7 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
         }
         _ => repo.update_ref(&branch, None, Some(&tip), "undo")?,
     }
-    store.record_withdrawn(repo, &candidate, &branch)?;
+    store.record_withdrawn(&candidate, &branch)?;
     Ok(Undone { candidate, branch, commit: None, later: Vec::new() })
 }
 
@@ -352,8 +352,8 @@ fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<
         "move them away and undo again",
     )?;
     let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
-    store.begin_landing(repo, &intent)?;
+    store.begin_landing(&intent)?;
     let keep = refs::withdrawn(&intent.run);
     fresh_branch::withdraw(repo, &intent.as_landing(&keep))?;
-    store.end_landing(repo)
+    store.end_landing()
 }

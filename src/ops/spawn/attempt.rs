@@ -156,7 +156,7 @@ pub fn work(
     orders: &[(Name, Order)],
     terms: &Terms,
 ) -> Result<Worked> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     let watch = watch::begin(session, run, false)?;
     let names: Vec<Name> = orders.iter().map(|(name, _)| name.clone()).collect();
     let results = progress::live(session, run, &names, || {
@@ -169,8 +169,7 @@ pub fn work(
     });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = watch.end(session, run)?.words;
-    let at_work =
-        |name: &Name| store.candidate(repo, run, name).is_ok_and(|c| c.state == State::Running);
+    let at_work = |name: &Name| store.candidate(run, name).is_ok_and(|c| c.state == State::Running);
     // A record that could not be written still says so: then the next command finds nobody at work, and mends it.
     if results.is_ok() || !names.iter().any(at_work) {
         store.clear_active(&run.run)?;
@@ -198,7 +197,7 @@ pub fn again(
     order: Order,
     terms: &Terms,
 ) -> Result<Worked> {
-    let Session { store, .. } = session;
+    let store = &session.store;
     watch::require_trust(session, Some(run))?;
     spawn::require_depth(session)?;
     spawn::require_program(&order)?;
@@ -222,8 +221,8 @@ fn attempt(
     order: &Order,
     terms: &Terms,
 ) -> Result<Captured> {
-    let Session { store, .. } = session;
-    if store.candidate(&session.repo, run, name)?.state == State::Failed {
+    let store = &session.store;
+    if store.candidate(run, name)?.state == State::Failed {
         return session.stored(run, name); // its setup failed
     }
     let dir = store.worktree(run, name);
@@ -324,7 +323,7 @@ pub fn update(
     change: impl FnOnce(&mut Candidate),
 ) -> Result<Candidate> {
     let _lock = session.store.lock_candidate(&run.run, name)?;
-    let mut candidate = session.store.candidate(&session.repo, run, name)?;
+    let mut candidate = session.store.candidate(run, name)?;
     change(&mut candidate);
     session.store.save_candidate(&candidate)?;
     Ok(candidate)

@@ -35,11 +35,8 @@ pub fn beside<T>(
 /// One candidate, if its command runs. A file that goes while it is read is no reason to stop: there is another
 /// time.
 fn checkpoint(session: &Session, run: &Run, name: &Name) {
-    let Session { repo, store, ui, .. } = session;
-    if !store
-        .candidate(repo, run, name)
-        .is_ok_and(|c| c.state == State::Running && c.started.is_some())
-    {
+    let Session { store, ui, .. } = session;
+    if !store.candidate(run, name).is_ok_and(|c| c.state == State::Running && c.started.is_some()) {
         return;
     }
     match session.capture(run, name) {

@@ -161,7 +161,7 @@ pub fn require_limits(session: &Session, wanted: usize) -> Result<()> {
     }
     let limit = session.config.get(keys::LIMITS_WORKTREES);
     let mut present = 0;
-    for run in session.store.runs(&session.repo)? {
+    for run in session.store.runs()? {
         present +=
             run.candidates.iter().filter(|c| session.store.worktree(&run, c).exists()).count();
     }
@@ -222,7 +222,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let repository = store.lock_repository()?;
     let (name, lock) = match request.name {
         Some(name) => {
-            store.refuse_taken(repo, &name)?;
+            store.refuse_taken(&name)?;
             let lock = store.lock_run(&name)?;
             (name, lock)
         }
@@ -260,13 +260,13 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
             let port = run.index_of(name).and_then(|index| ports.get(index as usize - 1)).copied();
             fill(session, &run, name, admin, preparation, port)
         })?;
-        store.save_record(repo, &run, None, &[])?;
+        store.save_record(&run, None, &[])?;
         Ok(prepared)
     });
     let prepared = match filled {
         Ok(prepared) => prepared,
         Err(error) => {
-            store.unmake(repo, &run, &active.entries)?;
+            store.unmake(&run, &active.entries)?;
             return Err(error.hint("nothing was made"));
         }
     };
@@ -280,7 +280,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
 
 /// The next number, and the lock of that run. The caller holds the repository lock.
 fn numbered(session: &Session) -> Result<(Name, Lock)> {
-    let mut name = session.store.next_number(&session.repo)?;
+    let mut name = session.store.next_number()?;
     // A run that is being taken back may have let go of its number and not yet of its lock.
     loop {
         match session.store.try_lock_run(&name)? {
@@ -295,9 +295,9 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
 pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
-    for run in store.runs(repo)? {
+    for run in store.runs()? {
         for name in run.candidates.iter().filter(|name| store.worktree(&run, name).exists()) {
-            taken.extend(store.candidate(repo, &run, name)?.port);
+            taken.extend(store.candidate(&run, name)?.port);
         }
     }
     let key = u64::from_str_radix(&repo.key(), 16).unwrap_or_default();
@@ -343,7 +343,7 @@ pub fn fill(
         Candidate::new(&run.run, name, run.index_of(name).unwrap_or_default(), state);
     candidate.port = port;
     // What is made again stays marked for review.
-    candidate.kept = session.store.candidate(&session.repo, run, name)?.kept;
+    candidate.kept = session.store.candidate(run, name)?.kept;
     if let Some(failure) = &prepared.failure {
         candidate.state = State::Failed;
         candidate.reason = Some(failure.clone());

@@ -25,13 +25,13 @@ pub fn resume(
     orders: &[(Name, Order)],
     terms: &Terms,
 ) -> Result<Worked> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     watch::require_trust(session, Some(run))?;
     spawn::require_depth(session)?;
     let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();
     for (name, order) in orders {
-        let candidate = store.candidate(repo, run, name)?;
+        let candidate = store.candidate(run, name)?;
         if candidate.state == State::Cancelled && candidate.again {
             session.ui.warn(format!(
                 "{}: another round of it was interrupted, and is not resumed",
@@ -53,7 +53,7 @@ pub fn resume(
     let preparation = Preparation::new(session, &run.base)?;
     let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
-        let half_made = store.candidate(repo, run, name)?.reason.as_deref() == Some(BEING_REMADE);
+        let half_made = store.candidate(run, name)?.reason.as_deref() == Some(BEING_REMADE);
         if !half_made {
             clean::save(session, run, name)?;
             update(session, run, name, |c| c.reason = Some(BEING_REMADE.into()))?;

@@ -49,11 +49,11 @@ pub fn synthesize(
     spawn::require_limits(session, 1)?;
     // From here on nobody else judges it, adds to it or removes it.
     let _lock = store.lock_run(&run.run)?;
-    let mut run = store.run(repo, &run.run)?.ok_or_else(|| {
+    let mut run = store.run(&run.run)?.ok_or_else(|| {
         Error::fatal(format!("run {} was removed meanwhile", run.run))
             .hint("`git frites status` lists the runs")
     })?;
-    let verdict = store.verdict(repo, &run.run)?.ok_or_else(|| {
+    let verdict = store.verdict(&run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
             .hint(format!("judge it first: `git frites judge {}`", run.run))
     })?;
@@ -82,7 +82,7 @@ pub fn synthesize(
     run.candidates.push(name.clone());
     run.agents.insert(name.clone(), assignment);
     run.synthesis.insert(name.clone(), synthesis);
-    store.save_record(repo, &run, Some(&verdict), &store.judged(repo, &run.run)?)?;
+    store.save_record(&run, Some(&verdict), &store.judged(&run.run)?)?;
     store.record_event("synthesis", &run.run, details)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
