@@ -135,8 +135,8 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
     }
     View {
         address: captured.candidate.address(),
-        from: run.base.clone(),
-        to: captured.tree(&run.base).clone(),
+        from: run.base,
+        to: *captured.tree(&run.base),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         state: captured.candidate.state_in_words(),
         changes: captured.changes,

@@ -13,7 +13,7 @@ pub fn protected(
     protect: &[String],
 ) -> Result<(Oid, Vec<Vec<u8>>)> {
     if protect.is_empty() {
-        return Ok((tree.clone(), Vec::new()));
+        return Ok((*tree, Vec::new()));
     }
     let compare = |to: &str, paths: &[String]| {
         let call = repo.git().call("diff-tree").args([
@@ -41,7 +41,7 @@ pub fn protected(
         lines.extend([mode, b" ", id, b"\t", path, b"\0"].concat());
     }
     if lines.is_empty() {
-        return Ok((tree.clone(), Vec::new()));
+        return Ok((*tree, Vec::new()));
     }
     let dir = tempfile::tempdir().context(|| "could not make a temporary index".into())?;
     let git = repo.git().index(&dir.path().join("index"));

@@ -180,9 +180,8 @@ impl Repo {
     ) -> Result<()> {
         // Kept until the call is over: a deletion locks `packed-refs`, which is the user's, too.
         let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
-        let zeros = new.or(old).map(Oid::null).unwrap_or_default();
-        let value =
-            |oid: Option<&Oid>| oid.map_or_else(|| zeros.clone(), |o| o.as_str().to_owned());
+        let null = new.or(old).map(Oid::null);
+        let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
         // Its log is what tells our moves from others'.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", signature())).args([full, &value(new), &value(old)]).run()
@@ -240,7 +239,7 @@ impl Repo {
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         let mut orders = String::new();
         for Move { name, old, new } in moves {
-            let old = old.map_or_else(|| new.null(), |oid| oid.as_str().to_owned());
+            let old = old.copied().unwrap_or_else(|| new.null());
             orders.push_str(&format!("update {name}\0{new}\0{old}\0"));
         }
         let call =

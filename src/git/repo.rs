@@ -295,7 +295,7 @@ impl Repo {
         let index = tree.and_then(|tree| gix.index_from_tree(&tree).ok());
         let index =
             index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))?;
-        Ok(last.insert((commit.clone(), Arc::new(index))).1.clone())
+        Ok(last.insert((*commit, Arc::new(index))).1.clone())
     }
 
     /// gix's own handle, for the other rooms of `git/`.

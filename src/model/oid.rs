@@ -5,33 +5,56 @@ use serde::{Deserialize, Serialize};
 
 /// A full object id in lowercase hex.
 ///
-/// Records are read with the same care: they are fetched from elsewhere, and what is in the place of an id becomes
-/// an argument of git's, to which `--output=FILE` is an order.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Ids in records are checked, too: records are fetched from elsewhere, and an id becomes an argument
+/// of git, which would take `--output=FILE` as an option.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Oid(String);
+pub struct Oid {
+    /// The digits in ASCII, then zero bytes.
+    digits: [u8; LONGEST],
+    len: u8,
+}
+
+/// The number of hex digits of a SHA-256 id.
+const LONGEST: usize = 64;
 
 impl Oid {
     /// Takes `hex` if it is a full lowercase object id (SHA-1 or SHA-256).
     pub fn parse(hex: &str) -> Option<Self> {
-        let full = matches!(hex.len(), 40 | 64);
-        let digits = hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-        (full && digits).then(|| Oid(hex.to_owned()))
+        let len = match hex.len() {
+            40 => 40,
+            64 => 64,
+            _ => return None,
+        };
+        if !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+            return None;
+        }
+        let mut digits = [0; LONGEST];
+        digits.iter_mut().zip(hex.bytes()).for_each(|(to, from)| *to = from);
+        Some(Oid { digits, len })
     }
 
     /// The full hex.
     pub fn as_str(&self) -> &str {
-        &self.0
+        let digits = self.digits.get(..self.len.into()).unwrap_or(&self.digits);
+        std::str::from_utf8(digits).unwrap_or_default()
     }
 
     /// The first ten digits, for people.
     pub fn short(&self) -> &str {
-        self.0.get(..10).unwrap_or(&self.0)
+        self.as_str().get(..10).unwrap_or_default()
     }
 
-    /// The id of zeros, as long as this one: git's word for "no such ref".
-    pub fn null(&self) -> String {
-        "0".repeat(self.0.len())
+    /// The id of zeros in the hash of this id: git's notation for "no such object" and "no such ref".
+    pub fn null(&self) -> Self {
+        let mut null = *self;
+        null.digits.iter_mut().take(self.len.into()).for_each(|digit| *digit = b'0');
+        null
+    }
+
+    /// True if every digit is zero.
+    pub fn is_null(&self) -> bool {
+        *self == self.null()
     }
 }
 
@@ -44,19 +67,41 @@ impl TryFrom<String> for Oid {
 
 impl From<Oid> for String {
     fn from(oid: Oid) -> String {
-        oid.0
+        oid.as_str().to_owned()
     }
 }
 
 impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Oid({self})")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_of_both_hashes_keep_their_digits_and_their_order() {
+        let ids = [
+            "0".repeat(40),
+            "0".repeat(64),
+            "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            "f".repeat(64),
+        ];
+        let parsed: Vec<Oid> = ids.iter().filter_map(|id| Oid::parse(id)).collect();
+        assert_eq!(parsed.iter().map(Oid::as_str).collect::<Vec<_>>(), ids);
+        assert!(parsed.is_sorted());
+        assert_eq!(parsed.iter().map(Oid::is_null).collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(parsed[3].null(), parsed[1]);
+        assert_eq!(parsed[2].short(), "0123456789");
+    }
 
     #[test]
     fn what_is_no_id_is_not_read_as_one() {

@@ -46,8 +46,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
         refuse_held(session, &branch, admin.as_deref())?;
         let tip = repo.read_ref(&branch)?;
         if let Some(tip) = tip.as_ref().filter(|_| !discard) {
-            let saved =
-                store.latest(&run.run, name)?.map_or_else(|| run.base.clone(), |c| c.commit);
+            let saved = store.latest(&run.run, name)?.map_or_else(|| run.base, |c| c.commit);
             if !repo.is_ancestor(tip, &saved)? {
                 return Err(Error::no(format!(
                     "the branch '{}' has moved while it was cleaned",

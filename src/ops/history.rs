@@ -49,7 +49,7 @@ pub fn iterations(session: &Session, run: &Run, name: &Name) -> Result<Vec<Itera
         let iteration = iteration.unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         let changes = diff::changes(repo, &run.base, &run.base, &read.tree)?;
         let step = diff::changes(repo, &run.base, &before, &read.tree)?;
-        before = read.tree.clone();
+        before = read.tree;
         found.push(Iteration {
             capture: Capture { commit, tree: read.tree, iteration },
             time: read.time,

@@ -284,7 +284,7 @@ impl Session {
 
     /// What a captured tree changes against its run's base.
     fn changes(&self, run: &Run, tree: &Oid) -> Result<Vec<Change>> {
-        let key = (run.base.clone(), tree.clone());
+        let key = (run.base, *tree);
         let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         known.map_or_else(|| diff::changes(&self.repo, &run.base, &run.base, tree), Ok)
     }
@@ -304,9 +304,7 @@ impl Session {
         let base = self.repo.commit(&run.base)?.tree;
         let Ok(all) = diff::changes_of(&self.repo, &run.base, &base, &trees) else { return Ok(()) };
         let mut known = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(
-            trees.into_iter().zip(all).map(|(tree, changes)| ((run.base.clone(), tree), changes)),
-        );
+        known.extend(trees.into_iter().zip(all).map(|(tree, changes)| ((run.base, tree), changes)));
         Ok(())
     }
 

@@ -255,7 +255,7 @@ impl Store {
             }
             let mut candidate = self.candidate(&run, &moved.candidate)?;
             candidate.landing = moved.landing;
-            candidate.landing_commit = Some(moved.new.clone());
+            candidate.landing_commit = Some(moved.new);
             candidate.landing_branch = Some(moved.target.clone());
             candidate.landing_time = Some(Timestamp::now());
             self.save_candidate(&candidate)?;

@@ -130,7 +130,7 @@ impl Store {
                 run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
             let prompts =
                 run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
-            blobs.extend(prompts.map(|(name, blob)| (name, blob.clone())));
+            blobs.extend(prompts.map(|(name, blob)| (name, *blob)));
             let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
             let commit = commit_of(&self.repo, &run.run, &blobs, &parents)?;
             let name = refs::record(&run.run);
@@ -395,7 +395,7 @@ mod tests {
                     index,
                     state: State::Open,
                     iteration: Some(index),
-                    judged_tree: tree.clone(),
+                    judged_tree: tree,
                     tree,
                     blast: Blast { lines, files: lines },
                     agreement: Some(seconds),

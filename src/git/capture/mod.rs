@@ -224,7 +224,7 @@ pub fn losses(repo: &Repo, subject: &Subject<'_>) -> Result<Notes> {
 /// nothing to capture, and nothing that a capture would leave out.
 pub fn is_unchanged(repo: &Repo, subject: &Subject<'_>) -> Result<bool> {
     let tree = match subject.previous {
-        Some(capture) => capture.tree.clone(),
+        Some(capture) => capture.tree,
         None => repo.commit(subject.base)?.tree,
     };
     // Its checksum is not what is in doubt here.
@@ -547,7 +547,7 @@ fn reflog(file: &Path) -> BTreeSet<Oid> {
         .lines()
         .flat_map(|line| line.split(|b| *b == b' ').take(2).map(<[u8]>::to_vec).collect::<Vec<_>>())
         .filter_map(|id| Oid::parse(std::str::from_utf8(&id).ok()?))
-        .filter(|oid| oid.as_str() != oid.null())
+        .filter(|oid| !oid.is_null())
         .collect()
 }
 
@@ -559,7 +559,7 @@ pub fn keep_index(index: &Path, copy: &Path) -> Result<()> {
 /// The trees of a chain of captures, newest first, as far as `base`.
 pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, crate::git::repo::Commit)>> {
     let mut found = Vec::new();
-    let mut at = tip.clone();
+    let mut at = *tip;
     while at != *base {
         let commit = repo.commit(&at)?;
         let first = commit.parents.first().cloned();

@@ -72,7 +72,7 @@ pub fn committed(
         .arg(format!("^{base}"))
         .arg("--");
     let answer = call.arg(OsStr::from_bytes(path)).bytes()?;
-    let wanted = blob.map_or_else(|| base.null(), |blob| blob.as_str().to_owned());
+    let wanted = blob.copied().unwrap_or_else(|| base.null());
     let mut time = None;
     for line in String::from_utf8_lossy(&answer).lines() {
         if let Some(seconds) = line.strip_prefix("commit ") {

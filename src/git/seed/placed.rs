@@ -184,7 +184,7 @@ fn read(path: &Path, known: Option<&(Stamp, Oid)>) -> io::Result<Option<Seed>> {
         return Ok(None);
     }
     if let Some((_, blob)) = known.filter(|(stamp, _)| *stamp == Stamp::of(&meta)) {
-        return Ok(Some(Seed::File(blob.clone())));
+        return Ok(Some(Seed::File(*blob)));
     }
     Ok(Some(Seed::File(to_oid(blob(File::open(path)?, meta.len())?))))
 }

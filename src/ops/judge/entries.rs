@@ -69,13 +69,13 @@ enum FileContent {
 
 impl FileContent {
     fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
-        if oid.as_str() == oid.null() {
+        if oid.is_null() {
             return FileContent::Missing;
         }
         // A submodule's commit is no blob.
         match repo.blob(oid).ok().filter(|_| !binary) {
             Some(bytes) => FileContent::Text(bytes),
-            None => FileContent::Binary(oid.clone()),
+            None => FileContent::Binary(*oid),
         }
     }
 
@@ -104,13 +104,13 @@ fn look(
     scripts: &BTreeSet<String>,
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
-    let tree = captured.capture.as_ref().map(|c| c.tree.clone());
+    let tree = captured.capture.as_ref().map(|c| c.tree);
     let mut entry = Entry {
         candidate: captured.candidate.candidate.clone(),
         index: captured.candidate.index,
         state: captured.candidate.state,
         iteration: captured.capture.as_ref().map(|c| c.iteration),
-        tree: tree.clone(),
+        tree,
         judged_tree: None,
         blast: captured.blast,
         agreement: None,
@@ -267,7 +267,7 @@ fn compare(entries: &mut [Entry], touches: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, touches) in entries.iter().zip(touches).filter(|(entry, _)| entry.usable()) {
         let Some(tree) = entry.judged() else { continue };
-        distinct.entry(tree.clone()).or_insert_with(|| {
+        distinct.entry(*tree).or_insert_with(|| {
             let mut edit = Edit::default();
             for touch in touches {
                 edit.add(&mut words, &touch.path, touch.before.content(), touch.after.content());

@@ -105,7 +105,7 @@ pub fn judge(
     let mut verdict = Verdict {
         version: FORMAT,
         run: run.run.clone(),
-        base: run.base.clone(),
+        base: run.base,
         judged: jiff::Timestamp::now(),
         decision: decide(&entries, None, rules(&terms)),
         terms,

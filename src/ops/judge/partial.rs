@@ -55,7 +55,7 @@ pub fn judge_some(
         let part = PartialVerdict {
             version: FORMAT,
             run: run.run.clone(),
-            base: run.base.clone(),
+            base: run.base,
             judged: jiff::Timestamp::now(),
             terms: terms.clone(),
             oracle: oracle.clone(),
@@ -124,7 +124,7 @@ fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verd
     Ok(Verdict {
         version: FORMAT,
         run: run.run.clone(),
-        base: run.base.clone(),
+        base: run.base,
         judged: part.judged,
         decision: decide(&candidates, None, rules(&part.terms)),
         terms: part.terms.clone(),

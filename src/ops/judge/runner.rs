@@ -396,7 +396,7 @@ impl<'a> OracleRunner<'a> {
         self.look_again(name, alone, || {
             let Some(results) = &results else { return Ok(None) };
             self.keep(tree, &commit, results, &logs)?;
-            Ok(Some((tree.clone(), commit.clone())))
+            Ok(Some((*tree, commit)))
         })?;
         Ok(results)
     }

@@ -54,7 +54,7 @@ pub fn land(
             .map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
         fresh_branch::require_clean(repo)?;
     }
-    let base = selection.run.root().clone();
+    let base = *selection.run.root();
     let mut plan = Plan::new(session, selection, asked)?;
     let from = fresh_branch::position(repo)?;
     let state = &from.commit;
@@ -92,7 +92,7 @@ fn intent(plan: &Plan, branch: &str, from: &Position, commit: bool) -> LandingIn
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
         branch: branch.to_owned(),
-        tree: plan.tree.clone(),
+        tree: plan.tree,
         verified: plan.verified,
         commit,
         unlocked: false,
@@ -235,7 +235,7 @@ fn materialise(
         &plan.run.run,
         &plan.candidate,
     )?;
-    plan.tree = conflicts.tree.clone();
+    plan.tree = conflicts.tree;
     plan.verified = false;
     refuse_obstacles(session, from, &plan.tree)?;
     let intent = LandingIntent { commit: false, ..intent(&plan, &branch, from, false) };

@@ -99,7 +99,7 @@ impl Place {
         let checkout = Checkout {
             git: repo.checkout(),
             index: repo.git_dir().join("index"),
-            state: tip.clone(),
+            state: tip,
             candidate: None,
         };
         Ok(Place { branch, tip, checkout: Some(checkout) })
@@ -163,7 +163,7 @@ impl Place {
                 run.run
             )));
         }
-        let state = captured.capture.map_or_else(|| run.base.clone(), |c| c.commit);
+        let state = captured.capture.map_or_else(|| run.base, |c| c.commit);
         let staged = worktree::staged_apart(&git, &tip, &state)?;
         if let Some(path) = staged.first() {
             return Err(Error::no(format!(
@@ -226,10 +226,9 @@ pub fn merge(
     let _landing = session.store.lock_landing()?;
     let place = Place::find(session, target)?;
     let mut plan = Plan::new(session, selection, asked)?;
-    let root = plan.run.root().clone();
+    let root = *plan.run.root();
     // Into a candidate goes what this run did; the parent's own change is there already.
-    let base =
-        if matches!(target, Target::Candidate(..)) { plan.run.base.clone() } else { root.clone() };
+    let base = if matches!(target, Target::Candidate(..)) { plan.run.base } else { root };
     let name = place.name();
     let candidate =
         place.checkout.as_ref().and_then(|c| c.candidate.as_ref()).map(|(run, name)| (run, name));
@@ -277,9 +276,9 @@ pub fn merge(
         iteration: plan.capture.iteration,
         landing: Landing::Merged,
         target: place.branch.clone(),
-        old: place.tip.clone(),
-        new: commit.clone(),
-        files: place.state().clone(),
+        old: place.tip,
+        new: commit,
+        files: *place.state(),
         verified: plan.verified,
         killed_after: None,
         holder: holder(&place),
@@ -322,7 +321,7 @@ pub fn committed_state(session: &Session, place: &Place) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(place.state())?.tree;
     if repo.commit(&place.tip)?.tree == tree {
-        return Ok(place.tip.clone());
+        return Ok(place.tip);
     }
     let message = Message {
         paragraphs: vec![format!("Work of {} so far", place.name())],

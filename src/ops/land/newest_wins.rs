@@ -98,7 +98,7 @@ pub fn newest_file_wins(
             let Some(stages) = conflicts.stages.get(path) else { continue };
             entries.push((path.clone(), None));
             if let Some(stage) = stages.iter().find(|s| s.number == wanted) {
-                entries.push((names[path].clone(), Some((stage.mode.clone(), stage.blob.clone()))));
+                entries.push((names[path].clone(), Some((stage.mode.clone(), stage.blob))));
             }
         }
         choices.extend(paths.into_iter().map(|path| Choice {
@@ -176,7 +176,7 @@ impl History {
             .map(|(_, commit)| mtimes::from_message(&commit.message))
             .unwrap_or_default();
         let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
-        Ok(History { base: run.base.clone(), heads, captures, written })
+        Ok(History { base: run.base, heads, captures, written })
     }
 
     /// When the attempt gave a path what its newest capture holds: by its own commit, else by the file's

@@ -89,17 +89,17 @@ impl Plan {
         let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
         let capture =
             capture_to_land(session, asked, &run, &candidate, iteration, verdict.as_ref())?;
-        let tree = verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree)).clone();
+        let tree = *verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree));
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
         if !verified && !asked.allow_unverified {
             return Err(unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref()));
         }
         let commit = if tree == capture.tree {
-            capture.commit.clone()
+            capture.commit
         } else {
             commit::neutral_commit(&session.repo, &tree, &run.base)?
         };
-        let judged = Judged { commit, tree: tree.clone() };
+        let judged = Judged { commit, tree };
         Ok(Plan { run, candidate, capture, judged, tree, verified, verdict, choices: Vec::new() })
     }
 
@@ -316,8 +316,7 @@ fn capture_to_land(
     if let Some(wanted) = iteration {
         return session.store.iteration(run, name, wanted);
     }
-    let judged =
-        verdict.and_then(|v| v.entry(name)).and_then(|e| Some((e.iteration?, e.tree.clone()?)));
+    let judged = verdict.and_then(|v| v.entry(name)).and_then(|e| Some((e.iteration?, e.tree?)));
     if let (true, Some((iteration, _))) = (asked.judged, &judged) {
         return session.store.iteration(run, name, *iteration);
     }

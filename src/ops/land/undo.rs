@@ -142,7 +142,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
             "find it with `git log --merges --grep 'Frites-Run: '`, and take it back with `git revert -m 1 COMMIT`",
         )
     };
-    let merge = candidate.landing_commit.clone().ok_or_else(lost)?;
+    let merge = candidate.landing_commit.ok_or_else(lost)?;
     let branch = candidate.landing_branch.clone().ok_or_else(lost)?;
     let place = find(session, &branch)?;
     let name = place.name();
@@ -211,9 +211,9 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
         iteration,
         landing: Landing::Undone,
         target: branch.clone(),
-        old: place.tip.clone(),
-        new: commit.clone(),
-        files: place.state().clone(),
+        old: place.tip,
+        new: commit,
+        files: *place.state(),
         verified: false,
         killed_after: None,
         holder: merge::holder(&place),

@@ -99,8 +99,8 @@ impl Start {
             ));
         }
         let iteration = captured.capture.as_ref().map(|c| c.iteration);
-        let base = captured.capture.map_or_else(|| run.base.clone(), |c| c.commit);
-        let (run, root) = (run.run.clone(), run.root().clone());
+        let base = captured.capture.map_or_else(|| run.base, |c| c.commit);
+        let (run, root) = (run.run.clone(), *run.root());
         Ok(Start {
             base,
             parent: Some(Parent { run, candidate: candidate.clone(), iteration, root, depth }),

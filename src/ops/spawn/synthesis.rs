@@ -75,7 +75,7 @@ pub fn synthesize(
     let drew_on = material.iter().map(|e| e.candidate.clone()).collect();
     let synthesis = Synthesis {
         drew_on,
-        seed: tree(&run, material[0]).clone(),
+        seed: *tree(&run, material[0]),
         prompt: repo.store_blob(text.as_ref())?,
     };
     let details = serde_json::json!({ "candidate": name, "drew_on": synthesis.drew_on });
