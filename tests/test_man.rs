@@ -140,7 +140,7 @@ fn what_is_installed_is_what_help_opens() {
     for (program, arguments, title) in cases {
         let page = world.run(&world.repo, program, *arguments).expect(0).out();
         assert!(page.starts_with(title), "{program} {arguments:?}:\n{page}");
-        assert!(page.contains("EXAMPLES") || page.contains("WHERE TO GO ON"), "{page}");
+        assert!(page.contains("EXAMPLES") || page.contains("NEXT STEPS"), "{page}");
     }
 }
 
@@ -228,7 +228,7 @@ fn the_tutorial_can_be_typed_along() {
     for words in [
         "judge: 2 of 2 passed; c1 changes the fewest lines",
         "near-miss: none of 2 passed",
-        "Mend it at last",
+        "Fix it at last",
     ] {
         assert!(
             out.contains(words)

@@ -106,40 +106,40 @@ use Otherwise::{Is, Unset};
 // A new key is a new line here: its constant, its type, its name, its default, what it is for.
 keys! {
     ORACLE_BUILD: Option<CommandLine> = "oracle.build", Unset("found in the base's files", "'make'"), "The command that builds the project.";
-    ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("found in the base's files", "'make lint'"), "The command that checks the style.";
+    ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("found in the base's files", "'make lint'"), "The command that lints the project.";
     ORACLE_TEST: Option<CommandLine> = "oracle.test", Unset("found in the base's files", "['make', 'test']"), "The command that runs the tests.";
-    ORACLE_DETECT: bool = "oracle.detect", Is("true"), "Whether commands are looked for in the base's files when none is named.";
-    ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "How long each of these commands may take.";
-    ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How often a command that failed is tried again.";
-    ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "Whether a pass after a failure counts: as a pass that is ranked after clean ones, or as a failure.";
-    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths, as git's pathspecs, that are put back to the base's version before judging and landing.";
-    ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file, or the directory of such files, that the tests leave.";
-    ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "What ranks the candidates that passed.";
-    SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout to copy into worktrees and judged checkouts, as a .gitignore names them.";
-    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "More files and directories to copy, each with all it holds, by their names from the root. They were links once; now no command can write through them to your own files.";
-    SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many candidates' commands run at once.";
-    SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "How long a candidate's command may take.";
-    SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "How long it may print nothing.";
-    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, what a lock file asks for", "'npm ci --offline'"), "A command that prepares each new worktree and each judged checkout.";
-    SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "Where worktrees are made; it may lie outside the repository.";
-    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths to leave out of captures, at any depth, as a .gitignore names them.";
-    ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "Which of your variables candidates' and oracle commands see: all, or the few that every program needs.";
-    ENV_PASS: Vec<String> = "env.pass", Is("[]"), "More variables to pass with mode = 'clean'; * stands for anything.";
-    ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * stands for anything.";
-    SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether a candidate may be synthesised from those that passed.";
-    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "How large a synthesised winner may be, as a multiple of the combined size of those it drew on.";
-    AGENT_COMMAND: Option<Words> = "agents.*.command", Unset("that of the agent of this name that is built in", "['claude', '-p']"), "What an agent is started as, never through a shell; {prompt} and {prompt_file} are replaced.";
-    AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless its arguments take it", "'prompt'"), "What it reads as its standard input.";
-    AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Words put before the prompt: the first for its first candidate, and so on, round and round.";
-    LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "How many candidates one run may have.";
-    LIMITS_JOBS: usize = "limits.jobs", Is("64"), "How many commands of one run may run at once.";
-    LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deep a candidate's command may start runs of its own.";
-    LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "How long a chain of runs may be that each start from a candidate of another.";
-    LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "How many worktrees all runs may have.";
-    LIMITS_MIN_FREE_DISK: Size = "limits.min-free-disk", Is("'2GiB'"), "What a spawn leaves free on the disk, beyond the worktrees themselves.";
-    RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "How long `clean --expired` leaves a worktree after what it holds has landed.";
-    RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "How long it leaves one whose command failed, timed out or was cancelled.";
-    RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "How long it leaves any other one after the last work in it.";
+    ORACLE_DETECT: bool = "oracle.detect", Is("true"), "Whether git-frites detects commands from the base's files when none is configured.";
+    ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "The time limit of each of these commands.";
+    ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How many times a failed command is retried.";
+    ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "How a pass after a failure counts: as a pass (ranked after candidates that passed at once) or as a failure.";
+    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths (git pathspecs) that are reset to the base's version before judging and landing.";
+    ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
+    ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
+    SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
+    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with everything in them, as paths from the root. Despite the name they are never linked, so no command can change your own files through them.";
+    SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
+    SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
+    SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
+    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, the install command for a lock file", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
+    SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
+    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";
+    ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";
+    ENV_PASS: Vec<String> = "env.pass", Is("[]"), "Further variables to pass with mode = 'clean'; * matches anything.";
+    ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
+    SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may synthesise a candidate from those that passed.";
+    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesised winner, as a multiple of the combined size of the candidates that it drew on.";
+    AGENT_COMMAND: Option<Words> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
+    AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
+    AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
+    LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
+    LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands of a run that run at once.";
+    LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested: the command of a candidate can start a run of its own.";
+    LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs that were spawned with `--from`.";
+    LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
+    LIMITS_MIN_FREE_DISK: Size = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
+    RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
+    RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which it removes the worktree of a candidate that failed, timed out or was cancelled.";
+    RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which it removes any other worktree.";
 }
 
 /// A default as a value.
@@ -156,7 +156,7 @@ mod tests {
         for spec in ALL {
             let (Is(text) | Unset(_, text)) = spec.otherwise;
             assert!((spec.accepts)(&parse(text)), "{}: {text}", spec.name);
-            assert!(spec.about.ends_with('.'), "{} is told of in sentences", spec.name);
+            assert!(spec.about.ends_with('.'), "{} is described in sentences", spec.name);
         }
     }
 
