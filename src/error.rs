@@ -1,11 +1,13 @@
-//! What can go wrong and how the program says so: a kind, a message, hints, and the exit-code table.
+//! The program's error type: kind, cause, message, hints and source; and the table of exit codes.
+use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 
 /// The exit codes of DESIGN.md §2, by name. Scripts rely on them.
 pub mod exit {
     /// Done; for `judge`, a verified winner.
     pub const OK: u8 = 0;
-    /// An honest no: nothing passed, nothing verified to land, work would be lost, conflicts.
+    /// No candidate passed, nothing verified to land, work would be lost, or conflicts.
     pub const NO: u8 = 1;
     /// Usage: an invalid flag or name.
     pub const USAGE: u8 = 2;
@@ -76,6 +78,28 @@ impl Kind {
     }
 }
 
+/// The reason for an error, as far as code decides by it: mostly whether a retry can help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// git failed, and its message names none of the reasons below.
+    GitExit,
+    /// Another process holds a lock file of git's.
+    Locked,
+    /// Another process moved a ref first.
+    RefMoved,
+    /// Git objects or an index are missing or broken.
+    Damaged,
+    /// No space is left on the disk, or in the user's quota.
+    StorageFull,
+    /// A signal ended git.
+    Interrupted,
+    /// A file that should exist does not.
+    NotFound,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
 /// An error as the user reads it: one line of message, then hints that say what to type.
 ///
 /// Messages are lowercase fragments without a full stop.
@@ -83,10 +107,14 @@ impl Kind {
 pub struct Error {
     /// Decides the exit code.
     pub kind: Kind,
+    /// Decides whether a retry can help.
+    pub cause: Cause,
     /// One line; control characters in it are shown as escapes.
     pub message: String,
     /// Each becomes a `hint:` line.
     pub hints: Vec<String>,
+    /// The error below this one, in full; the message quotes at most its first line.
+    source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 /// The result of everything that can fail.
@@ -95,7 +123,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of `kind` with a `message` and no hint yet.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), hints: Vec::new() }
+        let message = message.into();
+        Error { kind, cause: Cause::Other, message, hints: Vec::new(), source: None }
     }
 
     /// Fatal (128): the work cannot be done.
@@ -108,19 +137,29 @@ impl Error {
         Error::new(Kind::Usage, message)
     }
 
-    /// An honest no (1).
+    /// Error (1): the answer is no.
     pub fn no(message: impl Into<String>) -> Self {
         Error::new(Kind::No, message)
     }
 
-    /// Fatal: the operating system refused something.
-    pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Self {
-        Error::fatal(format!("{what}: {}", describe(e))).hint(advice(e))
+    /// Fatal: the operating system refused `what`.
+    pub fn io(what: impl fmt::Display, e: io::Error) -> Self {
+        let cause = match e.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::StorageFull,
+            io::ErrorKind::NotFound => Cause::NotFound,
+            _ => Cause::Other,
+        };
+        Error::fatal(format!("{what}: {}", describe(&e)))
+            .hint(advice(&e))
+            .because(cause)
+            .with_source(e)
     }
 
     /// Fatal: something in the repository is not what git wrote.
     pub fn damaged(message: impl Into<String>) -> Self {
-        Error::fatal(message).hint("the repository may be damaged: `git fsck` tells")
+        Error::fatal(message)
+            .because(Cause::Damaged)
+            .hint("the repository may be damaged: `git fsck` checks it")
     }
 
     /// Fatal: what should not happen has happened.
@@ -133,6 +172,20 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
+        self
+    }
+
+    /// Sets the cause.
+    #[must_use]
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.cause = cause;
+        self
+    }
+
+    /// Sets the error that this one came from.
+    #[must_use]
+    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
         self
     }
 
@@ -150,7 +203,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
 
 /// Lets an I/O result say which path or step it was about.
 pub trait IoContext<T> {
@@ -158,15 +215,15 @@ pub trait IoContext<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T> IoContext<T> for std::io::Result<T> {
+impl<T> IoContext<T> for io::Result<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|e| Error::io(what(), &e))
+        self.map_err(|e| Error::io(what(), e))
     }
 }
 
-/// What to do about an I/O error.
-fn advice(e: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind::*;
+/// A hint for an I/O error.
+fn advice(e: &io::Error) -> &'static str {
+    use io::ErrorKind::*;
     match e.kind() {
         StorageFull | QuotaExceeded => {
             "make room on that disk: `git frites clean RUN` takes a run's worktrees away"
@@ -184,10 +241,24 @@ fn advice(e: &std::io::Error) -> &'static str {
 }
 
 /// An I/O error in the words of `strerror`, without Rust's `(os error 2)`, as git prints it.
-pub fn describe(e: &std::io::Error) -> String {
+pub fn describe(e: &io::Error) -> String {
     let text = e.to_string();
     match text.find(" (os error ") {
         Some(at) => text[..at].to_owned(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_error_keeps_its_cause_and_its_source() {
+        let full = Error::io("could not write 'x'", io::Error::from_raw_os_error(28));
+        assert_eq!(full.cause, Cause::StorageFull);
+        assert_eq!(full.message, "could not write 'x': No space left on device");
+        let source = full.source().map(ToString::to_string);
+        assert_eq!(source.as_deref(), Some("No space left on device (os error 28)"));
     }
 }

@@ -765,6 +765,17 @@ fn captures_survive_garbage_collection() {
 }
 
 #[test]
+fn private_index_that_lists_a_lost_object_is_built_again() {
+    let attempt = attempt("echo 1 >one");
+    diff(&attempt.world, "1/c1");
+    let blob = attempt.world.git(["rev-parse", "refs/frites/1/c1:one"]);
+    let (directory, file) = blob.split_at(2);
+    fs::remove_file(attempt.world.repo.join(".git/objects").join(directory).join(file)).unwrap();
+    fs::write(attempt.dir.join("two"), "2\n").unwrap();
+    attempt.lands(&[]);
+}
+
+#[test]
 fn git_clean_in_the_users_checkout_loses_no_captured_run() {
     let attempt =
         attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >untracked");

@@ -205,7 +205,7 @@ fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: boo
         };
         if !pager.is_empty() && pager.as_bytes() != b"cat" {
             return process::page(&pager.to_string_lossy(), &text)
-                .map_err(|e| Error::io("could not start the pager", &e));
+                .map_err(|e| Error::io("could not start the pager", e));
         }
     }
     session.ui.answer(text)

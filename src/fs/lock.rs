@@ -49,7 +49,7 @@ fn attempt_by(
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => {
-                return Err(Error::io(failed(), &e));
+                return Err(Error::io(failed(), e));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::integrity::config_snapshot;
 use crate::integrity::overrides::{self, Pins};
 use crate::model::oid::Oid;
@@ -219,8 +219,7 @@ impl Call {
             Some(bytes) => expression.stdin_bytes(bytes),
             None => expression.stdin_null(),
         };
-        let output =
-            expression.stdout_capture().stderr_capture().run().map_err(|e| not_started(&e))?;
+        let output = expression.stdout_capture().stderr_capture().run().map_err(not_started)?;
         Ok(Output {
             code: code_of(output.status),
             stdout: output.stdout,
@@ -231,7 +230,7 @@ impl Call {
     /// Runs it with the terminal attached (an editor, a passphrase), its standard output sent to
     /// standard error; gives the exit code.
     pub fn interactive(self) -> Result<i32> {
-        let output = self.expression().stdout_to_stderr().run().map_err(|e| not_started(&e))?;
+        let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
         Ok(code_of(output.status))
     }
 
@@ -349,25 +348,78 @@ impl Output {
         let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
         let first = lines.next().unwrap_or("no message");
         let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
-        let error = Error::fatal(format!("git {what} failed: {first}"));
+        let failure =
+            GitFailure { command: what.to_owned(), code: self.code, stderr: stderr.to_owned() };
+        let error = Error::fatal(format!("git {what} failed: {first}"))
+            .because(cause_of(self.code, stderr))
+            .with_source(failure);
         // 129 is git's usage error: an option that this git does not know.
         match self.code {
             129 => error.hint("git-frites needs git 2.41 or newer; see `git --version`"),
             _ if first == "no message" => {
-                error.hint("try it again; `git fsck` tells whether the repository is damaged")
+                error.hint("try again; `git fsck` checks whether the repository is damaged")
             }
             _ => error.hint(format!(
-                "that is git's own word; `git help {}` may tell more",
+                "the message is git's own; see `git help {}`",
                 what.split(' ').next().unwrap_or(what)
             )),
         }
     }
 }
 
-fn not_started(e: &io::Error) -> Error {
+/// A git command that failed, with all that it printed to standard error.
+#[derive(Debug, thiserror::Error)]
+#[error("`git {command}` exited with {code}: {stderr}")]
+struct GitFailure {
+    command: String,
+    code: i32,
+    stderr: String,
+}
+
+/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match counts:
+/// a full disk also leaves objects behind that cannot be read.
+const CAUSES: [(Cause, &[&str]); 4] = [
+    (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
+    (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
+    (Cause::Locked, &[".lock': File exists"]),
+    (
+        Cause::Damaged,
+        &[
+            "invalid object",
+            "bad object",
+            "bad tree object",
+            "bad signature",
+            "corrupt",
+            "Could not read",
+            "could not parse",
+            "failed to unpack tree object",
+            "index file smaller than expected",
+            "loose object",
+            "missing blob",
+            "missing tree",
+            "missing commit",
+            "not a valid object",
+            "unable to find",
+            "unable to read",
+            "unable to unpack",
+        ],
+    ),
+];
+
+/// The cause of a failed call, by its exit code and by what git printed.
+fn cause_of(code: i32, stderr: &str) -> Cause {
+    // 128 + SIGINT and 128 + SIGTERM; 128 + SIGHUP is git's usage error, too.
+    if matches!(code, 130 | 143) {
+        return Cause::Interrupted;
+    }
+    let named = CAUSES.iter().find(|(_, phrases)| phrases.iter().any(|p| stderr.contains(p)));
+    named.map_or(Cause::GitExit, |(cause, _)| *cause)
+}
+
+fn not_started(e: io::Error) -> Error {
     match e.kind() {
         io::ErrorKind::NotFound => {
-            Error::fatal("could not start git: it is not there").hint("git must be on PATH")
+            Error::fatal("could not start git: it is not installed").hint("git must be on PATH")
         }
         _ => Error::io("could not start git", e),
     }
@@ -381,4 +433,54 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
 /// The paths of a list that git wrote with `-z`.
 pub fn nul_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|b| *b == 0).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_of_a_failed_call_is_what_git_names() {
+        let cases = [
+            (
+                128,
+                "error: invalid object 100644 7898 for 'a'\nfatal: git-write-tree: error building trees",
+                Cause::Damaged,
+            ),
+            (128, "fatal: missing blob object '7898'", Cause::Damaged),
+            (128, "fatal: .git/index: index file smaller than expected", Cause::Damaged),
+            (128, "fatal: Unable to create '/r/.git/index.lock': File exists.", Cause::Locked),
+            (
+                128,
+                "fatal: cannot lock ref 'refs/heads/x': is at b92b but expected 1111",
+                Cause::RefMoved,
+            ),
+            (
+                128,
+                "fatal: cannot lock ref 'refs/heads/x': reference already exists",
+                Cause::RefMoved,
+            ),
+            (
+                128,
+                "fatal: unable to write loose object file: No space left on device",
+                Cause::StorageFull,
+            ),
+            (130, "", Cause::Interrupted),
+            (129, "usage: git frob", Cause::GitExit),
+            (1, "fatal: something new", Cause::GitExit),
+        ];
+        for (code, stderr, cause) in cases {
+            assert_eq!(cause_of(code, stderr), cause, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn error_of_a_call_keeps_all_that_git_printed() {
+        let stderr = "error: bad object\nfatal: gone".to_owned();
+        let error = Output { code: 128, stdout: Vec::new(), stderr }.error("read-tree");
+        assert_eq!(error.message, "git read-tree failed: bad object");
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        let all = "`git read-tree` exited with 128: error: bad object\nfatal: gone";
+        assert_eq!(source.as_deref(), Some(all));
+    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use crate::error::Result;
+use crate::error::{Cause, Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -48,14 +48,29 @@ impl Repo {
         call.stdin(format!("{new}\n^{known}\n")).bytes().map(drop)
     }
 
-    /// Does `work` again if it failed while git collected garbage, when that is over.
+    /// Does `work` again, after the collection, if it failed for a cause that git's garbage
+    /// collection may have: it deletes objects, and moves refs and objects into packs.
     pub fn beside_housekeeper<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut first: Option<Error> = None;
         let mut tries = 0;
         loop {
             let before = self.is_collecting_garbage();
             match work() {
-                Err(_) if tries < 30 && (before || self.is_collecting_garbage()) => tries += 1,
-                other => return other,
+                Err(error)
+                    if tries < 30
+                        && may_be_caused_by_gc(error.cause)
+                        && (before || self.is_collecting_garbage()) =>
+                {
+                    tries += 1;
+                    first.get_or_insert(error);
+                }
+                Err(last) => {
+                    return Err(match first {
+                        Some(first) => last.with_source(first),
+                        None => last,
+                    });
+                }
+                done => return done,
             }
             let patience = Instant::now() + Duration::from_secs(2);
             while self.is_collecting_garbage() && Instant::now() < patience {
@@ -73,5 +88,53 @@ impl Repo {
         pid.is_none_or(|pid| {
             rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
         })
+    }
+}
+
+/// True for the causes that git's garbage collection can have. git words the loss of an object in
+/// many ways, so a failed git counts, too; a full disk or an interrupt does not.
+fn may_be_caused_by_gc(cause: Cause) -> bool {
+    use Cause::*;
+    match cause {
+        GitExit | Locked | RefMoved | Damaged | NotFound => true,
+        StorageFull | Interrupted | Other => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of times that work with this error is tried while git collects garbage.
+    fn tries(cause: Cause) -> u32 {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let made = duct::cmd!("git", "init", "-q", directory.path()).run();
+        made.expect("git is installed");
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let running = repo.common_dir().join("gc.pid");
+        fs::write(&running, format!("{} here\n", std::process::id())).expect("a file");
+        let mut tries = 0;
+        let ended = repo.beside_housekeeper(|| {
+            tries += 1;
+            if tries < 2 {
+                return Err(Error::fatal("first").because(cause));
+            }
+            let _ = fs::remove_file(&running);
+            Err::<(), _>(Error::fatal("last").because(Cause::Other))
+        });
+        let source =
+            std::error::Error::source(&ended.expect_err("it fails")).map(|e| e.to_string());
+        assert_eq!(source.as_deref(), (tries == 2).then_some("first"));
+        tries
+    }
+
+    #[test]
+    fn garbage_collection_causes_another_try() {
+        assert_eq!(tries(Cause::Damaged), 2);
+    }
+
+    #[test]
+    fn full_disk_or_interrupt_causes_no_other_try() {
+        assert_eq!((tries(Cause::StorageFull), tries(Cause::Interrupted)), (1, 1));
     }
 }

@@ -8,7 +8,7 @@ use gix::bstr::ByteSlice;
 use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS};
 use crate::git::repo::{Repo, from_oid, to_oid};
@@ -225,12 +225,7 @@ impl Repo {
         let time = format!("{} +0000", jiff::Timestamp::now().as_second());
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &time };
-        let done = self.gix().edit_references_as(edits, Some(who)).map_err(|e| {
-            let names: Vec<&str> = moves.iter().map(|m| short(m.name)).collect();
-            Error::fatal(format!("could not move {}: {e}", names.join(" and ")))
-                .hint("another process moved it, or is at work: try again; if it was killed, remove its `.lock` file")
-        });
-        done?;
+        self.gix().edit_references_as(edits, Some(who)).map_err(|e| not_moved(moves, e))?;
         moves.iter().try_for_each(|one| sync(&self.common_dir().join(one.name)))
     }
 
@@ -244,9 +239,28 @@ impl Repo {
         }
         let call =
             git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
-        let locked = "another git process moved it, or is at work: try again; if it was killed, remove its `.lock` file";
-        call.run().map_err(|e| e.hint(locked))
+        call.run().map_err(|e| match e.cause {
+            Cause::Locked | Cause::RefMoved => e.hint(MOVED),
+            _ => e,
+        })
     }
+}
+
+const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
+                     killed, remove its `.lock` file";
+
+/// The error of a transaction that gix refused.
+fn not_moved(moves: &[Move<'_>], e: gix::Error) -> Error {
+    let names: Vec<&str> = moves.iter().map(|m| short(m.name)).collect();
+    let error = Error::fatal(format!("could not move {}: {e}", names.join(" and ")));
+    let error = if e.is_conflict() {
+        error.because(Cause::RefMoved).hint(MOVED)
+    } else if e.is_retryable() {
+        error.because(Cause::Locked).hint(MOVED)
+    } else {
+        error.hint("see what is wrong with the ref: `git fsck`, `git show-ref`")
+    };
+    error.with_source(e)
 }
 
 /// How a log begins what it says of a move of ours.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::bstr::{BStr, ByteSlice};
 
-use crate::error::{Error, IoContext, Kind, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::model::oid::Oid;
@@ -45,7 +45,7 @@ impl Repo {
             Default::default(),
             trust,
         );
-        let shared = found.map_err(|e| refusal(dir, &e))?;
+        let shared = found.map_err(|e| refusal(dir, e))?;
         let gix = shared.to_thread_local();
         // gix would see a reftable repository without any ref: every run would be lost to it.
         if gix
@@ -327,7 +327,7 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
 }
 
 /// Why a directory is no repository to us, in git's words where git has some.
-fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
+fn refusal(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()
         .stderr_capture()
@@ -338,7 +338,7 @@ fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
     };
     if output.status.success() {
         // git takes it and gix does not: sha256, a newer format, damage.
-        let mut source = e.source();
+        let mut source = std::error::Error::source(&e);
         let mut text = e.to_string();
         while let Some(cause) = source {
             text = cause.to_string();
@@ -348,15 +348,18 @@ fn refusal(dir: &Path, e: &dyn std::error::Error) -> Error {
             "this repository cannot be read by git-frites: {}",
             text.lines().next().unwrap_or_default()
         ))
-        .hint("it needs SHA-1 object ids: see `git rev-parse --show-object-format`; `git fsck` finds damage");
+        .hint("it needs SHA-1 object ids: see `git rev-parse --show-object-format`; `git fsck` finds damage")
+        .with_source(e);
     }
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let first = stderr.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
-    if first.contains("not a git repository") {
-        return Error::new(Kind::Fatal, first)
+    if e.is_not_found() {
+        return Error::fatal(first)
+            .because(Cause::NotFound)
+            .with_source(e)
             .hint("make one here with `git init`, or go to one with `git -C DIR frites …`");
     }
-    let mut error = Error::fatal(first);
+    let mut error = Error::fatal(first).with_source(e);
     if let Some(line) = stderr.lines().find(|l| l.trim_start().starts_with("git config")) {
         error = error.hint(format!("trust it with `{}`", line.trim()));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::value::EnvMode;
 use crate::config::{self, Config, keys};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::fs::tree;
 use crate::git::capture::excludes::Excludes;
@@ -128,12 +128,13 @@ impl Session {
     /// Captures what a candidate's worktree holds, if that differs from its last capture.
     pub fn capture(&self, run: &Run, name: &Name) -> Result<Captured> {
         let _lock = self.store.lock_candidate(&run.run, name)?;
-        let captured = self.repo.beside_housekeeper(|| {
-            self.capture_once(run, name).or_else(|_| {
-                // A private index that vouches for lost objects would fail again: start afresh.
+        let captured = self.repo.beside_housekeeper(|| match self.capture_once(run, name) {
+            // A private index that lists lost objects would fail again: start afresh.
+            Err(first) if first.cause == Cause::Damaged => {
                 let _ = std::fs::remove_file(self.store.index(&run.run, name));
-                self.capture_once(run, name)
-            })
+                self.capture_once(run, name).map_err(|second| second.with_source(first))
+            }
+            done => done,
         });
         captured.map_err(|e| e.context(format!("{}/{name} could not be captured", run.run)))
     }

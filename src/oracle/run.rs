@@ -117,7 +117,7 @@ fn attempts(
             // The command before has removed the checkout: that is this tree's affair alone.
             Err(e) if !dir.is_dir() => End::not_started(crate::error::describe(&e)),
             other => {
-                other.map_err(|e| Error::io(format!("could not run the {stage} command"), &e))?
+                other.map_err(|e| Error::io(format!("could not run the {stage} command"), e))?
             }
         };
         if end.cancelled && interrupt::signal().is_some() {

@@ -94,7 +94,7 @@ impl Ui {
         let mut out = io::stdout().lock();
         out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
             io::ErrorKind::BrokenPipe => Error::new(Kind::Pipe, "the reader of the output is gone"),
-            _ => Error::io("could not write the output", &e),
+            _ => Error::io("could not write the output", e),
         })
     }
 

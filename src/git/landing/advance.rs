@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::Git;
 use crate::git::diff;
 use crate::git::landing::overwrite::{Halfway, halfway};
@@ -54,6 +54,7 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
                 "another git process is at work here: '{}' exists",
                 lock.display()
             ))
+            .because(Cause::Locked)
             .hint("try again when it has ended; if it was killed, remove that file"));
         }
         other => drop(other.context(failed)?),
