@@ -217,7 +217,7 @@ fn as_json(view: &View) -> Value {
         .iter()
         .map(|change| {
             let mut object = json!({
-                "status": char::from(change.status).to_string(),
+                "status": change.status.to_string(),
                 "added": change.lines.map(|l| l.0), "deleted": change.lines.map(|l| l.1),
                 "old": change.old, "new": change.new,
             });

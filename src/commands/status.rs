@@ -9,6 +9,7 @@ use crate::cli;
 use crate::commands::parse_address;
 use crate::error::{Result, exit};
 use crate::fs::tree::disk_usage;
+use crate::git::diff::ChangeStatus;
 use crate::git::refs;
 use crate::model::address::Address;
 use crate::model::candidate::{Candidate, State};
@@ -281,8 +282,13 @@ pub fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Valu
             "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
             "insertions": insertions, "deletions": deletions,
         });
-        for (key, letters) in [("created", &b"A"[..]), ("modified", b"MT"), ("deleted", b"D")] {
-            object[key] = one.stepped(letters).map(json::path).collect();
+        let kinds: [(&str, &[ChangeStatus]); 3] = [
+            ("created", &[ChangeStatus::Added]),
+            ("modified", &[ChangeStatus::Modified, ChangeStatus::TypeChanged]),
+            ("deleted", &[ChangeStatus::Deleted]),
+        ];
+        for (key, statuses) in kinds {
+            object[key] = one.stepped(statuses).map(json::path).collect();
         }
         object
     };

@@ -1,6 +1,9 @@
 //! What changed between two trees: git's own patch as bytes, and counts that nobody can talk down.
+use std::fmt;
+
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
@@ -32,16 +35,53 @@ const AS_PATCH: [&str; 6] = [
 pub struct Change {
     /// The path's bytes, as in the tree.
     pub path: Vec<u8>,
-    /// git's letter: `A`, `D`, `M` or `T`.
-    pub status: u8,
-    /// The mode after, in octal; zeros if there is no file.
-    pub mode: String,
+    /// The kind of the difference.
+    pub status: ChangeStatus,
+    /// The mode after the change.
+    pub mode: EntryMode,
     /// The blob before; null if none.
     pub old: Oid,
     /// The blob after; null if none.
     pub new: Oid,
     /// Lines added and deleted; none if git counts the file as binary.
     pub lines: Option<(u64, u64)>,
+}
+
+/// The kind of a difference, without detection of renames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeStatus {
+    /// The path is new.
+    Added,
+    /// The path is gone.
+    Deleted,
+    /// The content or the executable bit differs.
+    Modified,
+    /// The path changed its kind, such as from a file to a link.
+    TypeChanged,
+}
+
+impl ChangeStatus {
+    /// Every status with git's letter for it.
+    const LETTERS: [(ChangeStatus, char); 4] = [
+        (ChangeStatus::Added, 'A'),
+        (ChangeStatus::Deleted, 'D'),
+        (ChangeStatus::Modified, 'M'),
+        (ChangeStatus::TypeChanged, 'T'),
+    ];
+
+    /// Reads git's letter; none for any other text.
+    fn parse(text: &str) -> Option<Self> {
+        let mut letters = text.chars();
+        let letter = letters.next().filter(|_| letters.as_str().is_empty())?;
+        Self::LETTERS.iter().find(|(_, other)| *other == letter).map(|(status, _)| *status)
+    }
+}
+
+impl fmt::Display for ChangeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = Self::LETTERS.iter().find(|(status, _)| status == self);
+        letter.map_or(Ok(()), |(_, letter)| write!(f, "{letter}"))
+    }
 }
 
 /// A whole comparison.
@@ -168,9 +208,11 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     while rest.first() == Some(&b':') {
         let head = std::str::from_utf8(take_record(rest)?).ok()?;
         let mut fields = head[1..].split(' ');
-        let (_, mode) = (fields.next()?, fields.next()?.to_owned());
-        let (old, new) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
-        let status = *fields.next()?.as_bytes().first()?;
+        fields.next()?;
+        let mode = EntryMode::parse(fields.next()?)?;
+        let old = Oid::parse(fields.next()?)?;
+        let new = Oid::parse(fields.next()?)?;
+        let status = ChangeStatus::parse(fields.next()?)?;
         let path = take_record(rest)?.to_vec();
         changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
     }
@@ -207,13 +249,17 @@ mod tests {
     /// Paths as a tree may have them, with what differs: all bytes but NUL.
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
-        let rest =
-            (prop::sample::select(b"ADMT".to_vec()), oid(), oid(), any::<Option<(u64, u64)>>());
+        let rest = (
+            prop::sample::select(ChangeStatus::LETTERS.map(|(status, _)| status).to_vec()),
+            oid(),
+            oid(),
+            any::<Option<(u64, u64)>>(),
+        );
         btree_map(path, rest, 0..5).prop_map(|all| {
             let change = |(path, (status, old, new, lines))| Change {
                 path,
                 status,
-                mode: "100644".into(),
+                mode: EntryMode::File,
                 old,
                 new,
                 lines,
@@ -226,9 +272,7 @@ mod tests {
     fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Change { path, status, mode, old, new, .. } in changes {
-            bytes.extend(
-                format!(":100644 {mode} {old} {new} {}\0", char::from(*status)).into_bytes(),
-            );
+            bytes.extend(format!(":100644 {mode} {old} {new} {status}\0").into_bytes());
             bytes.extend([path, &b"\0"[..]].concat());
         }
         for Change { path, lines, .. } in changes {

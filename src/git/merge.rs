@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::error::{Error, Result};
 use crate::git::cli::{Git, nul_separated};
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -31,8 +32,8 @@ pub struct Conflicts {
 /// One side's version of a conflicted path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Its mode, in octal.
-    pub mode: String,
+    /// Its mode.
+    pub mode: EntryMode,
     /// Its blob.
     pub blob: Oid,
     /// 1 the base, 2 ours, 3 theirs.
@@ -73,8 +74,9 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     for record in records.by_ref().take_while(|r| !r.is_empty()) {
         let tab = record.iter().position(|b| *b == b'\t')?;
         let mut fields = std::str::from_utf8(&record[..tab]).ok()?.split(' ');
-        let (mode, blob, number) =
-            (fields.next()?.to_owned(), Oid::parse(fields.next()?)?, fields.next()?.parse().ok()?);
+        let mode = EntryMode::parse(fields.next()?)?;
+        let blob = Oid::parse(fields.next()?)?;
+        let number = fields.next()?.parse().ok()?;
         stages.entry(record[tab + 1..].to_vec()).or_default().push(Stage { mode, blob, number });
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -151,7 +153,7 @@ pub fn entries(
     repo: &Repo,
     tree: &Oid,
     paths: &[Vec<u8>],
-) -> Result<BTreeMap<Vec<u8>, (String, Oid)>> {
+) -> Result<BTreeMap<Vec<u8>, (EntryMode, Oid)>> {
     let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-z", tree.as_str(), "--"]);
     let list = call.args(paths.iter().map(|p| OsStr::from_bytes(p))).bytes()?;
     let mut found = BTreeMap::new();
@@ -159,10 +161,10 @@ pub fn entries(
         let Some(tab) = record.iter().position(|b| *b == b'\t') else { continue };
         let head = String::from_utf8_lossy(&record[..tab]).into_owned();
         let mut fields = head.split(' ');
-        if let (Some(mode), Some(_), Some(oid)) =
-            (fields.next(), fields.next(), fields.next().and_then(Oid::parse))
-        {
-            found.insert(record[tab + 1..].to_vec(), (mode.to_owned(), oid));
+        let mode = fields.next().and_then(EntryMode::parse);
+        let oid = fields.nth(1).and_then(Oid::parse);
+        if let Some(entry) = mode.zip(oid) {
+            found.insert(record[tab + 1..].to_vec(), entry);
         }
     }
     Ok(found)

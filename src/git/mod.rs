@@ -8,6 +8,7 @@ pub mod diff;
 mod gc;
 pub mod landing;
 pub mod merge;
+pub mod mode;
 pub mod protect;
 pub mod refs;
 pub mod repo;

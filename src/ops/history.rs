@@ -1,7 +1,7 @@
 //! A candidate's iterations, and what belongs to a run on disk and among the objects.
 use crate::error::Result;
 use crate::fs::tree;
-use crate::git::diff::{self, Change};
+use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::{capture, refs};
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
@@ -31,9 +31,9 @@ impl Iteration {
             .fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1))
     }
 
-    /// The paths that the step before made, changed or removed: by git's letter.
-    pub fn stepped(&self, letters: &[u8]) -> impl Iterator<Item = &[u8]> {
-        self.step.iter().filter(move |c| letters.contains(&c.status)).map(|c| c.path.as_slice())
+    /// The paths that the step before made, changed or removed.
+    pub fn stepped(&self, statuses: &[ChangeStatus]) -> impl Iterator<Item = &[u8]> {
+        self.step.iter().filter(move |c| statuses.contains(&c.status)).map(|c| c.path.as_slice())
     }
 }
 

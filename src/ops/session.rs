@@ -12,7 +12,7 @@ use crate::git::capture::excludes::Excludes;
 use crate::git::capture::mtimes;
 use crate::git::capture::omitted::Notes;
 use crate::git::capture::{self, Snapshot, Subject};
-use crate::git::diff::{self, Change};
+use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
@@ -247,7 +247,11 @@ impl Session {
             });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
-        let written = patch.changes.iter().filter(|c| c.status != b'D').map(|c| c.path.as_slice());
+        let written = patch
+            .changes
+            .iter()
+            .filter(|c| c.status != ChangeStatus::Deleted)
+            .map(|c| c.path.as_slice());
         let times = if there { mtimes::as_lines(subject.worktree, written) } else { String::new() };
         let message = message(run, &candidate, iteration, &times);
         let snapshot = Snapshot { tree, heads, notes };

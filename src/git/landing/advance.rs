@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::Git;
-use crate::git::diff;
+use crate::git::diff::{self, ChangeStatus};
 use crate::git::landing::overwrite::{Halfway, halfway};
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
@@ -202,7 +202,7 @@ fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let entries = |source: &Oid, other: &Oid| -> Result<Vec<u8>> {
         let changes = diff::changes(repo, from, other, source)?;
-        let there = changes.iter().filter(|c| c.status != b'D');
+        let there = changes.iter().filter(|c| c.status != ChangeStatus::Deleted);
         Ok(there
             .flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat())
             .collect())

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
-use crate::git::diff;
+use crate::git::diff::{self, ChangeStatus};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -18,10 +18,13 @@ use crate::model::oid::Oid;
 /// creates is looked at, and every directory above it. `root` is the checkout's directory.
 pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
     let changes = diff::changes(repo, from, from, to)?;
-    let leaves: BTreeSet<&[u8]> =
-        changes.iter().filter(|c| c.status == b'D').map(|c| c.path.as_slice()).collect();
+    let leaves: BTreeSet<&[u8]> = changes
+        .iter()
+        .filter(|c| c.status == ChangeStatus::Deleted)
+        .map(|c| c.path.as_slice())
+        .collect();
     let mut found = BTreeSet::new();
-    for change in changes.iter().filter(|c| c.status == b'A') {
+    for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
         let path = change.path.as_slice();
         let slashes =
             path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
@@ -91,7 +94,7 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
         let path = root.join(OsStr::from_bytes(&change.path));
         let as_before = match change.status {
             // A directory there is one of before that it was to replace.
-            b'A' => {
+            ChangeStatus::Added => {
                 !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
                     || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
             }
@@ -100,7 +103,7 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
         if as_before {
             continue;
         }
-        let as_landed = change.status != b'D' && !after.contains(&change.path);
+        let as_landed = change.status != ChangeStatus::Deleted && !after.contains(&change.path);
         if let (false, Ok(found)) = (as_landed, fs::read(&path)) {
             let name = [to.as_str().as_bytes(), b":", &change.path].concat();
             let whole =

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
-use crate::git::diff::{self, Change};
+use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::mode::EntryMode;
 use crate::git::protect::protected;
 use crate::git::repo::Repo;
 use crate::model::agreement::{self, Content, Edit, Vocabulary};
@@ -48,9 +49,6 @@ pub fn from_captured(
     compare(&mut entries, &changes);
     Ok(entries)
 }
-
-/// The mode of a link in a tree.
-const LINK: &str = "120000";
 
 /// How one path changes, with its content.
 struct ChangedFile {
@@ -150,7 +148,8 @@ fn touch(repo: &Repo, change: &Change) -> ChangedFile {
         path: change.path.clone(),
         before: FileContent::of(repo, &change.old, binary),
         after: FileContent::of(repo, &change.new, binary),
-        loses: change.lines.is_none_or(|(_, deleted)| deleted > 0) && change.status != b'A',
+        loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
+            && change.status != ChangeStatus::Added,
     }
 }
 
@@ -159,7 +158,9 @@ fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>
     // A test that is merely at another place now is still there.
     let arrived = |change: &Change| {
         let same = |c: &&Change| {
-            c.status == b'A' && c.new == change.old && suspicion::is_test(&path(&c.path))
+            c.status == ChangeStatus::Added
+                && c.new == change.old
+                && suspicion::is_test(&path(&c.path))
         };
         changes.iter().any(|c| same(&c))
     };
@@ -172,12 +173,12 @@ fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>
             after: touch.after.text(),
             loses: touch.loses,
         };
-        let moved = change.status == b'D' && arrived(change);
+        let moved = change.status == ChangeStatus::Deleted && arrived(change);
         let flags = suspicion::flags(touched, scripts);
         found.extend(
             flags.into_iter().filter(|f| !(moved && matches!(f, Flag::TestsDeleted { .. }))),
         );
-        let target = touch.after.text().filter(|_| change.mode == LINK);
+        let target = touch.after.text().filter(|_| change.mode == EntryMode::Link);
         if target
             .is_some_and(|target| suspicion::leads_outside(&name, &String::from_utf8_lossy(target)))
         {

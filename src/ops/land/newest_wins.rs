@@ -9,6 +9,7 @@ use crate::git::capture;
 use crate::git::capture::mtimes;
 use crate::git::commit::STAGED;
 use crate::git::merge::{self, Conflicts, Group};
+use crate::git::mode::EntryMode;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
@@ -58,7 +59,7 @@ impl Choice {
 }
 
 /// A path, and the mode and object that it is to have; none if it is to go.
-type Entry = (Vec<u8>, Option<(String, Oid)>);
+type Entry = (Vec<u8>, Option<(EntryMode, Oid)>);
 
 /// The tree with every conflict settled, and how.
 pub fn newest_file_wins(
@@ -98,7 +99,7 @@ pub fn newest_file_wins(
             let Some(stages) = conflicts.stages.get(path) else { continue };
             entries.push((path.clone(), None));
             if let Some(stage) = stages.iter().find(|s| s.number == wanted) {
-                entries.push((names[path].clone(), Some((stage.mode.clone(), stage.blob))));
+                entries.push((names[path].clone(), Some((stage.mode, stage.blob))));
             }
         }
         choices.extend(paths.into_iter().map(|path| Choice {
@@ -141,9 +142,7 @@ fn with_entries(session: &Session, tree: &Oid, entries: &[Entry]) -> Result<Oid>
     git.call("read-tree").arg(tree.as_str()).run()?;
     let zeros = tree.null();
     let line = |(path, entry): &Entry| {
-        let (mode, blob) = entry
-            .as_ref()
-            .map_or(("0", zeros.as_str()), |(mode, blob)| (mode.as_str(), blob.as_str()));
+        let (mode, blob) = entry.unwrap_or((EntryMode::Absent, zeros));
         [format!("{mode} {blob}\t").as_bytes(), path, b"\0"].concat()
     };
     let lines: Vec<u8> = entries.iter().flat_map(line).collect();
@@ -183,12 +182,12 @@ impl History {
     /// time; a file that is gone, by the first capture that has it no more.
     fn time(&self, session: &Session, path: &[u8]) -> Result<Option<i64>> {
         let repo = &session.repo;
-        let at = |commit: &Oid| -> Result<Option<(String, Oid)>> {
+        let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, &[path.to_vec()])?.into_values().next())
         };
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;
-        if entry.as_ref().is_some_and(|(mode, _)| mode == "040000") {
+        if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
             // A directory where the other side has a file: as new as the newest in it.
             let mut time = None;
             for file in merge::files_below(repo, newest, path)? {
