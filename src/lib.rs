@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod complete;
 mod config;
+mod ecosystems;
 mod error;
 mod fs;
 mod git;

@@ -13,7 +13,6 @@ pub mod path;
 pub mod ranking;
 pub mod rationale;
 pub mod run;
-pub mod suspicion;
 pub mod verdict;
 
 /// The version of every record that this program writes. A newer one is readable and not writable.

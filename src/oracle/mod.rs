@@ -1,11 +1,11 @@
 //! The oracle: finding the project's commands, a pristine checkout for each tree, running them there.
 pub mod cache;
-pub mod detect;
 pub mod junit;
 pub mod pool;
 pub mod run;
 
 use crate::config::{Config, keys};
+use crate::ecosystems::detect::detect_commands;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -56,7 +56,7 @@ pub fn resolve(
             .collect();
     }
     if found.is_empty() && config.get(keys::ORACLE_DETECT) {
-        found = detect::detect(repo, base)?;
+        found = detect_commands(repo, base)?;
     }
     if let Some((command, source)) = config.command(keys::SPAWN_SETUP) {
         found.retain(|c| c.stage != Stage::Setup);

@@ -2,6 +2,8 @@
 //! reviewer should know of it.
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ecosystems::flags::{self, TouchedPath};
+use crate::ecosystems::scripts::scripts_of;
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
@@ -10,10 +12,9 @@ use crate::git::repo::Repo;
 use crate::model::agreement::{self, Content, Edit, Vocabulary};
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
 use crate::model::run::Run;
-use crate::model::suspicion::{self, Touched};
 use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::session::{Captured, Session};
 use crate::process;
@@ -40,8 +41,7 @@ pub fn from_captured(
     terms: &JudgeSettings,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let mut scripts = scripts(oracle);
-    scripts.extend(named_by_recipes(&session.repo, &run.base)?);
+    let scripts = scripts_of(&session.repo, &run.base, oracle)?;
     let looked = process::in_parallel(process::processors(), candidates, |captured| {
         look(session, run, captured, terms, &scripts)
     })?;
@@ -160,106 +160,33 @@ fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>
         let same = |c: &&Change| {
             c.status == ChangeStatus::Added
                 && c.new == change.old
-                && suspicion::is_test(&path(&c.path))
+                && flags::is_test_path(&path(&c.path))
         };
         changes.iter().any(|c| same(&c))
     };
     let mut found: Vec<Flag> = Vec::new();
     for (change, touch) in changes.iter().zip(touches) {
         let name = path(&touch.path);
-        let touched = Touched {
+        let touched = TouchedPath {
             path: &name,
             before: touch.before.text(),
             after: touch.after.text(),
             loses: touch.loses,
         };
         let moved = change.status == ChangeStatus::Deleted && arrived(change);
-        let flags = suspicion::flags(touched, scripts);
+        let flags = flags::flags(touched, scripts);
         found.extend(
             flags.into_iter().filter(|f| !(moved && matches!(f, Flag::TestsDeleted { .. }))),
         );
         let target = touch.after.text().filter(|_| change.mode == EntryMode::Link);
         if target
-            .is_some_and(|target| suspicion::leads_outside(&name, &String::from_utf8_lossy(target)))
+            .is_some_and(|target| flags::leads_outside(&name, &String::from_utf8_lossy(target)))
         {
             found.push(Flag::LinksOutside { path: name });
         }
     }
     found.sort();
     found
-}
-
-/// The files that the commands name as what to run: `./check`, `sh ci/test.sh`. What an interpreter runs may be
-/// the product itself (`sh -n slug.sh`), so it takes a name that says what it is for.
-fn scripts(oracle: &[OracleCommand]) -> BTreeSet<String> {
-    const INTERPRETERS: [&str; 9] =
-        ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl"];
-    let mut found = BTreeSet::new();
-    for command in oracle {
-        let text = match &command.command {
-            CommandLine::Shell(text) => text.clone(),
-            CommandLine::Argv(words) => words.join(" "),
-        };
-        let (mut begins, mut interpreted) = (true, false);
-        for word in text.split_whitespace() {
-            let bare = bare(word);
-            let path = bare.strip_prefix("./").unwrap_or(bare);
-            if (begins && bare.contains('/')) || (interpreted && says_its_purpose(path)) {
-                found.insert(path.to_owned());
-            }
-            interpreted = INTERPRETERS.contains(&bare) || (interpreted && bare.starts_with('-'));
-            begins = matches!(word, "&&" | "||" | ";" | "|" | "!") || word.ends_with(';');
-        }
-    }
-    found
-}
-
-/// The files that the base's recipes include, or name by what they are for: `make test` says nothing of
-/// `ci/run-tests`. A recipe names the product's files, too; tests are looked at as such.
-fn named_by_recipes(repo: &Repo, base: &Oid) -> Result<BTreeSet<String>> {
-    const RECIPES: [&str; 8] = [
-        "Makefile",
-        "GNUmakefile",
-        "makefile",
-        "justfile",
-        "Justfile",
-        ".justfile",
-        "package.json",
-        "tox.ini",
-    ];
-    let tree = repo.commit(base)?.tree;
-    let mut found = BTreeSet::new();
-    for file in RECIPES {
-        let Some(bytes) = repo.file(&tree, file)? else { continue };
-        for line in String::from_utf8_lossy(&bytes).lines() {
-            let mut words = line
-                .split(|c: char| c.is_whitespace() || "\"'`;&|()@".contains(c))
-                .filter(|w| !w.is_empty());
-            let included = matches!(
-                words.clone().next(),
-                Some("include" | "-include" | "sinclude" | "import")
-            );
-            let paths = words.by_ref().map(|word| word.strip_prefix("./").unwrap_or(word));
-            let decisive =
-                |path: &&str| included || (says_its_purpose(path) && !suspicion::is_test(path));
-            found.extend(paths.filter(decisive).map(str::to_owned));
-        }
-    }
-    Ok(found)
-}
-
-/// A word of a command line without what a shell takes away.
-fn bare(word: &str) -> &str {
-    word.trim_matches(['"', '\'', '(', ')', ';', '&', '|'])
-}
-
-/// Whether a path has a word in it that tells of testing or building: `ci/run`, `greet-test.sh`.
-fn says_its_purpose(path: &str) -> bool {
-    const PURPOSES: [&str; 13] = [
-        "test", "tests", "testing", "runtests", "unittest", "check", "checks", "lint", "build",
-        "verify", "spec", "specs", "ci",
-    ];
-    path.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| PURPOSES.contains(&word))
 }
 
 /// Gives each usable candidate its agreement with the others; copies count once.

@@ -1,0 +1,21 @@
+//! Continuous integration services, git hooks, and the settings of git and of git-frites itself.
+use crate::config;
+use crate::ecosystems::Ecosystem;
+
+/// No language: files that decide what is run in any project.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    decisive_files: &[
+        ".github/workflows/",
+        ".github/actions/",
+        ".circleci/",
+        ".buildkite/",
+        "Jenkinsfile",
+        ".gitlab-ci.yml",
+        ".travis.yml",
+        "azure-pipelines.yml",
+        ".pre-commit-config.yaml",
+        ".gitattributes",
+        config::FILE,
+    ],
+    ..Ecosystem::NOTHING
+};

@@ -1,0 +1,10 @@
+//! Dart: the names of its tests.
+use crate::ecosystems::Ecosystem;
+
+/// Dart.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    is_test_file: |stem, extension| {
+        extension == "dart" && (stem.ends_with("_test") || stem.ends_with("_tests"))
+    },
+    ..Ecosystem::NOTHING
+};

@@ -1,0 +1,41 @@
+//! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// Deno.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[deno],
+    decisive_part: |name| {
+        if MANIFESTS.contains(&name) { Some(deno_part as DecisivePart) } else { None }
+    },
+    ..Ecosystem::NOTHING
+};
+
+const MANIFESTS: [&str; 2] = ["deno.json", "deno.jsonc"];
+
+/// The tasks `build`, `lint` and `test`; Deno's own command for a task that is missing.
+fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let Some(name) = files.first(&MANIFESTS) else { return Ok(Vec::new()) };
+    let Some(settings) = files.json(name)? else { return Ok(Vec::new()) };
+    let defaults: [(Stage, &[&str]); 3] = [
+        (Stage::Build, &["deno", "check", "."]),
+        (Stage::Lint, &["deno", "lint"]),
+        (Stage::Test, &["deno", "test"]),
+    ];
+    let mut found = Vec::new();
+    for (stage, default) in defaults {
+        found.push(match settings["tasks"].get(stage.as_str()) {
+            Some(_) => command(stage, &["deno", "task", stage.as_str()], format!("{name} (tasks)")),
+            None => command(stage, default, name),
+        });
+    }
+    Ok(found)
+}
+
+fn deno_part(text: &str) -> Option<String> {
+    json_values(text, &["tasks", "test", "lint", "exclude"])
+}

@@ -1,0 +1,61 @@
+//! .NET: C#, F# and Visual Basic.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command, unreadable};
+use crate::ecosystems::manifest::{DecisivePart, lines_where};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// .NET.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[solution],
+    extensions: &["cs", "fs", "vb"],
+    comment: "//",
+    test_marks: &["[Fact", "[Theory", "[Test", "<Fact", "<Test"],
+    skip_marks: &["Skip =", "Skip=", "[Ignore", "[Explicit"],
+    is_test_file: |stem, extension| {
+        ECOSYSTEM.extensions.contains(&extension)
+            && (stem.ends_with("Test") || stem.ends_with("Tests"))
+    },
+    test_directories: &["*.Tests", "*.Test"],
+    decisive_files: &[
+        "*.runsettings",
+        "Directory.Build.props",
+        "Directory.Build.targets",
+        "global.json",
+    ],
+    decisive_part: |name| {
+        let is_project = name.ends_with("proj") && name.contains('.');
+        if is_project { Some(project_part as DecisivePart) } else { None }
+    },
+    ..Ecosystem::NOTHING
+};
+
+/// The one solution or project in the root; the formatter if there is an `.editorconfig`.
+fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
+    let Some(all) = kinds.map(|end| files.ending(end)).into_iter().find(|found| !found.is_empty())
+    else {
+        return Ok(Vec::new());
+    };
+    let [name] = all[..] else {
+        return Err(unreadable(
+            all[0],
+            &format!("there is '{}', too, and nothing says which is meant", all[1]),
+        ));
+    };
+    let mut found = vec![
+        command(Stage::Build, &["dotnet", "build", name], name),
+        command(Stage::Test, &["dotnet", "test", name, "--no-build"], name),
+    ];
+    if files.has(".editorconfig") {
+        let format = ["dotnet", "format", name, "--verify-no-changes", "--no-restore"];
+        found.push(command(Stage::Lint, &format, ".editorconfig"));
+    }
+    Ok(found)
+}
+
+/// Everything but references to packages and projects.
+fn project_part(text: &str) -> Option<String> {
+    Some(lines_where(text, |line| !line.contains("Reference ")))
+}

@@ -1,0 +1,45 @@
+//! Elixir: Mix.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::manifest::{DecisivePart, without_sections};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// Elixir.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[mix],
+    extensions: &["ex", "exs"],
+    comment: "#",
+    test_marks: &["test \"", "describe \"", "doctest "],
+    skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
+    is_test_file: |stem, extension| {
+        ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
+    },
+    decisive_files: &[".credo.exs", ".formatter.exs"],
+    decisive_part: |name| if name == "mix.exs" { Some(mix_part as DecisivePart) } else { None },
+    ..Ecosystem::NOTHING
+};
+
+/// `mix compile` and `mix test`; the formatter if it is configured.
+fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    if !files.has("mix.exs") {
+        return Ok(Vec::new());
+    }
+    let mut found = vec![
+        command(Stage::Build, &["mix", "compile"], "mix.exs"),
+        command(Stage::Test, &["mix", "test"], "mix.exs"),
+    ];
+    if files.has(".formatter.exs") {
+        found.push(command(Stage::Lint, &["mix", "format", "--check-formatted"], ".formatter.exs"));
+    }
+    if files.has("mix.lock") {
+        found.push(command(Stage::Setup, &["mix", "deps.get", "--check-locked"], "mix.lock"));
+    }
+    Ok(found)
+}
+
+/// Everything but the dependencies.
+fn mix_part(text: &str) -> Option<String> {
+    Some(without_sections(text, "defp deps do", "\n  end"))
+}

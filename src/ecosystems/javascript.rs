@@ -1,0 +1,177 @@
+//! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command, unreadable};
+use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// JavaScript and TypeScript, whatever runs them.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[package_json],
+    extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
+    comment: "//",
+    test_marks: &["it(", "test(", "describe(", "it.each", "test.each", "Deno.test("],
+    skip_marks: &[
+        "it.skip",
+        "test.skip",
+        "describe.skip",
+        "suite.skip",
+        "xit(",
+        "xtest(",
+        "xdescribe(",
+        "fit(",
+        "fdescribe(",
+        ".only(",
+        "it.todo",
+        "test.todo",
+        "Deno.test.ignore",
+        "ignore: true",
+        "skip: true",
+        "this.skip(",
+        "t.skip(",
+    ],
+    is_test_file,
+    test_directories: &["__tests__", "__snapshots__"],
+    decisive_files: &[
+        ".babelrc*",
+        ".eslintignore",
+        ".eslintrc*",
+        ".husky/",
+        ".mocharc",
+        ".mocharc.*",
+        ".npmrc",
+        ".pnpmfile.cjs",
+        ".prettierrc*",
+        ".stylelintrc*",
+        ".yarnrc",
+        ".yarnrc.yml",
+        "ava.config.*",
+        "babel.config.*",
+        "biome.json",
+        "biome.jsonc",
+        "bunfig.toml",
+        "cypress.config.*",
+        "eslint.config.*",
+        "jest.config.*",
+        "jest.setup.*",
+        "karma.conf.*",
+        "lerna.json",
+        "nx.json",
+        "playwright.config.*",
+        "pnpm-workspace.yaml",
+        "setupTests.*",
+        "tsconfig.*",
+        "tslint.json",
+        "turbo.json",
+        "vite.config.*",
+        "vitest.config.*",
+        "vitest.setup.*",
+        "vitest.workspace.*",
+    ],
+    decisive_part: |name| {
+        if name == "package.json" { Some(package_json_part as DecisivePart) } else { None }
+    },
+    interpreters: &["node"],
+    recipe_files: &["package.json"],
+    ..Ecosystem::NOTHING
+};
+
+/// The lock files, each with the package manager that writes it.
+const LOCK_FILES: [(&str, &str); 6] = [
+    ("pnpm", "pnpm-lock.yaml"),
+    ("yarn", "yarn.lock"),
+    ("bun", "bun.lock"),
+    ("bun", "bun.lockb"),
+    ("npm", "package-lock.json"),
+    ("npm", "npm-shrinkwrap.json"),
+];
+
+/// The scripts `build`, `lint` and `test`, by the package manager that `packageManager` or a lock
+/// file names. A checkout has no `node_modules`, so the setup installs the locked packages.
+fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
+    let package: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;
+    let declared = package["packageManager"].as_str().and_then(|p| p.split('@').next());
+    let locked = LOCK_FILES
+        .iter()
+        .find(|(manager, lock)| files.has(lock) && declared.is_none_or(|d| d == *manager));
+    let (manager, why) = match (declared, locked) {
+        (Some(manager @ ("pnpm" | "yarn" | "bun" | "npm")), _) => {
+            (manager, " (packageManager)".to_owned())
+        }
+        (Some(other), _) => {
+            return Err(unreadable("package.json", &format!("unknown packageManager '{other}'")));
+        }
+        (None, Some((manager, lock))) => (*manager, format!(" ({manager} by {lock})")),
+        (None, None) => ("npm", String::new()),
+    };
+    let mut found = Vec::new();
+    for stage in [Stage::Build, Stage::Lint, Stage::Test] {
+        let Some(script) = package["scripts"][stage.as_str()].as_str() else { continue };
+        // `npm init` writes this script into a project without tests.
+        if script.contains("no test specified") {
+            continue;
+        }
+        let source = format!("package.json{why}");
+        found.push(command(stage, &[manager, "run", stage.as_str()], source));
+    }
+    if let Some((_, lock)) = locked
+        && has_dependencies(&package)
+    {
+        found.push(command(Stage::Setup, install_command(manager, files)?, *lock));
+    }
+    Ok(found)
+}
+
+fn has_dependencies(package: &serde_json::Value) -> bool {
+    ["dependencies", "devDependencies"]
+        .iter()
+        .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
+}
+
+/// The command that installs exactly the packages of the lock file.
+fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'static str]> {
+    Ok(match manager {
+        "npm" => &["npm", "ci"],
+        "yarn" if is_modern_yarn(files)? => &["yarn", "install", "--immutable"],
+        "yarn" => &["yarn", "install", "--frozen-lockfile"],
+        "pnpm" => &["pnpm", "install", "--frozen-lockfile"],
+        _ => &["bun", "install", "--frozen-lockfile"],
+    })
+}
+
+/// True for Yarn 2 and later, which takes other options: its settings file is there, or its lock
+/// file says so.
+fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
+    let lock = files.text("yarn.lock")?.unwrap_or_default();
+    Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
+}
+
+fn is_test_file(stem: &str, extension: &str) -> bool {
+    if extension == "snap" {
+        return true;
+    }
+    let endings = [".test", ".spec", "_test", "-test", ".cy"];
+    ECOSYSTEM.extensions.contains(&extension)
+        && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
+}
+
+/// The scripts, the package manager, and the settings of test and lint tools.
+fn package_json_part(text: &str) -> Option<String> {
+    json_values(
+        text,
+        &[
+            "scripts",
+            "config",
+            "jest",
+            "mocha",
+            "ava",
+            "vitest",
+            "tap",
+            "eslintConfig",
+            "packageManager",
+        ],
+    )
+}

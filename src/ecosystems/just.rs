@@ -1,0 +1,57 @@
+//! just: the recipes of a justfile.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, recipe_commands};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+
+/// just.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[justfile],
+    decisive_files: &JUSTFILES,
+    recipe_files: &JUSTFILES,
+    ..Ecosystem::NOTHING
+};
+
+const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
+
+/// The recipes and aliases that [`recipe_commands`] names, if they need no arguments.
+fn justfile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
+    let text = files.text(name)?.unwrap_or_default();
+    Ok(recipe_commands("just", &recipes(&text), name))
+}
+
+/// The recipes of a justfile that their name alone calls.
+fn recipes(justfile: &str) -> Vec<&str> {
+    justfile.lines().filter_map(recipe).collect()
+}
+
+/// The name of the alias or the recipe that a line starts; none if the recipe needs an argument.
+fn recipe(line: &str) -> Option<&str> {
+    if line.starts_with(char::is_whitespace) || line.starts_with(['#', '[']) {
+        return None;
+    }
+    if let Some(alias) = line.strip_prefix("alias ") {
+        return alias.split(":=").next().map(str::trim);
+    }
+    let (head, rest) = line.split_once(':')?;
+    let mut words = head.trim_start_matches('@').split_whitespace();
+    let name = words.next()?;
+    let is_assignment = rest.starts_with('=');
+    // `word` needs a value and `+word` one or more; `word=default` and `*word` need none.
+    let needs_argument = words.any(|word| !word.contains('=') && !word.starts_with('*'));
+    if is_assignment || needs_argument { None } else { Some(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_recipes_without_required_arguments_are_called() {
+        let text = "set shell := ['sh', '-c']\nversion := 'a:b'\n[private]\n@build: lint\n\
+                    \x20 echo a:b\nlint flags='': \ntest name:\ncheck *args:\n# all: no\n\
+                    alias t := check\nmany +names:\n";
+        assert_eq!(recipes(text), ["build", "lint", "check", "t"]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are any.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::manifest::without_sections;
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// The languages of the Java virtual machine.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[maven, gradle],
+    extensions: &["java", "kt", "kts", "groovy", "scala"],
+    comment: "//",
+    test_marks: &["@Test", "@ParameterizedTest", "@RepeatedTest", "@Property"],
+    skip_marks: &["@Disabled", "@Ignore", "Assumptions.", "assumeTrue("],
+    is_test_file: |stem, extension| {
+        let endings = ["Test", "Tests", "IT", "Spec", "TestCase"];
+        matches!(extension, "java" | "kt" | "groovy" | "scala")
+            && endings.iter().any(|ending| stem.ends_with(ending))
+    },
+    decisive_files: &[
+        ".mvn/",
+        "gradle-wrapper.*",
+        "gradle.properties",
+        "gradlew",
+        "mvnw",
+        "testng.xml",
+    ],
+    decisive_part: |name| match name {
+        "pom.xml" => Some(maven_part),
+        "build.gradle" | "build.gradle.kts" => Some(gradle_part),
+        _ => None,
+    },
+    ..Ecosystem::NOTHING
+};
+
+/// `test-compile` and `test`.
+fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    if !files.has("pom.xml") {
+        return Ok(Vec::new());
+    }
+    // `sh` runs a wrapper that has lost its executable bit, too.
+    let (tool, source): (&[&str], &str) = if files.has("mvnw") {
+        (&["sh", "./mvnw"], "pom.xml (mvnw)")
+    } else {
+        (&["mvn"], "pom.xml")
+    };
+    let goal = |name: &'static str| [tool, &["--batch-mode", name]].concat();
+    Ok(vec![
+        command(Stage::Build, &goal("test-compile"), source),
+        command(Stage::Test, &goal("test"), source),
+    ])
+}
+
+/// `assemble` and `check`, which runs the tests and every other check of the project. No daemon,
+/// because it would outlive the command.
+fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let scripts = ["settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle"];
+    let Some(script) = files.first(&scripts) else { return Ok(Vec::new()) };
+    let (tool, source): (&[&str], String) = if files.has("gradlew") {
+        (&["sh", "./gradlew"], format!("{script} (gradlew)"))
+    } else {
+        (&["gradle"], script.to_owned())
+    };
+    let task = |name: &'static str| [tool, &["--no-daemon", name]].concat();
+    Ok(vec![
+        command(Stage::Build, &task("assemble"), source.clone()),
+        command(Stage::Test, &task("check"), source),
+    ])
+}
+
+/// Everything but the dependencies.
+fn maven_part(text: &str) -> Option<String> {
+    Some(without_sections(text, "<dependencies>", "</dependencies>"))
+}
+
+/// Everything but the dependencies.
+fn gradle_part(text: &str) -> Option<String> {
+    Some(without_sections(text, "dependencies {", "\n}"))
+}

@@ -1,0 +1,103 @@
+//! C and C++: CMake presets and Bazel.
+use serde_json::Value;
+
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::manifest::lines_where;
+use crate::error::Result;
+use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::outcome::Stage;
+
+/// C and C++, and the build tools that are theirs first of all.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[cmake, bazel],
+    extensions: &["c", "cc", "cpp", "cxx", "h", "hpp"],
+    comment: "//",
+    test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
+    skip_marks: &["GTEST_SKIP", "DISABLED_", "SKIP("],
+    is_test_file: |stem, extension| {
+        let endings = ["_test", "_unittest", "-test"];
+        matches!(extension, "c" | "cc" | "cpp" | "cxx")
+            && (stem.starts_with("test_") || endings.iter().any(|ending| stem.ends_with(ending)))
+    },
+    decisive_files: &[
+        ".bazelrc",
+        ".bazelversion",
+        "CMakePresets.json",
+        "CMakeUserPresets.json",
+        "CTestConfig.cmake",
+        "CTestCustom.cmake",
+    ],
+    decisive_part: |name| match name {
+        "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(lines_about_tests),
+        _ => None,
+    },
+    ..Ecosystem::NOTHING
+};
+
+const PRESETS: &str = "CMakePresets.json";
+
+/// The first visible configure preset, with the build preset and the test preset that belong to
+/// it. Without a preset, nothing shows where and how the project is built.
+fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
+    if !files.has("CMakeLists.txt") {
+        return Ok(Vec::new());
+    }
+    let Some(configure) = preset_name(&presets, "configurePresets", |_| true) else {
+        return Ok(Vec::new());
+    };
+    let belongs = |preset: &Value| preset["configurePreset"].as_str() == Some(configure);
+    let Some(build) = preset_name(&presets, "buildPresets", belongs) else {
+        return Ok(Vec::new());
+    };
+    // One command, so that `spawn.setup` cannot take the place of configuring.
+    let line = format!(
+        "cmake --preset {} && cmake --build --preset {}",
+        shell_quoted(configure),
+        shell_quoted(build)
+    );
+    let mut found = vec![OracleCommand {
+        stage: Stage::Build,
+        command: CommandLine::Shell(line),
+        source: PRESETS.to_owned(),
+    }];
+    if let Some(test) = preset_name(&presets, "testPresets", belongs) {
+        found.push(command(Stage::Test, &["ctest", "--preset", test], PRESETS));
+    }
+    Ok(found)
+}
+
+/// The name of the first visible preset of a kind for which `accept` is true.
+fn preset_name<'p>(
+    presets: &'p Value,
+    kind: &str,
+    accept: impl Fn(&Value) -> bool,
+) -> Option<&'p str> {
+    let preset = presets[kind]
+        .as_array()?
+        .iter()
+        .find(|preset| preset["hidden"].as_bool() != Some(true) && accept(preset))?;
+    preset["name"].as_str()
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// All targets. No server, because it would outlive the command.
+fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
+        return Ok(Vec::new());
+    };
+    let all_targets = |verb: &'static str| ["bazel", "--batch", verb, "//..."];
+    Ok(vec![
+        command(Stage::Build, &all_targets("build"), name),
+        command(Stage::Test, &all_targets("test"), name),
+    ])
+}
+
+/// The lines that have `test` in them, in any case.
+fn lines_about_tests(text: &str) -> Option<String> {
+    Some(lines_where(text, |line| line.to_ascii_lowercase().contains("test")))
+}

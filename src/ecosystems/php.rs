@@ -1,0 +1,6 @@
+//! PHP: PHPUnit's settings.
+use crate::ecosystems::Ecosystem;
+
+/// PHP.
+pub const ECOSYSTEM: Ecosystem =
+    Ecosystem { decisive_files: &["phpunit.xml"], ..Ecosystem::NOTHING };

@@ -1,0 +1,197 @@
+//! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there.
+use crate::ecosystems::Ecosystem;
+use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::manifest::DecisivePart;
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// Python.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[python_project],
+    extensions: &["py"],
+    comment: "#",
+    test_marks: &["def test", "class Test"],
+    skip_marks: &[
+        "mark.skip",
+        "mark.xfail",
+        "pytest.skip",
+        "pytest.exit",
+        "unittest.skip",
+        "SkipTest",
+        "skipTest",
+        "@skip",
+        "collect_ignore",
+        "pytest_collection_modifyitems",
+        "expectedFailure",
+        "os._exit(",
+    ],
+    is_test_file: |stem, extension| {
+        extension == "py"
+            && (stem.starts_with("test_") || stem.ends_with("_test") || stem == "tests")
+    },
+    decisive_files: &[
+        ".coveragerc",
+        ".flake8",
+        ".mypy.ini",
+        ".pylintrc",
+        ".pytest.ini",
+        ".ruff.toml",
+        "conftest.py",
+        "mypy.ini",
+        "noxfile.py",
+        "pyrightconfig.json",
+        "pytest.ini",
+        "pytest.toml",
+        "ruff.toml",
+        "setup.cfg",
+        "sitecustomize.py",
+        "tox.ini",
+        "usercustomize.py",
+        "uv.toml",
+    ],
+    decisive_part: |name| {
+        if name == "pyproject.toml" { Some(pyproject_part as DecisivePart) } else { None }
+    },
+    shadows_tool,
+    interpreters: &["python", "python3"],
+    recipe_files: &["tox.ini"],
+    ..Ecosystem::NOTHING
+};
+
+/// The words of a command, or of its start.
+type Words = &'static [&'static str];
+
+/// How commands run in the environment that a lock file describes.
+struct LockedEnvironment {
+    /// The words before a tool.
+    run: Words,
+    /// The words that start the interpreter.
+    python: Words,
+    /// The lock file, and the command that installs its packages.
+    setup: Option<(&'static str, Words)>,
+}
+
+impl LockedEnvironment {
+    fn of(files: &RootFiles<'_>) -> LockedEnvironment {
+        if files.has("uv.lock") {
+            LockedEnvironment {
+                run: &["uv", "run", "--locked"],
+                python: &["uv", "run", "--locked", "python"],
+                setup: Some(("uv.lock", &["uv", "sync", "--locked"])),
+            }
+        } else if files.has("poetry.lock") {
+            LockedEnvironment {
+                run: &["poetry", "run"],
+                python: &["poetry", "run", "python"],
+                setup: Some(("poetry.lock", &["poetry", "install", "--no-interaction"])),
+            }
+        } else {
+            LockedEnvironment { run: &[], python: &["python3"], setup: None }
+        }
+    }
+}
+
+/// The settings files of a project that several tools share.
+struct Settings<'a> {
+    files: &'a RootFiles<'a>,
+    pyproject: Option<toml::Table>,
+}
+
+impl Settings<'_> {
+    /// `pyproject.toml`, if it has a table for this tool.
+    fn pyproject_for(&self, tool: &str) -> Option<&'static str> {
+        let tools = self.pyproject.as_ref()?.get("tool")?;
+        tools.get(tool).map(|_| "pyproject.toml")
+    }
+
+    /// True if an INI file has this section, given with its brackets.
+    fn has_section(&self, file: &str, section: &str) -> Result<bool> {
+        let text = self.files.text(file)?.unwrap_or_default();
+        Ok(text.lines().any(|line| line.trim() == section))
+    }
+}
+
+/// tox or nox if the project has their file, else pytest if it is configured, else unittest if the
+/// root has tests in its style; ruff if it is configured.
+fn python_project(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let settings = Settings { files, pyproject: files.toml("pyproject.toml")? };
+    let environment = LockedEnvironment::of(files);
+    let mut found = Vec::new();
+    let ruff = files.first(&["ruff.toml", ".ruff.toml"]).or_else(|| settings.pyproject_for("ruff"));
+    if let Some(source) = ruff {
+        let words = [environment.run, &["ruff", "check"]].concat();
+        found.push(command(Stage::Lint, &words, source));
+    }
+    found.extend(test_command(&settings, &environment)?);
+    if let Some((lock, install)) = environment.setup {
+        found.push(command(Stage::Setup, install, lock));
+    }
+    Ok(found)
+}
+
+fn test_command(
+    settings: &Settings<'_>,
+    environment: &LockedEnvironment,
+) -> Result<Option<OracleCommand>> {
+    let files = settings.files;
+    let (words, source) = if let Some(source) = tox_settings(settings)? {
+        ([environment.run, &["tox"]].concat(), source)
+    } else if files.has("noxfile.py") {
+        ([environment.run, &["nox"]].concat(), "noxfile.py")
+    } else if let Some(source) = pytest_settings(settings)? {
+        ([environment.python, &["-m", "pytest"]].concat(), source)
+    } else if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
+        ([environment.python, &["-m", "unittest", "discover"]].concat(), name)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(command(Stage::Test, &words, source)))
+}
+
+/// The file that configures tox.
+fn tox_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
+    if settings.has_section("tox.ini", "[tox]")? || settings.has_section("tox.ini", "[testenv]")? {
+        return Ok(Some("tox.ini"));
+    }
+    Ok(settings.files.first(&["tox.toml"]).or_else(|| settings.pyproject_for("tox")))
+}
+
+/// The file that configures pytest, or the directory that shows its use.
+fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
+    let files = settings.files;
+    if let Some(pyproject) = settings.pyproject_for("pytest") {
+        return Ok(Some(pyproject));
+    }
+    if settings.has_section("setup.cfg", "[tool:pytest]")? {
+        return Ok(Some("setup.cfg"));
+    }
+    if settings.has_section("tox.ini", "[pytest]")? {
+        return Ok(Some("tox.ini"));
+    }
+    if let Some(file) = files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]) {
+        return Ok(Some(file));
+    }
+    let is_package =
+        settings.pyproject.is_some() || files.has("setup.py") || files.has("setup.cfg");
+    let has_tests = files.has_directory("tests") || files.has_directory("test");
+    Ok((is_package && has_tests).then_some("the tests directory"))
+}
+
+/// True if `python -m` finds this file in the root instead of an installed tool.
+fn shadows_tool(path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or(path);
+    let module = top.strip_suffix(".py").unwrap_or(top);
+    path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
+}
+
+/// The settings of test and lint tools.
+fn pyproject_part(text: &str) -> Option<String> {
+    const TOOLS: [&str; 12] = [
+        "pytest", "ruff", "tox", "nox", "coverage", "mypy", "flake8", "pylint", "pyright", "hatch",
+        "poe", "taskipy",
+    ];
+    let project: toml::Table = text.parse().ok()?;
+    let tools = project.get("tool");
+    Some(format!("{:?}", TOOLS.map(|name| tools.and_then(|tools| tools.get(name)))))
+}
