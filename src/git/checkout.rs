@@ -19,6 +19,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::stat::{Stamp, TICK};
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
+use crate::git::index::ScratchIndex;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::process;
@@ -175,17 +176,17 @@ impl Pristine {
         if !self.is_own() {
             return Ok(told.files().map(|(path, _)| path.to_vec()).collect());
         }
-        let failed = || "could not make a temporary index".to_owned();
         if told.holds(&self.path)? {
             return Ok(Vec::new());
         }
         let root = fs::File::open(&self.path)
             .context(|| format!("could not open '{}'", self.path.display()))?;
         // Touched is not changed: git compares the content.
-        let dir = tempfile::tempdir().context(failed)?;
-        let file = dir.path().join("index");
-        told.index.write(&file, told.index.written).context(failed)?;
-        let git = worktree::git(&self.admin, &self.path).index(&file);
+        let scratch = ScratchIndex::empty(&worktree::git(&self.admin, &self.path))?;
+        told.index
+            .write(scratch.file(), told.index.written)
+            .context(|| "could not write a temporary index".into())?;
+        let git = scratch.git();
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         let list = git
             .call("diff-files")

@@ -24,14 +24,14 @@ pub struct Conflicts {
     /// What git would leave in the checkout: markers in files.
     pub tree: Oid,
     /// The entries of each conflicted path.
-    pub stages: BTreeMap<Vec<u8>, Vec<Stage>>,
+    pub stages: BTreeMap<Vec<u8>, Vec<IndexStage>>,
     /// Conflicts that belong together, and their kinds in git's words.
     pub groups: Vec<Group>,
 }
 
 /// One side's version of a conflicted path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct IndexStage {
     /// Its mode.
     pub mode: EntryMode,
     /// Its blob.
@@ -70,14 +70,18 @@ pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<Merged> 
 /// Reads what follows the tree: entries of conflicted paths, an empty record, then the messages.
 fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     let mut records = answer.split(|b| *b == 0);
-    let mut stages: BTreeMap<Vec<u8>, Vec<Stage>> = BTreeMap::new();
+    let mut stages: BTreeMap<Vec<u8>, Vec<IndexStage>> = BTreeMap::new();
     for record in records.by_ref().take_while(|r| !r.is_empty()) {
         let tab = record.iter().position(|b| *b == b'\t')?;
         let mut fields = std::str::from_utf8(&record[..tab]).ok()?.split(' ');
         let mode = EntryMode::parse(fields.next()?)?;
         let blob = Oid::parse(fields.next()?)?;
         let number = fields.next()?.parse().ok()?;
-        stages.entry(record[tab + 1..].to_vec()).or_default().push(Stage { mode, blob, number });
+        stages.entry(record[tab + 1..].to_vec()).or_default().push(IndexStage {
+            mode,
+            blob,
+            number,
+        });
     }
     let mut groups: Vec<Group> = Vec::new();
     while let Some(count) =

@@ -1,11 +1,13 @@
-//! Protected paths: a tree without the changes to them.
-use crate::error::{IoContext, Result};
+//! Protected paths: paths that a candidate must not change.
+use crate::error::Result;
 use crate::git::cli::nul_separated;
+use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
-/// A commit's tree where what `protect` (pathspecs) matches is as in `base`; and the paths of which a
-/// change was dropped. The tree itself if there was none.
+/// Restores in `tree` the paths that the pathspecs `protect` match to their state in `base`.
+///
+/// Gives the restored tree and the paths whose changes were dropped; `tree` itself if there were none.
 pub fn protected(
     repo: &Repo,
     base: &Oid,
@@ -15,42 +17,30 @@ pub fn protected(
     if protect.is_empty() {
         return Ok((*tree, Vec::new()));
     }
-    let compare = |to: &str, paths: &[String]| {
-        let call = repo.git().call("diff-tree").args([
-            "-r",
-            "-z",
-            "--no-renames",
-            base.as_str(),
-            to,
-            "--",
-        ]);
-        call.args(paths).bytes().map_err(|e| {
-            e.hint("`--protect` and oracle.protect take pathspecs from the root: see `git help glossary`, pathspec")
-        })
-    };
-    let changes = compare(tree.as_str(), protect)?;
+    let hint = "`--protect` and oracle.protect take pathspecs from the root: see `git help glossary`, pathspec";
+    let diff = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
+    let changes = diff
+        .args([base.as_str(), tree.as_str(), "--"])
+        .args(protect)
+        .bytes()
+        .map_err(|e| e.hint(hint))?;
     let mut records = nul_separated(&changes);
-    let mut lines = Vec::new();
+    let mut edits = IndexEdits::default();
     while let (Some(head), Some(path)) = (records.next(), records.next()) {
         let mut fields = head.strip_prefix(b":").unwrap_or(head).split(|b| *b == b' ');
-        let (Some(mode), _, Some(id)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        // Mode 0 removes the path.
-        let mode = if mode == b"000000" { b"0" } else { mode };
-        lines.extend([mode, b" ", id, b"\t", path, b"\0"].concat());
+        let (Some(mode), Some(id)) = (fields.next(), fields.nth(1)) else { continue };
+        if mode == b"000000" {
+            edits.remove(path, base);
+        } else {
+            edits.set(String::from_utf8_lossy(mode), String::from_utf8_lossy(id), path);
+        }
     }
-    if lines.is_empty() {
+    if edits.is_empty() {
         return Ok((*tree, Vec::new()));
     }
-    let dir = tempfile::tempdir().context(|| "could not make a temporary index".into())?;
-    let git = repo.git().index(&dir.path().join("index"));
-    git.call("read-tree").arg(tree.as_str()).run()?;
-    git.call("update-index")
-        .args(["-z", "--add", "--remove", "--replace", "--index-info"])
-        .stdin(lines)
-        .run()?;
-    let restored = git.call("write-tree").oid()?;
+    let scratch = ScratchIndex::from_tree(&repo.git(), tree)?;
+    scratch.edit(edits)?;
+    let restored = scratch.write_tree()?;
     let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames", "--name-only"]);
     let dropped = call.args([tree.as_str(), restored.as_str()]).bytes()?;
     Ok((restored, nul_separated(&dropped).map(<[u8]>::to_vec).collect()))

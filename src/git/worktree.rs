@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
+use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -261,17 +262,9 @@ pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
 /// Reads a submodule's files at `commit` into a directory, from the git directory that the user's
 /// checkout has for it. Fails when that commit is not there.
 pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
-    let index =
-        tempfile::NamedTempFile::new().context(|| "could not make a temporary file".into())?;
-    let path = index.into_temp_path();
-    fs::remove_file(&path).context(|| "could not use a temporary file".into())?;
     fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
-    Git::at(git_dir)
-        .work_tree(into)
-        .index(&path)
-        .call("read-tree")
-        .args(["--reset", "-u", commit.as_str()])
-        .run()
+    let scratch = ScratchIndex::empty(&Git::at(git_dir).work_tree(into))?;
+    scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
 /// How trash directories begin; no run's name begins with a dot.

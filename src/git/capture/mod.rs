@@ -25,6 +25,7 @@ use crate::fs::tree;
 use crate::git::capture::excludes::Excludes;
 use crate::git::capture::omitted::{Notes, ONLY_ITS_ID};
 use crate::git::cli::{Git, nul_separated};
+use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::repo::{Repo, from_oid};
 use crate::git::seed::placed::Seeded;
 use crate::git::{commit, worktree};
@@ -100,11 +101,12 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
         ]);
         call.stdin(list).run()?;
     }
-    let line = |(path, id): (&Vec<u8>, &ObjectId)| {
-        [format!("160000 {id}\t").as_bytes(), path, b"\0"].concat()
-    };
-    set_entries(&git, linked.iter().flat_map(line).collect())?;
-    set_entries(&git, other_modes(repo, subject, own.as_ref()))?;
+    let mut submodules = IndexEdits::default();
+    for (path, id) in &linked {
+        submodules.set("160000", id, path);
+    }
+    edit_index(&git, submodules)?;
+    edit_index(&git, other_modes(repo, subject, own.as_ref()))?;
     let tree = git.call("write-tree").oid()?;
     let (base, index) = (repo.index_of(subject.base)?, open_index(repo, subject.index));
     if let Some(index) = &index {
@@ -272,17 +274,19 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
 
 /// Takes paths out of an index.
 fn drop_from_index(git: &Git, subject: &Subject<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
-    let line =
-        |path: &Vec<u8>| [format!("0 {}\t", subject.base.null()).as_bytes(), path, b"\0"].concat();
-    set_entries(git, paths.iter().flat_map(line).collect())
+    let mut edits = IndexEdits::default();
+    for path in paths {
+        edits.remove(path, subject.base);
+    }
+    edit_index(git, edits)
 }
 
-/// Sets entries of an index by lines as `update-index --index-info` reads them.
-fn set_entries(git: &Git, lines: Vec<u8>) -> Result<()> {
-    if lines.is_empty() {
+/// Edits an index, also outside a sparse checkout's cone.
+fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
+    if edits.is_empty() {
         return Ok(());
     }
-    sparse_aware(git).args(["update-index", "-z", "--index-info"]).stdin(lines).run()
+    edits.apply(sparse_aware(git).arg("update-index"))
 }
 
 /// The paths of seeds that the private index holds; the base tracks none of them.
@@ -330,30 +334,38 @@ fn trustworthy(repo: &Repo, index: &Path) -> Option<gix::index::File> {
 
 /// The entries of the private index that the attempt's own has with another mode, with that one, where modes on the
 /// disk say nothing.
-fn other_modes(repo: &Repo, subject: &Subject<'_>, own: Option<&gix::index::File>) -> Vec<u8> {
-    let Some(own) = own.filter(|_| !repo.trusts_modes()) else { return Vec::new() };
-    let Some(private) = open_index(repo, subject.index) else { return Vec::new() };
+fn other_modes(repo: &Repo, subject: &Subject<'_>, own: Option<&gix::index::File>) -> IndexEdits {
+    let mut edits = IndexEdits::default();
+    let Some(own) = own.filter(|_| !repo.trusts_modes()) else { return edits };
+    let Some(private) = open_index(repo, subject.index) else { return edits };
     let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
-    let mut lines = Vec::new();
     for entry in own.entries().iter().filter(|e| is_file(e.mode)) {
         let known = private.entry_by_path(entry.path(own));
         if let Some(known) = known.filter(|known| is_file(known.mode) && known.mode != entry.mode) {
-            lines.extend(entry_line(entry.mode, known, &private));
+            set_mode(&mut edits, entry.mode, known, &private);
         }
     }
-    lines
+    edits
 }
 
-/// An entry with a mode as `update-index --index-info` reads it.
-fn entry_line(mode: Mode, entry: &gix::index::Entry, index: &gix::index::File) -> Vec<u8> {
-    [format!("{:o} {}\t", mode.bits(), entry.id).as_bytes(), entry.path(index), b"\0"].concat()
+/// Sets an entry of an index again, with this mode.
+fn set_mode(
+    edits: &mut IndexEdits,
+    mode: Mode,
+    entry: &gix::index::Entry,
+    index: &gix::index::File,
+) {
+    edits.set(format_args!("{:o}", mode.bits()), entry.id, entry.path(index));
 }
 
 /// Has git read the files again that it would take for unchanged by mistake.
 fn forget_lookalikes(git: &Git, subject: &Subject<'_>, index: &gix::index::File) -> Result<()> {
     let found = dirty::lookalikes(subject.worktree, index)?;
-    // An entry that is set so has no times.
-    set_entries(git, found.iter().flat_map(|e| entry_line(e.mode, e, index)).collect())
+    let mut edits = IndexEdits::default();
+    for entry in &found {
+        set_mode(&mut edits, entry.mode, entry, index);
+    }
+    edit_index(git, edits)
 }
 
 pub(super) fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
@@ -524,15 +536,12 @@ fn staged_apart(
     if !apart {
         return Ok(None);
     }
-    let directory =
-        tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-    let copy = directory.path().join("index");
-    keep_index(&admin.join("index"), &copy)?;
-    let git = repo.git().index(&copy);
+    let scratch = ScratchIndex::empty(&repo.git())?;
+    keep_index(&admin.join("index"), scratch.file())?;
     let seeds = own.entries().iter().filter(|e| subject.seeds.is(e.path(&own), &e.id));
     let seeds: BTreeSet<Vec<u8>> = seeds.map(|e| e.path(&own).to_vec()).collect();
     // An index that is damaged holds nothing that could be kept.
-    let tree = drop_from_index(&git, subject, &seeds).and_then(|()| git.call("write-tree").oid());
+    let tree = drop_from_index(scratch.git(), subject, &seeds).and_then(|()| scratch.write_tree());
     let Ok(tree) = tree else { return Ok(None) };
     let commit = commit::neutral(repo, &tree, subject.base, commit::STAGED)?;
     let known =

@@ -13,6 +13,8 @@ use std::time::SystemTime;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::Git;
 use crate::git::diff::{self, ChangeStatus};
+
+use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::overwrite::{Halfway, halfway};
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
@@ -200,27 +202,29 @@ fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u
 ///
 /// Not `git restore`: it does not find `a/b` where `a` is to come back as a file.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    let entries = |source: &Oid, other: &Oid| -> Result<Vec<u8>> {
-        let changes = diff::changes(repo, from, other, source)?;
-        let there = changes.iter().filter(|c| c.status != ChangeStatus::Deleted);
-        Ok(there
-            .flat_map(|c| [format!("{} {}\t", c.mode, c.new).as_bytes(), &c.path, b"\0"].concat())
-            .collect())
-    };
-    let (before, landed) = (entries(from, to)?, entries(to, from)?);
+    let before = entries_that_differ(repo, from, to)?;
+    let landed = entries_that_differ(repo, to, from)?;
     if before.is_empty() && landed.is_empty() {
         return Ok(());
     }
     // Indexes and a tree of these paths alone: git looks at nothing else then.
-    let directory =
-        tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-    let indexed = |name: &str, entries: Vec<u8>| -> Result<Git> {
-        let git = git.clone().index(&directory.path().join(name));
-        git.call("update-index").args(["-z", "--add", "--index-info"]).stdin(entries).run()?;
-        Ok(git)
-    };
-    let tree = indexed("before", before)?.call("write-tree").oid()?;
-    indexed("landed", landed)?.call("read-tree").args(["--reset", "-u", tree.as_str()]).run()
+    let old = ScratchIndex::empty(git)?;
+    old.edit(before)?;
+    let tree = old.write_tree()?;
+    let new = ScratchIndex::empty(git)?;
+    new.edit(landed)?;
+    new.git().call("read-tree").args(["--reset", "-u", tree.as_str()]).run()
+}
+
+/// The entries of `tree` that `other` does not have.
+fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdits> {
+    let mut entries = IndexEdits::default();
+    for change in
+        diff::changes(repo, tree, other, tree)?.iter().filter(|c| c.status != ChangeStatus::Deleted)
+    {
+        entries.set(&change.mode, &change.new, &change.path);
+    }
+    Ok(entries)
 }
 
 /// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli::nul_separated;
 use crate::git::commit::Message;
+use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::advance::{self, Recovered};
 use crate::git::landing::overwrite::halfway;
-use crate::git::merge::{self, Conflicts, Merged, Stage};
+use crate::git::merge::{self, Conflicts, IndexStage, Merged};
 use crate::git::repo::Repo;
 use crate::git::{diff, refs};
 use crate::model::name::Name;
@@ -163,15 +164,14 @@ pub fn conflicts_with_names(
 /// Puts the entries of all sides into the index for a person to resolve, and the message where `git commit`
 /// finds it. There is no MERGE_HEAD: the commit is to have one parent.
 pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &Message) -> Result<()> {
-    let zeros = conflicts.tree.null();
-    let mut lines: Vec<u8> = Vec::new();
+    let mut edits = IndexEdits::default();
     for (path, stages) in &conflicts.stages {
-        lines.extend([format!("0 {zeros}\t").as_bytes(), path, b"\0"].concat());
-        for Stage { mode, blob, number } in stages {
-            lines.extend([format!("{mode} {blob} {number}\t").as_bytes(), path, b"\0"].concat());
+        edits.remove(path, &conflicts.tree);
+        for IndexStage { mode, blob, number } in stages {
+            edits.set_stage(mode, blob, *number, path);
         }
     }
-    repo.checkout().call("update-index").args(["-z", "--index-info"]).stdin(lines).run()?;
+    edits.apply(repo.checkout().call("update-index"))?;
     let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
     let file = repo.git_dir().join("MERGE_MSG");
     fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
@@ -228,12 +228,10 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
 
 /// Stores the versions that lie at these paths as a commit on the position's; earlier ones stay reachable.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &str) -> Result<Oid> {
-    let index = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-    let git = repo.checkout().index(&index.path().join("index"));
-    git.call("read-tree").arg(at.commit.as_str()).run()?;
-    let add = git.call("update-index").args(["-z", "--add", "--remove", "--replace", "--stdin"]);
-    add.stdin(list).run()?;
-    let tree = git.call("write-tree").oid()?;
+    let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
+    let add = scratch.git().call("update-index");
+    add.args(["-z", "--add", "--remove", "--replace", "--stdin"]).stdin(list).run()?;
+    let tree = scratch.write_tree()?;
     let earlier = repo.read_ref(keep)?;
     let mut call = repo.git().call("commit-tree").args([tree.as_str(), "-p", at.commit.as_str()]);
     if let Some(earlier) = &earlier {

@@ -5,10 +5,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::diff::{self, ChangeStatus};
+
+use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -79,10 +81,8 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
         .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let landing = diff::changes(repo, from, from, to)?;
     let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
-        let index =
-            tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-        let git = git.clone().index(&index.path().join("index"));
-        git.call("read-tree").arg(source.as_str()).run()?;
+        let scratch = ScratchIndex::from_tree(git, source)?;
+        let git = scratch.git();
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?)
             .map(<[u8]>::to_vec)

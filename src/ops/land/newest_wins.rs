@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::error::{IoContext, Result};
+use crate::error::Result;
 use crate::git::capture;
 use crate::git::capture::mtimes;
 use crate::git::commit::STAGED;
+use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::merge::{self, Conflicts, Group};
 use crate::git::mode::EntryMode;
 use crate::model::candidate::Capture;
@@ -136,18 +137,16 @@ fn originals(
 
 /// A tree with some entries replaced or taken out; a file takes the place of a directory.
 fn with_entries(session: &Session, tree: &Oid, entries: &[Entry]) -> Result<Oid> {
-    let directory =
-        tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-    let git = session.repo.git().index(&directory.path().join("index"));
-    git.call("read-tree").arg(tree.as_str()).run()?;
-    let zeros = tree.null();
-    let line = |(path, entry): &Entry| {
-        let (mode, blob) = entry.unwrap_or((EntryMode::Absent, zeros));
-        [format!("{mode} {blob}\t").as_bytes(), path, b"\0"].concat()
-    };
-    let lines: Vec<u8> = entries.iter().flat_map(line).collect();
-    git.call("update-index").args(["-z", "--replace", "--index-info"]).stdin(lines).run()?;
-    git.call("write-tree").oid()
+    let mut edits = IndexEdits::default();
+    for (path, entry) in entries {
+        match entry {
+            Some((mode, blob)) => edits.set(mode, blob, path),
+            None => edits.remove(path, tree),
+        }
+    }
+    let scratch = ScratchIndex::from_tree(&session.repo.git(), tree)?;
+    scratch.edit(edits)?;
+    scratch.write_tree()
 }
 
 /// What is known of when a candidate wrote its files.

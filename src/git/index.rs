@@ -1,0 +1,114 @@
+//! Scratch indexes, in which trees are put together without touching anybody's index, and the lines that set
+//! entries of an index.
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::{IoContext, Result};
+use crate::git::cli::{Call, Git};
+use crate::model::oid::Oid;
+
+/// A temporary index file. It goes with the value.
+pub struct ScratchIndex {
+    git: Git,
+    file: PathBuf,
+    /// A directory of its own: git writes a lock file beside an index.
+    _directory: TempDir,
+}
+
+impl ScratchIndex {
+    /// An index without entries. `git` says which repository and which work tree it belongs to.
+    pub fn empty(git: &Git) -> Result<ScratchIndex> {
+        let directory =
+            tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+        let file = directory.path().join("index");
+        Ok(ScratchIndex { git: git.clone().index(&file), file, _directory: directory })
+    }
+
+    /// An index with the entries of a commit or a tree.
+    pub fn from_tree(git: &Git, tree: &Oid) -> Result<ScratchIndex> {
+        let scratch = ScratchIndex::empty(git)?;
+        scratch.git.call("read-tree").arg(tree.as_str()).run()?;
+        Ok(scratch)
+    }
+
+    /// git with this index.
+    pub fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// The index file, which need not exist yet.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Sets and removes entries.
+    pub fn edit(&self, edits: IndexEdits) -> Result<()> {
+        edits.apply(self.git.call("update-index"))
+    }
+
+    /// Stores the entries as a tree.
+    pub fn write_tree(&self) -> Result<Oid> {
+        self.git.call("write-tree").oid()
+    }
+}
+
+/// Entries to set in an index and to remove from it, in the form that `git update-index --index-info` reads.
+#[derive(Default)]
+pub struct IndexEdits {
+    lines: Vec<u8>,
+}
+
+impl IndexEdits {
+    /// True if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Gives a path this object. `mode` is in octal. An entry that is set has no times, so that git reads its file
+    /// again.
+    pub fn set(&mut self, mode: impl Display, object: impl Display, path: &[u8]) {
+        self.push(format_args!("{mode} {object}"), path);
+    }
+
+    /// Gives one stage (1 base, 2 ours, 3 theirs) of a conflicted path this object.
+    pub fn set_stage(&mut self, mode: impl Display, object: impl Display, stage: u8, path: &[u8]) {
+        self.push(format_args!("{mode} {object} {stage}"), path);
+    }
+
+    /// Removes a path, with all its stages. `any` is any object of the repository: its length says how many zeros git
+    /// expects.
+    pub fn remove(&mut self, path: &[u8], any: &Oid) {
+        self.push(format_args!("0 {}", any.null()), path);
+    }
+
+    fn push(&mut self, entry: std::fmt::Arguments<'_>, path: &[u8]) {
+        self.lines.extend_from_slice(format!("{entry}\t").as_bytes());
+        self.lines.extend_from_slice(path);
+        self.lines.push(0);
+    }
+
+    /// Makes the edits with this call of `git update-index`.
+    pub fn apply(self, update_index: Call) -> Result<()> {
+        update_index.args(["-z", "--index-info"]).stdin(self.lines).run()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_nul_terminated_lines_of_mode_object_stage_and_path() {
+        let blob = Oid::parse(&"ab".repeat(20)).expect("full");
+        let mut edits = IndexEdits::default();
+        assert!(edits.is_empty());
+        edits.set("100644", &blob, b"a\tb\n");
+        edits.set_stage("120000", &blob, 3, b"c");
+        edits.remove(b"d", &blob);
+        let expected =
+            format!("100644 {blob}\ta\tb\n\0120000 {blob} 3\tc\00 {}\td\0", "0".repeat(40));
+        assert_eq!(edits.lines, expected.into_bytes());
+    }
+}
