@@ -5,8 +5,7 @@ use std::path::Path;
 
 use crate::error::{IoContext, Result};
 use crate::git::cli::{Git, OURS};
-use crate::git::refs::sync;
-use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::git::repo::Repo;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 
@@ -51,93 +50,6 @@ pub fn commit(git: &Git, message: &Message) -> Result<bool> {
         call = call.arg("--trailer").arg(trailer);
     }
     Ok(call.interactive()? == 0)
-}
-
-/// Makes the commit in process when nothing but the user's identity has a say in it: no hook, no
-/// signature, no setting that `git commit` would obey. None if something has, or may have.
-pub fn plain(repo: &Repo, wanted: &Wanted<'_>) -> Result<Option<Oid>> {
-    if commit_hooks(repo, wanted.merged.is_some())?.is_some() || !plainly_configured(repo) {
-        return Ok(None);
-    }
-    let Some(message) = text(wanted.message) else { return Ok(None) };
-    let gix = repo.gix();
-    let (Some(Ok(author)), Some(Ok(committer))) = (gix.author(), gix.committer()) else {
-        return Ok(None);
-    };
-    // git takes such characters away from a name.
-    let crude = |name: &[u8]| {
-        let edge = |b: Option<&u8>| b.is_none_or(|b| *b <= b' ' || b".,:;<>\"\\'".contains(b));
-        edge(name.first()) || edge(name.last()) || name.iter().any(|b| b"\n<>".contains(b))
-    };
-    if [author.name, author.email, committer.name, committer.email].iter().any(|name| crude(name)) {
-        return Ok(None);
-    }
-    let mut parents = vec![from_oid(wanted.parent)?];
-    parents.extend(wanted.merged.map(from_oid).transpose()?);
-    let (Ok(author), Ok(committer)) = (author.to_owned(), committer.to_owned()) else {
-        return Ok(None);
-    };
-    let object = gix::objs::Commit {
-        tree: from_oid(wanted.tree)?,
-        parents: parents.into_iter().collect(),
-        author,
-        committer,
-        encoding: None,
-        message: message.into(),
-        extra_headers: Vec::new(),
-    };
-    let Ok(id) = gix.write_object(&object).map(|id| to_oid(id.detach())) else { return Ok(None) };
-    let (directory, file) = id.as_str().split_at(2);
-    sync(&repo.common_dir().join("objects").join(directory).join(file))?;
-    Ok(Some(id))
-}
-
-/// Whether no setting changes how a commit is made or written.
-fn plainly_configured(repo: &Repo) -> bool {
-    let gix = repo.gix();
-    let config = gix.config_snapshot();
-    let unset = |key: &str| config.string(key).is_none();
-    let keys = ["commit.gpgSign", "commit.cleanup", "i18n.commitEncoding", "core.sharedRepository"];
-    keys.into_iter().all(unset) && !repo.may_configure("trailer")
-}
-
-/// The message as `git commit -m … --trailer …` writes it; none if its end may already be trailers,
-/// where git has rules of its own.
-fn text(message: &Message) -> Option<String> {
-    let body = stripped(&message.paragraphs.join("\n\n"));
-    let mut paragraphs = body.trim_end().split("\n\n");
-    let title = paragraphs.next().filter(|title| !title.is_empty())?;
-    let trailer_like = |line: &str| {
-        let key = line.split(':').next().unwrap_or_default();
-        line.starts_with("(cherry picked")
-            || (key.len() < line.len()
-                && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
-    };
-    if title.contains('\0') || paragraphs.last().is_some_and(|last| last.lines().any(trailer_like))
-    {
-        return None;
-    }
-    if message.trailers.is_empty() {
-        return Some(body);
-    }
-    // A trailer goes on one line, without blanks at its ends.
-    let lines = message.trailers.iter().map(|t| format!("{}\n", t.trim())).collect::<String>();
-    (!lines.contains('\t')).then(|| format!("{body}\n{lines}"))
-}
-
-/// A text as `git stripspace` has it: no blanks at the ends of lines, no two empty lines in a row, none at
-/// either end.
-fn stripped(text: &str) -> String {
-    let mut lines: Vec<&str> = Vec::new();
-    for line in text.lines().map(str::trim_end) {
-        if !line.is_empty() || lines.last().is_some_and(|last| !last.is_empty()) {
-            lines.push(line);
-        }
-    }
-    while lines.last().is_some_and(|last| last.is_empty()) {
-        lines.pop();
-    }
-    lines.into_iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// The directory of the hooks that a commit would run in the user's checkout, if there is any such hook.
@@ -224,45 +136,4 @@ pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<O
         return Ok(there);
     }
     repo.git().call("hash-object").args(["-t", "commit", "-w", "--stdin"]).stdin(text).oid()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(paragraphs: &[&str]) -> Message {
-        let owned = |s: &&str| (*s).to_owned();
-        Message {
-            paragraphs: paragraphs.iter().map(owned).collect(),
-            trailers: vec!["Frites-Run: 1/c1".into()],
-            verify: true,
-        }
-    }
-
-    #[test]
-    fn a_message_is_written_as_git_writes_it() {
-        let cases = [
-            (&["Subject"][..], "Subject\n\nFrites-Run: 1/c1\n"),
-            (
-                &["\n  Subject  \n\n\n\nbody ", "", "more\n"],
-                "  Subject\n\nbody\n\nmore\n\nFrites-Run: 1/c1\n",
-            ),
-            (&["fix: a title is no trailer"], "fix: a title is no trailer\n\nFrites-Run: 1/c1\n"),
-        ];
-        for (paragraphs, expected) in cases {
-            assert_eq!(text(&message(paragraphs)).as_deref(), Some(expected));
-        }
-    }
-
-    #[test]
-    fn what_git_has_rules_for_is_left_to_git() {
-        for paragraphs in [
-            &[""][..],
-            &[" \n"],
-            &["x", "Signed-off-by: A <a@b>"],
-            &["x", "(cherry picked from commit 1)"],
-        ] {
-            assert_eq!(text(&message(paragraphs)), None, "{paragraphs:?}");
-        }
-    }
 }

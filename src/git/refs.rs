@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gix::bstr::ByteSlice;
-use gix::refs::Target;
-use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS};
-use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::git::repo::{Repo, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::process::environment::caller;
@@ -202,33 +200,6 @@ impl Repo {
         Ok(ours && self.read_ref(full)?.is_some_and(|now| to == Some(now.as_str())))
     }
 
-    /// The same without a process, for refs that no HEAD is on: a new branch, and what is ours.
-    pub fn make_refs(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
-        let edit = |one: &Move<'_>| -> Result<RefEdit> {
-            let name = one
-                .name
-                .try_into()
-                .map_err(|_| Error::fatal(format!("'{}' is not the name of a ref", one.name)))?;
-            let expected = match one.old {
-                Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
-                None => PreviousValue::MustNotExist,
-            };
-            let log = LogChange {
-                mode: RefLog::AndReference,
-                force_create_reflog: true,
-                message: why.into(),
-            };
-            let new = Target::Object(from_oid(one.new)?);
-            Ok(RefEdit { change: Change::Update { log, expected, new }, name, deref: false })
-        };
-        let edits = moves.iter().map(edit).collect::<Result<Vec<_>>>()?;
-        let time = format!("{} +0000", jiff::Timestamp::now().as_second());
-        let who =
-            gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &time };
-        self.gix().edit_references_as(edits, Some(who)).map_err(|e| not_moved(moves, e))?;
-        moves.iter().try_for_each(|one| sync(&self.common_dir().join(one.name)))
-    }
-
     /// Moves several refs at once: all of them, each from its old value, or none. `git` is the checkout whose
     /// HEAD may be on one of them; its reflog tells, too.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
@@ -249,20 +220,6 @@ impl Repo {
 const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
                      killed, remove its `.lock` file";
 
-/// The error of a transaction that gix refused.
-fn not_moved(moves: &[Move<'_>], e: gix::Error) -> Error {
-    let names: Vec<&str> = moves.iter().map(|m| short(m.name)).collect();
-    let error = Error::fatal(format!("could not move {}: {e}", names.join(" and ")));
-    let error = if e.is_conflict() {
-        error.because(Cause::RefMoved).hint(MOVED)
-    } else if e.is_retryable() {
-        error.because(Cause::Locked).hint(MOVED)
-    } else {
-        error.hint("see what is wrong with the ref: `git fsck`, `git show-ref`")
-    };
-    error.with_source(e)
-}
-
 /// How a log begins what it says of a move of ours.
 fn signature() -> String {
     caller().map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
@@ -277,18 +234,6 @@ pub struct Move<'a> {
     pub old: Option<&'a Oid>,
     /// Where to.
     pub new: &'a Oid,
-}
-
-/// Makes sure that a file, and its name, survive a power cut. One that is not there is packed, and was synced.
-pub(super) fn sync(file: &Path) -> Result<()> {
-    let failed = || format!("could not write '{}'", file.display());
-    for path in [Some(file), file.parent()].into_iter().flatten() {
-        match fs::File::open(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            other => other.and_then(|f| f.sync_all()).context(failed)?,
-        }
-    }
-    Ok(())
 }
 
 /// In the common git directory: locked and not empty while a ref is deleted. It is never removed, for

@@ -163,7 +163,7 @@ fn put(
             Move { name: &intent.branch, old: None, new: &commit },
             Move { name: &mark, old: old.as_ref(), new: &commit },
         ];
-        repo.make_refs(&moves, "git-frites: apply")?;
+        repo.move_refs(&repo.git(), &moves, "git-frites: apply")?;
         return Ok(Some(commit));
     }
     store.begin_landing(intent)?;

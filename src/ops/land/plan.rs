@@ -349,9 +349,6 @@ fn capture_to_land(
 /// for: a hook may rewrite files, and then it is not what passed.
 pub fn make_commit(session: &Session, wanted: &Wanted<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
-    if let Some(commit) = commit::plain(repo, wanted)? {
-        return Ok(commit);
-    }
     let pool = CheckoutPool::open(repo, store)?;
     let checkout = pool.register(repo, wanted.parent)?;
     let made = commit::aside(repo, &Aside { admin: &checkout.admin, path: &checkout.path }, wanted);
