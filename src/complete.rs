@@ -140,7 +140,7 @@ impl Runs {
         let begun =
             run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
         let about = |name: &Name| {
-            let candidate = self.store.candidate(run, name).ok()?;
+            let candidate = self.store.candidate(run, name).record().ok()?;
             Some(format!("candidate of run {}, {}", run.run, candidate.state))
         };
         let offer = |(at, name)| {
@@ -175,7 +175,8 @@ fn addresses(current: &OsStr) -> Offers {
         return Offers::new();
     };
     if let Some((name, _)) = rest.split_once('@') {
-        let newest = name.parse().ok().and_then(|name| runs.store.latest(&run.run, &name).ok()?);
+        let newest =
+            name.parse().ok().and_then(|name| runs.store.candidate(&run, &name).latest().ok()?);
         let all = (1..=newest.map_or(0, |capture| capture.iteration))
             .map(|n| format!("{}/{name}@{n}", run.run));
         return all

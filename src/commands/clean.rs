@@ -11,6 +11,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
@@ -67,7 +68,7 @@ fn keep(session: &Session, args: &cli::Clean, targets: &[(Run, Vec<Name>)]) -> R
         targets.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name)))
     {
         if !args.dry_run {
-            clean::keep(session, run, name, args.keep)?;
+            clean::mark_kept(session, session.store.candidate(run, name), args.keep)?;
         }
         let address = format!("{}/{name}", run.run);
         let verb = match (args.dry_run, args.keep) {
@@ -98,8 +99,10 @@ fn clean_run(
     session
         .repo
         .heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
-    let removals: Vec<Removal> =
-        names.iter().map(|name| clean_one(session, run, name, args)).collect();
+    let removals: Vec<Removal> = names
+        .iter()
+        .map(|name| clean_one(session, session.store.candidate(run, name), args))
+        .collect();
     if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
         clean::forget(session, run)?;
     }
@@ -157,8 +160,7 @@ fn only_expired(
     for (run, names) in targets {
         let mut over = Vec::new();
         for name in names {
-            let candidate = session.store.candidate(&run, &name)?;
-            if clean::expired(session, &run, &candidate)? {
+            if clean::expired(session, session.store.candidate(&run, &name))? {
                 over.push(name);
             }
         }
@@ -170,16 +172,16 @@ fn only_expired(
 }
 
 /// One candidate; its failure is part of the answer and never stops the rest.
-fn clean_one(session: &Session, run: &Run, name: &Name, args: &cli::Clean) -> Removal {
-    let address = format!("{}/{name}", run.run);
+fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &cli::Clean) -> Removal {
+    let address = candidate.address();
     let attempt = || {
         if args.dry_run {
-            return clean::rehearse(session, run, name, args.discard);
+            return clean::rehearse(session, candidate, args.discard);
         }
         if !args.discard {
-            clean::save(session, run, name)?;
+            clean::save(session, candidate)?;
         }
-        clean::remove(session, run, name, args.discard)
+        clean::remove(session, candidate, args.discard)
     };
     match attempt() {
         Ok(bytes) => Removal { address, bytes, error: None },

@@ -15,6 +15,7 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::session::{Captured, Session};
 use crate::process;
+use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
 use crate::ui::{json, table};
 
@@ -54,18 +55,22 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
             let all = if args.no_capture {
                 run.candidates
                     .iter()
-                    .map(|name| session.stored(run, name))
+                    .map(|name| session.stored(session.store.candidate(run, name)))
                     .collect::<Result<_>>()?
             } else {
                 session.capture_all(run)?
             };
             all.into_iter().map(|captured| view_of(session, run, captured)).collect()
         }
-        (Some(name), None) => vec![view(session, run, name, selection.iteration, args)?],
+        (Some(name), None) => {
+            vec![view(session, session.store.candidate(run, name), selection.iteration, args)?]
+        }
         (Some(name), Some(other)) => {
-            let first = view(session, run, name, selection.iteration, args)?;
+            let first =
+                view(session, session.store.candidate(run, name), selection.iteration, args)?;
             let (other_run, other_name, iteration) = second(session, run, other)?;
-            let second = view(session, &other_run, &other_name, iteration, args)?;
+            let second =
+                view(session, session.store.candidate(&other_run, &other_name), iteration, args)?;
             let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
             let blast = diff::blast(&session.repo, &changes);
             let address = format!("{}..{}", first.address, second.address);
@@ -106,20 +111,20 @@ fn sides(args: &cli::Diff) -> Result<(Option<&str>, Option<&str>)> {
 
 fn view(
     session: &Session,
-    run: &Run,
-    name: &Name,
+    candidate: CandidateRef<'_>,
     iteration: Option<u32>,
     args: &cli::Diff,
 ) -> Result<View> {
     let captured = if args.no_capture || iteration.is_some() {
-        session.stored(run, name)?
+        session.stored(candidate)?
     } else {
-        session.capture(run, name)?
+        session.capture(candidate)?
     };
-    let mut view = view_of(session, run, captured);
+    let mut view = view_of(session, candidate.run, captured);
     if let Some(wanted) = iteration {
-        let capture = session.store.iteration(run, name, wanted)?;
-        view.changes = diff::changes(&session.repo, &run.base, &run.base, &capture.tree)?;
+        let capture = candidate.iteration(wanted)?;
+        view.changes =
+            diff::changes(&session.repo, &candidate.run.base, &candidate.run.base, &capture.tree)?;
         view.blast = diff::blast(&session.repo, &view.changes);
         view.address = format!("{}@{wanted}", view.address);
         view.to = capture.tree;

@@ -26,10 +26,11 @@ pub fn run(session: &Session, args: &cli::Path) -> Result<u8> {
                 )));
         }
     };
-    let path = session.store.worktree(run, name);
+    let candidate = session.store.candidate(run, name);
+    let path = candidate.worktree();
     if !path.is_dir() {
-        return Err(Error::fatal(format!("{}/{name} has no worktree any more", run.run))
-            .hint(format!("what it changed is kept: `git frites diff {}/{name}`", run.run)));
+        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
+            .hint(format!("what it changed is kept: `git frites diff {candidate}`")));
     }
     session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat())?;
     Ok(exit::OK)

@@ -68,7 +68,7 @@ fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
         // As it was typed, which the record may not be able to say.
         let typed = (!args.making.command.is_empty() && !run.agents.contains_key(name))
             .then_some(&args.making.command);
-        let order = Order::recorded(&session.repo, &run, name)?;
+        let order = Order::recorded(&session.repo, session.store.candidate(&run, name))?;
         let order = order.map(|order| Order {
             argv: typed.cloned().unwrap_or_else(|| order.argv.clone()),
             ..order

@@ -46,12 +46,12 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
 fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
     let terms = spawn_args::terms(session, &args.making)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
-    let order = spawn_args::order(session, &args.making, &run, &name)?;
-    let worked = attempt::again(session, &run, &name, order, &terms)?;
+    let candidate = session.store.candidate(&run, &name);
+    let order = spawn_args::order(session, &args.making, candidate)?;
+    let worked = attempt::again(session, candidate, order, &terms)?;
     let command = if args.making.command.is_empty() { "" } else { " -- …" };
-    let go_on =
-        format!("go on with another `git frites spawn --again {}/{name}{command}`", run.run);
-    answer(session, &run, &[name], args, &worked.escaped)?;
+    let go_on = format!("go on with another `git frites spawn --again {candidate}{command}`");
+    answer(session, &run, std::slice::from_ref(&name), args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &go_on))
 }
 
@@ -99,18 +99,19 @@ fn answer(
     if args.json {
         let mut candidates = Vec::new();
         for name in names {
-            let candidate = session.store.candidate(run, name)?;
+            let candidate = session.store.candidate(run, name);
+            let record = candidate.record()?;
             let mut object = json!({
-                "candidate": name, "index": candidate.index, "state": candidate.state,
-                "branch": refs::short(&refs::branch(&run.run, name)),
-                "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": candidate.port,
-                "exit_code": candidate.exit_code, "signal": candidate.signal, "cleaned": candidate.cleaned,
+                "candidate": name, "index": record.index, "state": record.state,
+                "branch": refs::short(&candidate.branch()),
+                "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
+                "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
             });
             if args.making.auto_checkpoint.is_some() {
                 object["checkpoints"] =
-                    crate::commands::status::history_as_json(session, run, name)?;
+                    crate::commands::status::history_as_json(session, candidate)?;
             }
-            json::put_file(&mut object, "worktree", &session.store.worktree(run, name));
+            json::put_file(&mut object, "worktree", &candidate.worktree());
             candidates.push(object);
         }
         let document = json!({
@@ -123,10 +124,10 @@ fn answer(
         return session.ui.answer(format!("{}\n", run.run));
     }
     for name in names {
-        let path = session.store.worktree(run, name);
+        let candidate = session.store.candidate(run, name);
+        let path = candidate.worktree();
         session.ui.answer(
-            [format!("{}/{name}\t", run.run).as_bytes(), path.as_os_str().as_bytes(), b"\n"]
-                .concat(),
+            [format!("{candidate}\t").as_bytes(), path.as_os_str().as_bytes(), b"\n"].concat(),
         )?;
     }
     Ok(())

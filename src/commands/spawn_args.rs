@@ -15,6 +15,7 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{Order, Terms};
 use crate::ops::spawn::{Request, Start};
 use crate::process::{self, Limits};
+use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 
 /// What the options ask for. Everything in them is checked here, before any effect.
@@ -30,8 +31,8 @@ pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
     let task = args.task.as_deref().map(task).transpose()?;
     let start = match &args.from {
         Some(address) => {
-            let (run, candidate) = existing(session, "--from", address)?;
-            Start::from(session, &run, &candidate)?
+            let (run, name) = existing(session, "--from", address)?;
+            Start::from(session, session.store.candidate(&run, &name))?
         }
         None => Start::at(session, args.base.as_deref().unwrap_or("HEAD"))?,
     };
@@ -84,14 +85,14 @@ pub fn existing(session: &Session, option: &str, address: &str) -> Result<(Run, 
 }
 
 /// One more command for a candidate: what the options name, or else what it had before; the prompt likewise.
-pub fn order(session: &Session, args: &cli::Making, run: &Run, name: &Name) -> Result<Order> {
-    let before = Order::recorded(&session.repo, run, name)?;
+pub fn order(session: &Session, args: &cli::Making, candidate: CandidateRef<'_>) -> Result<Order> {
+    let before = Order::recorded(&session.repo, candidate)?;
     let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
     let order = match assignments(session, &args.agents)?.as_slice() {
         [] if args.command.is_empty() => {
             before.map(|order| Order { prompt, ..order }).ok_or_else(|| {
-                Error::usage(format!("{}/{name} has no command to run again", run.run))
-                    .hint(format!("give one: `git frites spawn --again {}/{name} -- CMD`", run.run))
+                Error::usage(format!("{candidate} has no command to run again"))
+                    .hint(format!("give one: `git frites spawn --again {candidate} -- CMD`"))
             })?
         }
         [] => Order::command(&args.command, prompt),

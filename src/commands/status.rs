@@ -20,6 +20,7 @@ use crate::ops::history::{self, Disk};
 use crate::ops::judge;
 use crate::ops::progress;
 use crate::ops::session::{Captured, Session};
+use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::json;
 use crate::ui::progress::{self as live, Line};
@@ -75,10 +76,11 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
             for name in
                 run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name))
             {
-                let candidate = session.store.candidate(run, name)?;
-                let at_work = progress::at_work(session, run, name);
-                busy |= at_work.is_some() || candidate.state == State::Running;
-                let words = at_work.map_or_else(|| candidate.state_in_words(), |line| line.doing);
+                let candidate = session.store.candidate(run, name);
+                let record = candidate.record()?;
+                let at_work = progress::at_work(candidate);
+                busy |= at_work.is_some() || record.state == State::Running;
+                let words = at_work.map_or_else(|| record.state_in_words(), |line| line.doing);
                 if told.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
                     news.push_str(&format!("{}\t{words}\n", candidate.address()));
                 }
@@ -107,7 +109,7 @@ fn show_all(session: &Session, runs: &[(Run, Option<Name>)]) -> Result<String> {
 
 fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Captured>> {
     let wanted = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    wanted.map(|name| session.stored(run, name)).collect()
+    wanted.map(|name| session.stored(session.store.candidate(run, name))).collect()
 }
 
 fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
@@ -158,7 +160,9 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
                 if candidate.cleaned {
                     "-".into()
                 } else {
-                    table::size(disk(session, run, candidate))
+                    table::size(disk_usage(
+                        &session.store.candidate(run, &candidate.candidate).worktree(),
+                    ))
                 },
                 Tone::Dim,
             ),
@@ -174,19 +178,19 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         table::size(disk.objects)
     ));
     if let Some(name) = only {
-        text.push_str(&iterations(session, run, name)?);
+        text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
     // What `run` shows on a terminal while it works, for a run that was started elsewhere.
     let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
     let at_work: Vec<Line> =
-        members.filter_map(|name| progress::at_work(session, run, name)).collect();
+        members.filter_map(|name| progress::at_work(session.store.candidate(run, name))).collect();
     text.push_str(&live::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
     Ok(text)
 }
 
 /// A candidate's captures, oldest first.
-fn iterations(session: &Session, run: &Run, name: &Name) -> Result<String> {
-    let all = history::iterations(session, run, name)?;
+fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<String> {
+    let all = history::iterations(session, candidate)?;
     if all.is_empty() {
         return Ok(String::new());
     }
@@ -201,7 +205,7 @@ fn iterations(session: &Session, run: &Run, name: &Name) -> Result<String> {
             .map(|t| format!("{} ago", table::age(t)))
             .unwrap_or_default();
         grid.row(vec![
-            (format!("{}/{name}@{}", run.run, one.capture.iteration), Tone::Plain),
+            (format!("{candidate}@{}", one.capture.iteration), Tone::Plain),
             (time, Tone::Dim),
             (one.changes.len().to_string(), Tone::Plain),
             (added.to_string(), Tone::Plain),
@@ -231,34 +235,31 @@ fn landing(candidate: &Candidate) -> String {
     format!("{}{commit}{}", candidate.landing, if candidate.kept { ", kept" } else { "" })
 }
 
-fn disk(session: &Session, run: &Run, candidate: &Candidate) -> u64 {
-    disk_usage(&session.store.worktree(run, &candidate.candidate))
-}
-
 fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     let mut candidates = Vec::new();
     for member in members(session, run, only)? {
-        let candidate = &member.candidate;
-        let mut object = serde_json::to_value(candidate).unwrap_or_default();
+        let record = &member.candidate;
+        let candidate = session.store.candidate(run, &record.candidate);
+        let mut object = serde_json::to_value(record).unwrap_or_default();
         if let Some(fields) = object.as_object_mut() {
             fields.remove("version");
             fields.remove("run");
         }
-        object["branch"] = json!(refs::short(&refs::branch(&run.run, &candidate.candidate)));
+        object["branch"] = json!(refs::short(&candidate.branch()));
         object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
         object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
         object["lines"] = json!(member.blast.lines);
         object["files_touched"] = json!(member.blast.files);
-        object["doing"] = json!(progress::running(session, run, &candidate.candidate).map(|r| {
+        object["doing"] = json!(progress::running(candidate).map(|r| {
             json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
         }));
-        object["bytes"] = json!(disk(session, run, candidate));
+        object["bytes"] = json!(disk_usage(&candidate.worktree()));
         if only.is_some() {
-            object["iterations"] = history_as_json(session, run, &candidate.candidate)?;
+            object["iterations"] = history_as_json(session, candidate)?;
         }
-        object["kept"] = json!(candidate.kept);
-        json::put_file(&mut object, "worktree", &session.store.worktree(run, &candidate.candidate));
+        object["kept"] = json!(record.kept);
+        json::put_file(&mut object, "worktree", &candidate.worktree());
         candidates.push(object);
     }
     let disk = Disk::of(session, run)?;
@@ -274,7 +275,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
 }
 
 /// A candidate's captures for documents, each with what changed since the one before.
-pub fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Value> {
+pub fn history_as_json(session: &Session, candidate: CandidateRef<'_>) -> Result<Value> {
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();
         let mut object = json!({
@@ -292,5 +293,5 @@ pub fn history_as_json(session: &Session, run: &Run, name: &Name) -> Result<Valu
         }
         object
     };
-    Ok(history::iterations(session, run, name)?.into_iter().map(one).collect())
+    Ok(history::iterations(session, candidate)?.into_iter().map(one).collect())
 }

@@ -368,12 +368,11 @@ fn stamps(session: &Session) -> Stamps {
 
 fn look(session: &Session, run: &Run) -> Fingerprint {
     let Session { repo, store, .. } = session;
-    let candidates: Vec<(String, PathBuf, bool)> = run
-        .candidates
-        .iter()
-        .map(|name| {
-            let removed = store.candidate(run, name).is_ok_and(|c| c.cleaned);
-            (format!("{}/{name}", run.run), store.worktree(run, name), removed)
+    let candidates: Vec<(String, PathBuf, bool)> = store
+        .candidates(run)
+        .map(|candidate| {
+            let removed = candidate.record().is_ok_and(|c| c.cleaned);
+            (candidate.address(), candidate.worktree(), removed)
         })
         .collect();
     let is_ours = |path: &Path| is_ours(store, path);

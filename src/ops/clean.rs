@@ -10,20 +10,20 @@ use crate::fs::tree;
 use crate::git::capture::omitted::Notes;
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing, State};
-use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::environment::caller;
+use crate::store::candidate::CandidateRef;
 use crate::ui::table;
 
 /// Captures what is not saved yet; refuses when something cannot be.
-pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
-    let captured = session.capture(run, name).map_err(|e| {
-        let bytes = tree::disk_usage(&session.store.worktree(run, name));
+pub fn save(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    let captured = session.capture(candidate).map_err(|e| {
+        let bytes = tree::disk_usage(&candidate.worktree());
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
             .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
     })?;
-    refuse_losses(run, name, &captured.notes)?;
+    refuse_losses(candidate, &captured.notes)?;
     session.tell_notes(&captured);
     Ok(())
 }
@@ -32,13 +32,17 @@ pub fn save(session: &Session, run: &Run, name: &Name) -> Result<()> {
 ///
 /// The worktree is renamed away first, so that a kill in the middle leaves nothing half there. Unless
 /// `discard`, the branch must hold nothing that the capture does not reach.
-pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
+pub fn remove(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    discard: bool,
+) -> Result<Option<u64>> {
     let Session { repo, store, .. } = session;
-    let _candidate = store.lock_candidate(&run.run, name)?;
-    let root = store.worktrees(run.worktree_root.as_deref());
-    let path = store.worktree(run, name);
-    let branch = refs::branch(&run.run, name);
-    refuse_current_directory(run, name, &path)?;
+    let _candidate = candidate.lock()?;
+    let root = candidate.worktree_root();
+    let path = candidate.worktree();
+    let branch = candidate.branch();
+    refuse_current_directory(candidate, &path)?;
     let (there, freed);
     {
         let _repository = store.lock_repository()?;
@@ -46,7 +50,7 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
         refuse_held(session, &branch, admin.as_deref())?;
         let tip = repo.read_ref(&branch)?;
         if let Some(tip) = tip.as_ref().filter(|_| !discard) {
-            let saved = store.latest(&run.run, name)?.map_or_else(|| run.base, |c| c.commit);
+            let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
             if !repo.is_ancestor(tip, &saved)? {
                 return Err(Error::no(format!(
                     "the branch '{}' has moved while it was cleaned",
@@ -61,53 +65,61 @@ pub fn remove(session: &Session, run: &Run, name: &Name, discard: bool) -> Resul
             repo.update_ref(&branch, None, Some(&tip), "clean")?;
         }
     }
-    let _ = std::fs::remove_dir(root.join(run.run.as_str()));
-    let _ = std::fs::remove_file(store.index(&run.run, name));
-    let mut candidate = store.candidate(run, name)?;
-    let first_time = !candidate.cleaned || freed > 0;
-    candidate.cleaned = true;
-    if candidate.landing == Landing::Pending {
-        candidate.landing = Landing::Discarded;
+    let _ = std::fs::remove_dir(root.join(candidate.run.run.as_str()));
+    let _ = std::fs::remove_file(candidate.index());
+    let mut record = candidate.record()?;
+    let first_time = !record.cleaned || freed > 0;
+    record.cleaned = true;
+    if record.landing == Landing::Pending {
+        record.landing = Landing::Discarded;
     }
-    store.save_candidate(&candidate)?;
+    store.save_candidate(&record)?;
     if first_time {
-        store.record_event("cleaned", &run.run, json!({ "candidate": name, "bytes": freed }))?;
+        store.record_event(
+            "cleaned",
+            &candidate.run.run,
+            json!({ "candidate": candidate.name, "bytes": freed }),
+        )?;
     }
     Ok(there.then_some(freed))
 }
 
 /// What a removal would give; fails as it would. Nothing is written.
-pub fn rehearse(session: &Session, run: &Run, name: &Name, discard: bool) -> Result<Option<u64>> {
-    let Session { repo, store, .. } = session;
-    let root = store.worktrees(run.worktree_root.as_deref());
-    let path = store.worktree(run, name);
+pub fn rehearse(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    discard: bool,
+) -> Result<Option<u64>> {
+    let repo = &session.repo;
+    let root = candidate.worktree_root();
+    let path = candidate.worktree();
     let admin = worktree::admin_of(repo, &path)?;
-    refuse_current_directory(run, name, &path)?;
-    let branch = refs::branch(&run.run, name);
+    refuse_current_directory(candidate, &path)?;
+    let branch = candidate.branch();
     refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.as_deref())?;
     if !discard {
-        refuse_losses(run, name, &session.losses(run, name)?)?;
+        refuse_losses(candidate, &session.losses(candidate)?)?;
     }
     let there = admin.is_some() || repo.read_ref(&branch)?.is_some();
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
 /// Refuses to remove what holds work that no capture can hold.
-pub fn refuse_losses(run: &Run, name: &Name, notes: &Notes) -> Result<()> {
+pub fn refuse_losses(candidate: CandidateRef<'_>, notes: &Notes) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
     }
     let lines = notes.lines().join("; ");
-    Err(Error::no(format!("{}/{name} holds what cannot be captured: {lines}", run.run))
+    Err(Error::no(format!("{candidate} holds what cannot be captured: {lines}"))
         .hint("move it away; `git frites clean` with `--discard` removes it for good"))
 }
 
 /// Neither git nor a shell goes on in a directory that is gone: it is not removed from within.
-fn refuse_current_directory(run: &Run, name: &Name, worktree: &Path) -> Result<()> {
+fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Result<()> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     if here.is_ok_and(|dir| dir.starts_with(worktree)) {
-        return Err(Error::no(format!("you are in the worktree of {}/{name}", run.run))
+        return Err(Error::no(format!("you are in the worktree of {candidate}"))
             .hint("go to your own checkout and clean there"));
     }
     Ok(())
@@ -123,25 +135,26 @@ fn refuse_held(session: &Session, branch: &str, admin: Option<&Path>) -> Result<
 
 /// Whether a candidate's worktree may go by `[retention]`: it has one, nobody keeps it, nothing runs in it, and
 /// what happened last to it is long enough ago.
-pub fn expired(session: &Session, run: &Run, candidate: &Candidate) -> Result<bool> {
-    let Session { repo, store, config, .. } = session;
-    let name = &candidate.candidate;
-    let branch = repo.read_ref(&refs::branch(&run.run, name))?;
-    if candidate.kept || (candidate.cleaned && branch.is_none()) {
+pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
+    let config = &session.config;
+    let record = candidate.record()?;
+    let branch = session.repo.read_ref(&candidate.branch())?;
+    if record.kept || (record.cleaned && branch.is_none()) {
         return Ok(false);
     }
-    let landed = matches!(candidate.landing, Landing::Landed | Landing::Merged);
-    let (span, since) = match candidate.state {
+    let landed = matches!(record.landing, Landing::Landed | Landing::Merged);
+    let (span, since) = match record.state {
         State::Running => return Ok(false),
-        _ if landed => (config.get(keys::RETENTION_LANDED), candidate.landing_time),
+        _ if landed => (config.get(keys::RETENTION_LANDED), record.landing_time),
         State::Failed | State::TimedOut | State::Cancelled | State::Empty => {
-            (config.get(keys::RETENTION_FAILED), candidate.ended)
+            (config.get(keys::RETENTION_FAILED), record.ended)
         }
-        State::Open | State::Succeeded => (config.get(keys::RETENTION_ABANDONED), candidate.ended),
+        State::Open | State::Succeeded => (config.get(keys::RETENTION_ABANDONED), record.ended),
     };
-    let mut last = since.unwrap_or(run.created).max(run.created);
+    let created = candidate.run.created;
+    let mut last = since.map_or(created, |since| since.max(created));
     // Somebody may work on in it, whatever its state says.
-    if let Some(written) = tree::last_written(&store.worktree(run, name)) {
+    if let Some(written) = tree::last_written(&candidate.worktree()) {
         last = last.max(written.try_into().unwrap_or(last));
     }
     let age = Duration::try_from(jiff::Timestamp::now().duration_since(last)).unwrap_or_default();
@@ -149,18 +162,18 @@ pub fn expired(session: &Session, run: &Run, candidate: &Candidate) -> Result<bo
 }
 
 /// Marks a candidate as kept for review, or takes that mark away.
-pub fn keep(session: &Session, run: &Run, name: &Name, kept: bool) -> Result<()> {
+pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> Result<()> {
     let store = &session.store;
-    let _lock = store.lock_candidate(&run.run, name)?;
-    let candidate = store.candidate(run, name)?;
-    if candidate.kept == kept {
+    let _lock = candidate.lock()?;
+    let record = candidate.record()?;
+    if record.kept == kept {
         return Ok(());
     }
-    store.save_candidate(&Candidate { kept, ..candidate })?;
+    store.save_candidate(&Candidate { kept, ..record })?;
     store.record_event(
         if kept { "kept" } else { "released" },
-        &run.run,
-        json!({ "candidate": name }),
+        &candidate.run.run,
+        json!({ "candidate": candidate.name }),
     )
 }
 

@@ -1,13 +1,13 @@
 //! A candidate's iterations, and what belongs to a run on disk and among the objects.
 use crate::error::Result;
 use crate::fs::tree;
+use crate::git::capture;
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::git::{capture, refs};
 use crate::model::candidate::Capture;
-use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 use crate::store::records::trailer;
 
 /// One capture of a candidate.
@@ -38,17 +38,18 @@ impl Iteration {
 }
 
 /// All iterations of a candidate, oldest first.
-pub fn iterations(session: &Session, run: &Run, name: &Name) -> Result<Vec<Iteration>> {
+pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<Iteration>> {
     let repo = &session.repo;
-    let Some(tip) = repo.read_ref(&refs::capture(&run.run, name))? else { return Ok(Vec::new()) };
+    let Some(tip) = repo.read_ref(&candidate.capture_ref())? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    let mut before = repo.commit(&run.base)?.tree;
-    for (at, (commit, read)) in capture::chain(repo, &tip, &run.base)?.into_iter().rev().enumerate()
+    let mut before = repo.commit(&candidate.run.base)?.tree;
+    for (at, (commit, read)) in
+        capture::chain(repo, &tip, &candidate.run.base)?.into_iter().rev().enumerate()
     {
         let iteration = trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok());
         let iteration = iteration.unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
-        let changes = diff::changes(repo, &run.base, &run.base, &read.tree)?;
-        let step = diff::changes(repo, &run.base, &before, &read.tree)?;
+        let changes = diff::changes(repo, &candidate.run.base, &candidate.run.base, &read.tree)?;
+        let step = diff::changes(repo, &candidate.run.base, &before, &read.tree)?;
         before = read.tree;
         found.push(Iteration {
             capture: Capture { commit, tree: read.tree, iteration },
@@ -84,11 +85,7 @@ impl Disk {
             });
         let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
         Ok(Disk {
-            worktrees: run
-                .candidates
-                .iter()
-                .map(|name| tree::disk_usage(&store.worktree(run, name)))
-                .sum(),
+            worktrees: store.candidates(run).map(|c| tree::disk_usage(&c.worktree())).sum(),
             records: tree::disk_usage(&store.run_dir(&run.run)),
             objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
         })

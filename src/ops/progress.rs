@@ -9,14 +9,15 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::progress::{self, Running};
+use crate::store::candidate::CandidateRef;
 use crate::ui::progress::{Line, Live};
 
 /// How often the lines are drawn anew.
 const BEAT: Duration = Duration::from_millis(200);
 
 /// What runs for a candidate this moment, in whatever process; none if nothing does.
-pub fn running(session: &Session, run: &Run, name: &Name) -> Option<Running> {
-    progress::running(&session.store.candidate_dir(&run.run, name))
+pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
+    progress::running(&candidate.directory())
 }
 
 /// Does `work` for some candidates of a run; on a terminal a line for each of them tells how far it is.
@@ -33,7 +34,8 @@ pub fn live<T>(
         scope.spawn(move || {
             // Ends when the other end is dropped.
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(BEAT) {
-                let lines: Vec<Line> = names.iter().map(|name| line(session, run, name)).collect();
+                let lines: Vec<Line> =
+                    names.iter().map(|name| line(session.store.candidate(run, name))).collect();
                 session.ui.show_live(&lines);
             }
         });
@@ -46,25 +48,29 @@ pub fn live<T>(
 }
 
 /// The line of a candidate for which something runs this moment, in whatever process; none if nothing does.
-pub fn at_work(session: &Session, run: &Run, name: &Name) -> Option<Line> {
-    let Running { what, elapsed, last_line } = running(session, run, name)?;
+pub fn at_work(candidate: CandidateRef<'_>) -> Option<Line> {
+    let Running { what, elapsed, last_line } = running(candidate)?;
     let doing = if what == "agent" { State::Running.to_string() } else { what };
-    Some(Line { name: name.to_string(), doing, elapsed: Some(elapsed), last_line })
+    Some(Line { name: candidate.name.to_string(), doing, elapsed: Some(elapsed), last_line })
 }
 
-fn line(session: &Session, run: &Run, name: &Name) -> Line {
-    let line =
-        |doing: String, elapsed| Line { name: name.to_string(), doing, elapsed, last_line: None };
-    if let Some(line) = at_work(session, run, name) {
+fn line(candidate: CandidateRef<'_>) -> Line {
+    let line = |doing: String, elapsed| Line {
+        name: candidate.name.to_string(),
+        doing,
+        elapsed,
+        last_line: None,
+    };
+    if let Some(line) = at_work(candidate) {
         return line;
     }
-    let Ok(candidate) = session.store.candidate(run, name) else {
+    let Ok(record) = candidate.record() else {
         return line(String::new(), None);
     };
-    match (candidate.state, candidate.started) {
+    match (record.state, record.started) {
         (State::Running, None) => line("waiting".into(), None),
         // Its command has ended, and it is being captured.
         (State::Running, Some(_)) => line("ended".into(), None),
-        (_, _) => line(candidate.state_in_words(), candidate.worked()),
+        (_, _) => line(record.state_in_words(), record.worked()),
     }
 }

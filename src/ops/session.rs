@@ -13,20 +13,19 @@ use crate::git::capture::mtimes;
 use crate::git::capture::omitted::Notes;
 use crate::git::capture::{self, Snapshot, Subject};
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::placed::Seeded;
 use crate::integrity::watch;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
-use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::oracle::pool;
 use crate::process;
 use crate::process::environment::Policy;
 use crate::store::Store;
+use crate::store::candidate::CandidateRef;
 use crate::store::records::read_toml;
 use crate::ui::Ui;
 use tree::is_real_directory;
@@ -118,60 +117,60 @@ impl Session {
     }
 
     /// What a candidate's worktree was given; if that record is lost, what it would be given now.
-    fn seeded(&self, run: &Run, name: &Name) -> Result<Seeded> {
-        match read_toml(&self.store.seeds(&run.run, name)) {
+    fn seeded(&self, candidate: CandidateRef<'_>) -> Result<Seeded> {
+        match read_toml(&candidate.seeds()) {
             Some(seeded) => Ok(seeded),
-            None => self.seeds(&run.base)?.as_if_put(&self.store.worktree(run, name)),
+            None => self.seeds(&candidate.run.base)?.as_if_put(&candidate.worktree()),
         }
     }
 
     /// Captures what a candidate's worktree holds, if that differs from its last capture.
-    pub fn capture(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let _lock = self.store.lock_candidate(&run.run, name)?;
-        let captured = self.repo.beside_housekeeper(|| match self.capture_once(run, name) {
+    pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let _lock = candidate.lock()?;
+        let captured = self.repo.beside_housekeeper(|| match self.capture_once(candidate) {
             // A private index that lists lost objects would fail again: start afresh.
             Err(first) if first.cause == Cause::Damaged => {
-                let _ = std::fs::remove_file(self.store.index(&run.run, name));
-                self.capture_once(run, name).map_err(|second| second.with_source(first))
+                let _ = std::fs::remove_file(candidate.index());
+                self.capture_once(candidate).map_err(|second| second.with_source(first))
             }
             done => done,
         });
-        captured.map_err(|e| e.context(format!("{}/{name} could not be captured", run.run)))
+        captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
     /// Captures every candidate of a run, several at once; in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
         self.remember_changes(run)?;
         process::in_parallel(process::processors(), &run.candidates, |name| {
-            self.capture_or_tell(run, name)
+            self.capture_or_tell(self.store.candidate(run, name))
         })
     }
 
     /// Captures a candidate; one that cannot be captured is told of with its problem, for it must not
     /// keep the others from being compared.
-    pub fn capture_or_tell(&self, run: &Run, name: &Name) -> Result<Captured> {
-        self.capture(run, name).or_else(|error| {
-            let stored = self.stored(run, name)?;
+    pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        self.capture(candidate).or_else(|error| {
+            let stored = self.stored(candidate)?;
             Ok(Captured { problem: Some(error.message), ..stored })
         })
     }
 
     /// A candidate's newest capture, if its worktree certainly holds nothing else. None says nothing.
-    pub fn unchanged(&self, run: &Run, name: &Name) -> Result<Option<Capture>> {
-        let _lock = self.store.lock_candidate(&run.run, name)?;
-        let Some(previous) = self.store.latest(&run.run, name)? else {
+    pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
+        let _lock = candidate.lock()?;
+        let Some(previous) = candidate.latest()? else {
             return Ok(None);
         };
-        let unchanged = self.on_subject(run, name, Some(&previous), |subject, there| {
+        let unchanged = self.on_subject(candidate, Some(&previous), |subject, there| {
             Ok(there && capture::is_unchanged(&self.repo, subject)?)
         })?;
         Ok(unchanged.then_some(previous))
     }
 
     /// What a capture of a candidate would leave out; nothing is written.
-    pub fn losses(&self, run: &Run, name: &Name) -> Result<Notes> {
-        let previous = self.store.latest(&run.run, name)?;
-        self.on_subject(run, name, previous.as_ref(), |subject, there| {
+    pub fn losses(&self, candidate: CandidateRef<'_>) -> Result<Notes> {
+        let previous = candidate.latest()?;
+        self.on_subject(candidate, previous.as_ref(), |subject, there| {
             if there { capture::losses(&self.repo, subject) } else { Ok(Notes::default()) }
         })
     }
@@ -179,45 +178,40 @@ impl Session {
     /// Does `work` with what is to be captured, and whether there is a worktree.
     fn on_subject<T>(
         &self,
-        run: &Run,
-        name: &Name,
+        candidate: CandidateRef<'_>,
         previous: Option<&Capture>,
         work: impl FnOnce(&Subject<'_>, bool) -> Result<T>,
     ) -> Result<T> {
-        let worktree = self.store.worktree(run, name);
+        let worktree = candidate.worktree();
         let subject = Subject {
             worktree: &worktree,
-            branch: &refs::branch(&run.run, name),
-            base: &run.base,
-            index: &self.store.index(&run.run, name),
+            branch: &candidate.branch(),
+            base: &candidate.run.base,
+            index: &candidate.index(),
             previous,
             excludes: &self.excludes,
-            seeds: &self.seeded(run, name)?,
+            seeds: &self.seeded(candidate)?,
         };
-        work(
-            &subject,
-            is_real_directory(&self.store.worktrees(run.worktree_root.as_deref()), &worktree),
-        )
+        work(&subject, is_real_directory(&candidate.worktree_root(), &worktree))
     }
 
-    fn capture_once(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let previous = self.store.latest(&run.run, name)?;
-        self.on_subject(run, name, previous.as_ref(), |subject, there| {
-            self.capture_subject(run, name, subject, there)
+    fn capture_once(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let previous = candidate.latest()?;
+        self.on_subject(candidate, previous.as_ref(), |subject, there| {
+            self.capture_subject(candidate, subject, there)
         })
     }
 
     fn capture_subject(
         &self,
-        run: &Run,
-        name: &Name,
+        candidate: CandidateRef<'_>,
         subject: &Subject<'_>,
         there: bool,
     ) -> Result<Captured> {
-        let mut candidate = self.store.candidate(run, name)?;
+        let mut record = candidate.record()?;
         let previous = subject.previous.cloned();
         if there && capture::is_unchanged(&self.repo, subject)? {
-            let mut captured = self.captured(run, candidate, previous, Notes::default())?;
+            let mut captured = self.captured(candidate.run, record, previous, Notes::default())?;
             self.settle(&mut captured.candidate, captured.changes.len())?;
             return Ok(captured);
         }
@@ -227,17 +221,17 @@ impl Session {
             capture::branch_snapshot(&self.repo, subject)?
         };
         let Some(Snapshot { tree, heads, notes }) = snapshot else {
-            return self.captured(run, candidate, previous, Notes::default());
+            return self.captured(candidate.run, record, previous, Notes::default());
         };
-        let base_tree = self.repo.commit(&run.base)?.tree;
+        let base_tree = self.repo.commit(&candidate.run.base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let changed = tree != *last || !heads.is_empty();
-        let patch = diff::compare(&self.repo, &run.base, &base_tree, &tree)?;
-        self.settle(&mut candidate, patch.changes.len())?;
+        let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
+        self.settle(&mut record, patch.changes.len())?;
         let blast = diff::blast(&self.repo, &patch.changes);
         if !changed {
             return Ok(Captured {
-                candidate,
+                candidate: record,
                 capture: previous,
                 fresh: false,
                 changes: patch.changes,
@@ -253,21 +247,20 @@ impl Session {
             .filter(|c| c.status != ChangeStatus::Deleted)
             .map(|c| c.path.as_slice());
         let times = if there { mtimes::as_lines(subject.worktree, written) } else { String::new() };
-        let message = message(run, &candidate, iteration, &times);
+        let message = message(candidate.run, &record, iteration, &times);
         let snapshot = Snapshot { tree, heads, notes };
-        let refname = refs::capture(&run.run, name);
+        let refname = candidate.capture_ref();
         let commit = capture::store(&self.repo, subject, &snapshot, &refname, &message)?;
         let Snapshot { tree, notes, .. } = snapshot;
-        let directory = self.store.candidate_dir(&run.run, name);
-        atomic::write(&directory.join("candidate.diff"), &patch.bytes)?;
+        atomic::write(&candidate.patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
         let details = serde_json::json!({
-            "candidate": name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
+            "candidate": candidate.name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
             "lines": blast.lines, "files": blast.files,
         });
-        self.store.record_event("captured", &run.run, details)?;
+        self.store.record_event("captured", &candidate.run.run, details)?;
         Ok(Captured {
-            candidate,
+            candidate: record,
             capture: Some(capture),
             fresh: true,
             changes: patch.changes,
@@ -297,9 +290,9 @@ impl Session {
     /// Finds out at once what all captures of a run change: one git process, not one for each candidate.
     fn remember_changes(&self, run: &Run) -> Result<()> {
         let mut trees = Vec::new();
-        for name in &run.candidates {
+        for candidate in self.store.candidates(run) {
             // What cannot be read is told of where it is captured.
-            trees.extend(self.store.latest(&run.run, name).ok().flatten().map(|c| c.tree));
+            trees.extend(candidate.latest().ok().flatten().map(|c| c.tree));
         }
         trees.sort();
         trees.dedup();
@@ -314,10 +307,10 @@ impl Session {
     }
 
     /// A candidate as last captured, without looking at its worktree.
-    pub fn stored(&self, run: &Run, name: &Name) -> Result<Captured> {
-        let candidate = self.store.candidate(run, name)?;
-        let capture = self.store.latest(&run.run, name)?;
-        self.captured(run, candidate, capture, Notes::default())
+    pub fn stored(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let record = candidate.record()?;
+        let capture = candidate.latest()?;
+        self.captured(candidate.run, record, capture, Notes::default())
     }
 
     fn captured(

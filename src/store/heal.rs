@@ -140,7 +140,7 @@ impl Store {
     fn cancel_running(&self, run: &Run) -> Result<()> {
         for name in &run.candidates {
             let _lock = self.lock_candidate(&run.run, name)?;
-            let mut candidate = self.candidate(run, name)?;
+            let mut candidate = self.candidate(run, name).record()?;
             if candidate.state == State::Running {
                 candidate.state = State::Cancelled;
                 candidate.reason = Some("git-frites was interrupted".into());
@@ -160,7 +160,7 @@ impl Store {
         self.repo.heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
         let root = self.worktrees(run.worktree_root.as_deref());
         for name in &run.candidates {
-            let path = self.worktree(run, name);
+            let path = self.candidate(run, name).worktree();
             let admin = match worktree::admin_of(&self.repo, &path)? {
                 Some(admin) => Some(admin),
                 None => damaged_entry(&self.repo, name, entries_before)?,

@@ -84,7 +84,7 @@ impl Store {
         write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)?;
         if let Some(run) = self.run(&landing.run)? {
             let _lock = self.lock_candidate(&run.run, &landing.candidate)?;
-            let mut candidate = self.candidate(&run, &landing.candidate)?;
+            let mut candidate = self.candidate(&run, &landing.candidate).record()?;
             candidate.landing = Landing::Landed;
             candidate.landing_commit = commit.cloned();
             candidate.landing_branch = Some(landing.branch.clone());
@@ -151,7 +151,7 @@ impl Store {
         let said = match fresh_branch::interrupted(&self.repo, &intent.as_landing(&keep))? {
             Interrupted::NotBegun | Interrupted::Withdrawn if intent.undoing => {
                 if let Some(run) = self.run(&intent.run)? {
-                    let candidate = self.candidate(&run, &intent.candidate)?;
+                    let candidate = self.candidate(&run, &intent.candidate).record()?;
                     self.record_withdrawn(&candidate, &intent.branch)?;
                 }
                 Some(format!("the interrupted undoing of '{branch}' is finished"))
@@ -253,7 +253,7 @@ impl Store {
             if marked.as_ref() != Some(&moved.new) {
                 self.repo.update_ref(&mark, Some(&moved.new), marked.as_ref(), "apply")?;
             }
-            let mut candidate = self.candidate(&run, &moved.candidate)?;
+            let mut candidate = self.candidate(&run, &moved.candidate).record()?;
             candidate.landing = moved.landing;
             candidate.landing_commit = Some(moved.new);
             candidate.landing_branch = Some(moved.target.clone());
@@ -348,7 +348,7 @@ impl Store {
     pub fn git_of(&self, holder: Option<&Holder>) -> Result<Option<Git>> {
         let Some(holder) = holder else { return Ok(Some(self.repo.checkout())) };
         let Some(run) = self.run(&holder.run)? else { return Ok(None) };
-        let path = self.worktree(&run, &holder.candidate);
+        let path = self.candidate(&run, &holder.candidate).worktree();
         let there = tree::is_real_directory(&self.worktrees(run.worktree_root.as_deref()), &path);
         let admin = worktree::admin_of(&self.repo, &path)?.filter(|_| there);
         Ok(admin.map(|admin| worktree::git(&admin, &path)))

@@ -2,6 +2,7 @@
 //!
 //! Refs and commits are the truth. The files under `.frites/` are there for people and for speed, and
 //! can be rebuilt; an attempt can write there, so no decision rests on them alone.
+pub mod candidate;
 pub mod events;
 pub mod heal;
 pub mod landings;
@@ -21,7 +22,6 @@ use crate::fs::{
 };
 use crate::git::repo::Repo;
 use crate::model::name::Name;
-use crate::model::run::Run;
 
 /// A repository's state: the directory `.frites`, and the records that lie in refs.
 pub struct Store {
@@ -70,26 +70,6 @@ impl Store {
         self.run_dir(run).join(candidate.as_str())
     }
 
-    /// The private index of a candidate.
-    pub fn index(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.candidate_dir(run, candidate).join("index")
-    }
-
-    /// What a candidate's worktree was given before its attempt began.
-    pub fn seeds(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.candidate_dir(run, candidate).join("seeds.toml")
-    }
-
-    /// What a candidate's command was asked to do.
-    pub fn prompt(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.candidate_dir(run, candidate).join("prompt.md")
-    }
-
-    /// A candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
-    pub fn log(&self, run: &Name, candidate: &Name, command: &str) -> PathBuf {
-        self.candidate_dir(run, candidate).join(format!("{command}.log"))
-    }
-
     /// The directory that holds the worktrees of all runs, unless a run's record names another.
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.root.parent().unwrap_or(&self.root);
@@ -109,12 +89,9 @@ impl Store {
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
             return Ok(false);
         };
-        Ok(self.run(&run)?.is_some_and(|run| self.worktree(&run, &candidate) == checkout))
-    }
-
-    /// A candidate's worktree.
-    pub fn worktree(&self, run: &Run, candidate: &Name) -> PathBuf {
-        self.worktrees(run.worktree_root.as_deref()).join(run.run.as_str()).join(candidate.as_str())
+        Ok(self
+            .run(&run)?
+            .is_some_and(|run| self.candidate(&run, &candidate).worktree() == checkout))
     }
 
     /// The event log.

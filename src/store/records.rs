@@ -6,25 +6,24 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
+use crate::git::refs;
 use crate::git::repo::Repo;
-use crate::git::{capture, refs};
 use crate::model::FORMAT;
-use crate::model::candidate::{Candidate, Capture, State};
+use crate::model::candidate::Candidate;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{PartialVerdict, Verdict};
 use crate::store::Store;
-use crate::store::landings::landing_told_by;
 
 /// The file of an outcome that stands by itself.
 const PART: &str = "outcome.toml";
 
 /// How a file is read that is lost, damaged, or replaced by something else: what it said is rebuilt.
-const LOST: [io::ErrorKind; 4] = [
+pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,
     io::ErrorKind::NotADirectory,
@@ -154,38 +153,6 @@ impl Store {
         atomic::write(&self.run_dir(&run.run).join("run.toml"), to_toml(run)?.as_bytes())
     }
 
-    /// A candidate's record: its file, or what its captures tell when that is lost.
-    pub fn candidate(&self, run: &Run, name: &Name) -> Result<Candidate> {
-        let file = self.candidate_dir(&run.run, name).join("candidate.toml");
-        let text = match regular::read_text(&file) {
-            Ok(text) => Some(text),
-            Err(e) if LOST.contains(&e.kind()) => None,
-            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
-        };
-        let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
-        if let Some(mut candidate) = read.filter(|c| c.run == run.run && c.candidate == *name) {
-            landing_told_by(&self.repo, &mut candidate)?;
-            return Ok(candidate);
-        }
-        let state = match self.repo.read_ref(&refs::capture(&run.run, name))? {
-            Some(tip) => {
-                trailer(&self.repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
-            }
-            // Never captured, for it changed nothing: the verdict may know it.
-            None => self.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
-        };
-        // A checkpoint of a command of which nothing more is known.
-        let state =
-            state.map(|state| if state == State::Running { State::Cancelled } else { state });
-        let state =
-            state.unwrap_or(if run.has_commands() { State::Cancelled } else { State::Open });
-        let mut candidate =
-            Candidate::new(&run.run, name, run.index_of(name).unwrap_or(u32::MAX), state);
-        candidate.cleaned = !self.worktree(run, name).exists();
-        landing_told_by(&self.repo, &mut candidate)?;
-        Ok(candidate)
-    }
-
     /// Writes a candidate's record. The caller holds its lock.
     pub fn save_candidate(&self, candidate: &Candidate) -> Result<()> {
         if candidate.version > FORMAT {
@@ -193,40 +160,6 @@ impl Store {
         }
         let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
         atomic::write(&dir.join("candidate.toml"), to_toml(candidate)?.as_bytes())
-    }
-
-    /// The newest capture; none if nothing was ever captured.
-    pub fn latest(&self, run: &Name, candidate: &Name) -> Result<Option<Capture>> {
-        let Some(commit) = self.repo.read_ref(&refs::capture(run, candidate))? else {
-            return Ok(None);
-        };
-        let read = self.repo.commit(&commit)?;
-        let iteration =
-            trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
-        Ok(Some(Capture { commit, tree: read.tree, iteration }))
-    }
-
-    /// One iteration of a candidate.
-    pub fn iteration(&self, run: &Run, candidate: &Name, wanted: u32) -> Result<Capture> {
-        let tip = self.repo.read_ref(&refs::capture(&run.run, candidate))?;
-        let chain = tip
-            .map(|tip| capture::chain(&self.repo, &tip, &run.base))
-            .transpose()?
-            .unwrap_or_default();
-        let newest = chain.len();
-        for (commit, read) in chain {
-            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok())
-                == Some(wanted)
-            {
-                return Ok(Capture { commit, tree: read.tree, iteration: wanted });
-            }
-        }
-        let times = if newest == 1 { "once".to_owned() } else { format!("{newest} times") };
-        Err(Error::fatal(format!(
-            "{}/{candidate} has no iteration {wanted}: it was captured {times}",
-            run.run
-        ))
-        .hint(format!("iterations count from 1; `{}/{candidate}` is the newest", run.run)))
     }
 }
 
@@ -283,6 +216,7 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
 mod tests {
     use super::*;
     use crate::model::blast::Blast;
+    use crate::model::candidate::State;
     use crate::model::flag::Flag;
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};

@@ -35,7 +35,7 @@ pub fn judge_some(
     let mut terms = asked.terms(session);
     let mut captured = Vec::new();
     for name in names {
-        let one = session.capture_or_tell(run, name)?;
+        let one = session.capture_or_tell(store.candidate(run, name))?;
         session.tell_notes(&one);
         captured.push(one);
     }
@@ -118,8 +118,11 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
 
 /// A verdict over nothing yet, on the terms of the first part: every candidate as it was last captured.
 fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
-    let captured =
-        run.candidates.iter().map(|name| session.stored(run, name)).collect::<Result<Vec<_>>>()?;
+    let captured = session
+        .store
+        .candidates(run)
+        .map(|candidate| session.stored(candidate))
+        .collect::<Result<Vec<_>>>()?;
     let candidates = entries::from_captured(session, run, &part.oracle, &part.terms, &captured)?;
     Ok(Verdict {
         version: FORMAT,

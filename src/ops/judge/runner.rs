@@ -248,7 +248,7 @@ impl<'a> OracleRunner<'a> {
     }
 
     fn logs(&self, candidate: &Name) -> PathBuf {
-        self.session.store.candidate_dir(&self.run.run, candidate)
+        self.session.store.candidate(self.run, candidate).directory()
     }
 
     /// Fills in what is known already.
@@ -408,7 +408,7 @@ impl<'a> OracleRunner<'a> {
         logs: &Path,
         cancel: &Cancel,
     ) -> Result<Option<Vec<StageResult>>> {
-        let dir = self.session.store.worktree(self.run, name);
+        let dir = self.session.store.candidate(self.run, name).worktree();
         if !dir.is_dir() {
             let reason = "its worktree is gone";
             self.session.ui.warn(format!("{who}: {reason}"));
@@ -530,8 +530,7 @@ fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>>
     let store = &session.store;
     let mut spans = Vec::new();
     for run in store.runs()? {
-        let candidates = run.candidates.iter().map(|name| store.candidate(&run, name));
-        let mut worked = candidates.collect::<Result<Vec<_>>>()?;
+        let mut worked = store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
         worked.retain(|c| c.started.is_some());
         let ends: Option<Vec<SystemTime>> =
             worked.iter().map(|c| c.ended.map(SystemTime::from)).collect();

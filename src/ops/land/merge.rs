@@ -19,6 +19,7 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 use crate::store::landings::{Holder, MoveIntent};
 use crate::store::select::{Matching, Selection};
 
@@ -81,7 +82,9 @@ impl Place {
         match target {
             Target::Current => Place::current(session),
             Target::Branch(branch) => Place::branch(session, branch),
-            Target::Candidate(run, name) => Place::candidate(session, run, name),
+            Target::Candidate(run, name) => {
+                Place::candidate(session, session.store.candidate(run, name))
+            }
         }
     }
 
@@ -124,11 +127,11 @@ impl Place {
     }
 
     /// A candidate, captured: whatever is in its worktree is safe before anything moves.
-    pub fn candidate(session: &Session, run: &Run, name: &Name) -> Result<Place> {
+    pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<Place> {
         let Session { repo, store, .. } = session;
-        let address = format!("{}/{name}", run.run);
-        let branch = refs::branch(&run.run, name);
-        let holder = Holder { run: run.run.clone(), candidate: name.clone() };
+        let address = candidate.address();
+        let branch = candidate.branch();
+        let holder = Holder { run: candidate.run.run.clone(), candidate: candidate.name.clone() };
         let gone = || {
             Error::fatal(format!("{address} has no worktree any more"))
                 .hint("merge into a branch instead: `--into BRANCH`")
@@ -151,19 +154,19 @@ impl Place {
             ))
             .hint("finish it there, or stop it"));
         }
-        let captured = session.capture(run, name)?;
+        let captured = session.capture(candidate)?;
         session.tell_notes(&captured);
         let inside =
             ["FRITES_RUN", "FRITES_CANDIDATE"].map(|v| std::env::var(v).unwrap_or_default());
         if captured.candidate.state == State::Running
-            && inside != [run.run.to_string(), name.to_string()]
+            && inside != [candidate.run.run.to_string(), candidate.name.to_string()]
         {
             return Err(Error::fatal(format!("{address} is still at work")).hint(format!(
                 "wait for it to end; `git frites status {}` shows how far it is",
-                run.run
+                candidate.run.run
             )));
         }
-        let state = captured.capture.map_or_else(|| run.base, |c| c.commit);
+        let state = captured.capture.map_or_else(|| candidate.run.base, |c| c.commit);
         let staged = worktree::staged_apart(&git, &tip, &state)?;
         if let Some(path) = staged.first() {
             return Err(Error::no(format!(
@@ -172,8 +175,13 @@ impl Place {
             ))
             .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
         }
-        let index = store.index(&run.run, name);
-        let checkout = Checkout { git, index, state, candidate: Some((run.clone(), name.clone())) };
+        let index = candidate.index();
+        let checkout = Checkout {
+            git,
+            index,
+            state,
+            candidate: Some((candidate.run.clone(), candidate.name.clone())),
+        };
         Ok(Place { branch, tip, checkout: Some(checkout) })
     }
 

@@ -73,7 +73,7 @@ pub fn newest_file_wins(
     let child = History::of(session, &plan.run, &plan.capture)?;
     let parent = match onto.candidate {
         Some((run, name)) => {
-            let latest = session.store.latest(&run.run, name)?;
+            let latest = session.store.candidate(run, name).latest()?;
             latest.map(|capture| History::of(session, run, &capture)).transpose()?
         }
         None => None,

@@ -15,6 +15,7 @@ use crate::ops::judge::judge_commit;
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::session::Session;
 use crate::oracle::pool::CheckoutPool;
+use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
 
 /// What is asked of a landing, whichever way it goes.
@@ -87,8 +88,13 @@ impl Plan {
         }
         let verdict = session.store.verdict(&run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
-        let capture =
-            capture_to_land(session, asked, &run, &candidate, iteration, verdict.as_ref())?;
+        let capture = capture_to_land(
+            session,
+            asked,
+            session.store.candidate(&run, &candidate),
+            iteration,
+            verdict.as_ref(),
+        )?;
         let tree = *verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree));
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
         if !verified && !asked.allow_unverified {
@@ -308,38 +314,36 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
 fn capture_to_land(
     session: &Session,
     asked: &Asked,
-    run: &Run,
-    name: &Name,
+    candidate: CandidateRef<'_>,
     iteration: Option<u32>,
     verdict: Option<&Verdict>,
 ) -> Result<Capture> {
     if let Some(wanted) = iteration {
-        return session.store.iteration(run, name, wanted);
+        return candidate.iteration(wanted);
     }
-    let judged = verdict.and_then(|v| v.entry(name)).and_then(|e| Some((e.iteration?, e.tree?)));
+    let judged =
+        verdict.and_then(|v| v.entry(candidate.name)).and_then(|e| Some((e.iteration?, e.tree?)));
     if let (true, Some((iteration, _))) = (asked.judged, &judged) {
-        return session.store.iteration(run, name, *iteration);
+        return candidate.iteration(*iteration);
     }
-    let capture = match session.unchanged(run, name)? {
+    let capture = match session.unchanged(candidate)? {
         Some(capture) => Some(capture),
         None => {
-            let captured = session.capture(run, name)?;
+            let captured = session.capture(candidate)?;
             session.tell_notes(&captured);
             captured.capture
         }
     };
     let Some(capture) = capture else {
-        return Err(Error::no(format!("{}/{name} changed nothing", run.run))
-            .hint("there is nothing to land"));
+        return Err(
+            Error::no(format!("{candidate} changed nothing")).hint("there is nothing to land")
+        );
     };
     match judged {
         Some((_, tree)) if tree != capture.tree && !asked.allow_unverified => {
-            Err(Error::no(format!("{}/{name} has changed since it was judged", run.run))
-                .hint(format!("judge it as it is now: `git frites judge {}`", run.run))
-                .hint(format!(
-                    "or land what was judged: `git frites apply --judged {}/{name}`",
-                    run.run
-                )))
+            Err(Error::no(format!("{candidate} has changed since it was judged"))
+                .hint(format!("judge it as it is now: `git frites judge {}`", candidate.run.run))
+                .hint(format!("or land what was judged: `git frites apply --judged {candidate}`")))
         }
         _ => Ok(capture),
     }

@@ -48,7 +48,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         return Err(Error::usage("a landing is undone whole, whichever iteration it was")
             .hint("name the candidate"));
     }
-    let read = |name: &Name| session.store.candidate(run, name);
+    let read = |name: &Name| session.store.candidate(run, name).record();
     let all: Vec<Candidate> = match candidate {
         Some(name) => vec![read(name)?],
         None => run.candidates.iter().map(read).collect::<Result<_>>()?,
@@ -229,9 +229,9 @@ fn find(session: &Session, branch: &str) -> Result<Place> {
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
         && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
         && let Some(run) = session.store.run(&run)?
-        && session.store.worktree(&run, &name).exists()
+        && session.store.candidate(&run, &name).worktree().exists()
     {
-        return Place::candidate(session, &run, &name);
+        return Place::candidate(session, session.store.candidate(&run, &name));
     }
     Place::branch(session, branch)
 }

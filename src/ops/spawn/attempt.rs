@@ -21,6 +21,7 @@ use crate::ops::spawn::checkpoint;
 use crate::ops::{clean, progress, spawn};
 use crate::oracle::run::CANDIDATE_VARIABLES;
 use crate::process::{self, End, Job, Limits};
+use crate::store::candidate::CandidateRef;
 use crate::store::heal::{Active, Phase};
 use crate::ui::table;
 
@@ -86,11 +87,16 @@ impl Order {
     }
 
     /// What a run's record says of a candidate; none if people work there.
-    pub fn recorded(repo: &Repo, run: &Run, name: &Name) -> Result<Option<Order>> {
-        let prompt = run.synthesis.get(name).map(|s| &s.prompt).or(run.prompt.as_ref());
+    pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<Order>> {
+        let prompt = candidate
+            .run
+            .synthesis
+            .get(candidate.name)
+            .map(|s| &s.prompt)
+            .or(candidate.run.prompt.as_ref());
         let prompt = prompt.map(|blob| repo.blob(blob)).transpose()?.map(Arc::from);
-        let argv: Vec<OsString> = run.command.iter().map(OsString::from).collect();
-        Ok(match run.agents.get(name) {
+        let argv: Vec<OsString> = candidate.run.command.iter().map(OsString::from).collect();
+        Ok(match candidate.run.agents.get(candidate.name) {
             Some(assignment) => Some(Order::assigned(assignment, prompt)),
             None => (!argv.is_empty()).then(|| Order::command(&argv, prompt)),
         })
@@ -162,14 +168,15 @@ pub fn work(
     let results = progress::live(session, run, &names, || {
         checkpoint::beside(session, run, &names, terms.checkpoint, || {
             process::in_parallel(terms.jobs, orders, |(name, order)| {
-                attempt(session, run, name, order, terms)
-                    .or_else(|e| give_up(session, run, name, e))
+                let candidate = store.candidate(run, name);
+                attempt(session, candidate, order, terms).or_else(|e| give_up(candidate, e))
             })
         })
     });
     // Told also when a capture failed: a broken configuration may be why.
     let escaped = watch.end(session, run)?.words;
-    let at_work = |name: &Name| store.candidate(run, name).is_ok_and(|c| c.state == State::Running);
+    let at_work =
+        |name: &Name| store.candidate(run, name).record().is_ok_and(|c| c.state == State::Running);
     // A record that could not be written still says so: then the next command finds nobody at work, and mends it.
     if results.is_ok() || !names.iter().any(at_work) {
         store.clear_active(&run.run)?;
@@ -178,13 +185,14 @@ pub fn work(
 }
 
 /// Nothing runs for a candidate whose attempt we could not see to its end: it can be resumed. Gives that error back.
-fn give_up(session: &Session, run: &Run, name: &Name, error: Error) -> Result<Captured> {
-    update(session, run, name, |c| {
-        if c.state == State::Running {
-            (c.state, c.reason) = (State::Cancelled, Some(error.message.clone()));
-        }
-    })
-    .ok(); // that fails for the same reason, most likely
+fn give_up(candidate: CandidateRef<'_>, error: Error) -> Result<Captured> {
+    candidate
+        .update(|c| {
+            if c.state == State::Running {
+                (c.state, c.reason) = (State::Cancelled, Some(error.message.clone()));
+            }
+        })
+        .ok(); // that fails for the same reason, most likely
     Err(error)
 }
 
@@ -192,59 +200,55 @@ fn give_up(session: &Session, run: &Run, name: &Name, error: Error) -> Result<Ca
 /// and the one to come are iterations of their own.
 pub fn again(
     session: &Session,
-    run: &Run,
-    name: &Name,
+    candidate: CandidateRef<'_>,
     order: Order,
     terms: &Terms,
 ) -> Result<Worked> {
     let store = &session.store;
-    watch::require_trust(session, Some(run))?;
+    watch::require_trust(session, Some(candidate.run))?;
     spawn::require_depth(session)?;
     spawn::require_program(&order)?;
-    let _lock = store.lock_run(&run.run)?;
-    let worktree = store.worktree(run, name);
+    let _lock = store.lock_run(&candidate.run.run)?;
+    let worktree = candidate.worktree();
     if !worktree.is_dir() {
-        return Err(Error::fatal(format!("{}/{name} has no worktree any more", run.run)).hint(
-            format!("start from what it was: `git frites spawn --from {}/{name}`", run.run),
-        ));
+        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
+            .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
     }
-    session.tell_notes(&session.capture(run, name)?);
-    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    update(session, run, name, |c| (c.state, c.again) = (State::Running, true))?;
-    work(session, run, &[(name.clone(), order)], terms)
+    session.tell_notes(&session.capture(candidate)?);
+    store.set_active(&candidate.run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
+    work(session, candidate.run, &[(candidate.name.clone(), order)], terms)
 }
 
 fn attempt(
     session: &Session,
-    run: &Run,
-    name: &Name,
+    candidate: CandidateRef<'_>,
     order: &Order,
     terms: &Terms,
 ) -> Result<Captured> {
-    let store = &session.store;
-    if store.candidate(run, name)?.state == State::Failed {
-        return session.stored(run, name); // its setup failed
+    if candidate.record()?.state == State::Failed {
+        return session.stored(candidate); // its setup failed
     }
-    let dir = store.worktree(run, name);
+    let dir = candidate.worktree();
     let prompt = order.text();
-    let prompt_file = store.prompt(&run.run, name);
+    let prompt_file = candidate.prompt();
     if let Some(text) = &prompt {
         atomic::write(&prompt_file, text)?;
     }
     let started = jiff::Timestamp::now();
-    let candidate = update(session, run, name, |c| {
+    let record = candidate.update(|c| {
         c.started = Some(started);
         (c.ended, c.exit_code, c.signal, c.reason, c.leaky) = (None, None, None, None, false);
     })?;
     let told = Told {
-        run,
-        candidate: &candidate,
+        run: candidate.run,
+        candidate: &record,
         dir: &dir,
         prompt: prompt.as_deref(),
         prompt_file: &prompt_file,
     };
     let (argv, env) = (told.argv(&order.argv), told.variables()?);
-    let (policy, log) = (&session.policy, store.log(&run.run, name, "agent"));
+    let (policy, log) = (&session.policy, candidate.log("agent"));
     let stdin = prompt.is_some() && order.stdin;
     let stdin = stdin.then_some(prompt_file.as_path());
     // What another candidate's command told us, if we run in one, is not this one's.
@@ -253,7 +257,7 @@ fn attempt(
         Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: terms.limits };
     // It is this candidate alone that cannot be worked on: its directory may be gone, or its arguments too long.
     let end = process::run(&job).unwrap_or_else(|e| End::not_started(crate::error::describe(&e)));
-    update(session, run, name, |c| {
+    candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
         c.leaky = end.leaky;
         (c.state, c.exit_code, c.signal, c.reason) = match &end.outcome {
@@ -265,25 +269,25 @@ fn attempt(
             other => (State::Failed, None, None, Some(other.to_string())),
         };
     })?;
-    let mut captured = session.capture_or_tell(run, name)?;
+    let mut captured = session.capture_or_tell(candidate)?;
     if captured.candidate.state == State::Succeeded
         && captured.changes.is_empty()
         && captured.problem.is_none()
     {
         // A worktree with nothing in it would have been `empty`: there was none to look at.
-        captured.candidate = update(session, run, name, |c| {
+        captured.candidate = candidate.update(|c| {
             (c.state, c.exit_code, c.reason) =
                 (State::Failed, None, Some("its worktree is gone".into()));
         })?;
     }
-    tell(session, run, &captured, end.elapsed.as_secs_f64())?;
+    tell(session, candidate.run, &captured, end.elapsed.as_secs_f64())?;
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
         && captured.problem.is_none()
         // What a note tells of lies in the worktree and nowhere else.
         && captured.notes == Notes::default()
         && !terms.keep
-        && let Err(error) = clean::remove(session, run, name, false)
+        && let Err(error) = clean::remove(session, candidate, false)
     {
         // One worktree that stays does not keep the others from being judged.
         session.ui.warn(format!(
@@ -313,20 +317,6 @@ fn tell(session: &Session, run: &Run, captured: &Captured, seconds: f64) -> Resu
     }
     session.tell_notes(captured);
     Ok(())
-}
-
-/// Changes a candidate's record.
-pub fn update(
-    session: &Session,
-    run: &Run,
-    name: &Name,
-    change: impl FnOnce(&mut Candidate),
-) -> Result<Candidate> {
-    let _lock = session.store.lock_candidate(&run.run, name)?;
-    let mut candidate = session.store.candidate(run, name)?;
-    change(&mut candidate);
-    session.store.save_candidate(&candidate)?;
-    Ok(candidate)
 }
 
 fn holds(arg: &OsStr, key: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Checkpoints: captures of candidates at intervals while their commands run. A capture reads the worktree
 //! through an index of its own, so a command notices nothing.
+use crate::store::candidate::CandidateRef;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub fn beside<T>(
         scope.spawn(move || {
             while waiting.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 for name in names {
-                    checkpoint(session, run, name);
+                    checkpoint(session, session.store.candidate(run, name));
                 }
             }
         });
@@ -34,22 +35,22 @@ pub fn beside<T>(
 
 /// One candidate, if its command runs. A file that goes while it is read is no reason to stop: there is another
 /// time.
-fn checkpoint(session: &Session, run: &Run, name: &Name) {
-    let Session { store, ui, .. } = session;
-    if !store.candidate(run, name).is_ok_and(|c| c.state == State::Running && c.started.is_some()) {
+fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
+    let ui = &session.ui;
+    if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {
         return;
     }
-    match session.capture(run, name) {
+    match session.capture(candidate) {
         Ok(captured) => {
             if let Some(capture) = captured.capture.filter(|_| captured.fresh) {
                 ui.note(format!(
-                    "{}/{name}@{}: checkpoint, {}",
-                    run.run, capture.iteration, captured.blast
+                    "{candidate}@{}: checkpoint, {}",
+                    capture.iteration, captured.blast
                 ));
             }
         }
         Err(error) => {
-            ui.note(format!("{}/{name}: no checkpoint this time: {}", run.run, error.message));
+            ui.note(format!("{candidate}: no checkpoint this time: {}", error.message));
         }
     }
 }

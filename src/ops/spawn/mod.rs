@@ -28,6 +28,7 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempt::Order;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
+use crate::store::candidate::CandidateRef;
 use crate::store::heal::{self, Active, Phase};
 
 /// What a new run is to be. Its names are valid and differ from each other.
@@ -78,32 +79,34 @@ impl Start {
 
     /// A candidate's state as it is now: captured first, so that a child starts from its very files.
     /// Refuses a line of parents that is longer than `limits.inheritance`.
-    pub fn from(session: &Session, run: &Run, candidate: &Name) -> Result<Start> {
+    pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
+        let run = candidate.run;
         let (depth, limit) =
             (run.depth().saturating_add(1), session.config.get(keys::LIMITS_INHERITANCE));
         if depth as usize > limit {
             return Err(Error::fatal(format!(
-                "{}/{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",
-                run.run,
+                "{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",
                 run.depth()
             ))
-            .hint(format!("land it first: `git frites apply {}/{candidate}`", run.run))
+            .hint(format!("land it first: `git frites apply {candidate}`"))
             .hint("or raise the limit: `git config frites.limits.inheritance N`"));
         }
-        let captured = session.capture(run, candidate)?;
+        let captured = session.capture(candidate)?;
         session.tell_notes(&captured);
         if captured.candidate.state == State::Running {
-            session.ui.warn(format!(
-                "{}/{candidate} is still at work: this is its state of now",
-                run.run
-            ));
+            session.ui.warn(format!("{candidate} is still at work: this is its state of now"));
         }
         let iteration = captured.capture.as_ref().map(|c| c.iteration);
         let base = captured.capture.map_or_else(|| run.base, |c| c.commit);
-        let (run, root) = (run.run.clone(), *run.root());
         Ok(Start {
             base,
-            parent: Some(Parent { run, candidate: candidate.clone(), iteration, root, depth }),
+            parent: Some(Parent {
+                run: run.run.clone(),
+                candidate: candidate.name.clone(),
+                iteration,
+                root: *run.root(),
+                depth,
+            }),
         })
     }
 }
@@ -162,8 +165,7 @@ pub fn require_limits(session: &Session, wanted: usize) -> Result<()> {
     let limit = session.config.get(keys::LIMITS_WORKTREES);
     let mut present = 0;
     for run in session.store.runs()? {
-        present +=
-            run.candidates.iter().filter(|c| session.store.worktree(&run, c).exists()).count();
+        present += session.store.candidates(&run).filter(|c| c.worktree().exists()).count();
     }
     if present + wanted > limit {
         return Err(Error::fatal(format!(
@@ -250,7 +252,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let made = store.save_intent(&run).and_then(|()| {
         run.candidates
             .iter()
-            .map(|name| register(session, &run, name))
+            .map(|name| register(session, store.candidate(&run, name)))
             .collect::<Result<Vec<PathBuf>>>()
     });
     drop(repository);
@@ -258,7 +260,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         let places: Vec<(&Name, &PathBuf)> = run.candidates.iter().zip(&admins).collect();
         let prepared = process::in_parallel(process::processors(), &places, |(name, admin)| {
             let port = run.index_of(name).and_then(|index| ports.get(index as usize - 1)).copied();
-            fill(session, &run, name, admin, preparation, port)
+            fill(session, store.candidate(&run, name), admin, preparation, port)
         })?;
         store.save_record(&run, None, &[])?;
         Ok(prepared)
@@ -296,8 +298,8 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
     for run in store.runs()? {
-        for name in run.candidates.iter().filter(|name| store.worktree(&run, name).exists()) {
-            taken.extend(store.candidate(&run, name)?.port);
+        for candidate in store.candidates(&run).filter(|c| c.worktree().exists()) {
+            taken.extend(candidate.record()?.port);
         }
     }
     let key = u64::from_str_radix(&repo.key(), 16).unwrap_or_default();
@@ -305,8 +307,8 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
 }
 
 /// The administrative half of a worktree. The caller holds the repository lock.
-pub fn register(session: &Session, run: &Run, name: &Name) -> Result<PathBuf> {
-    let path = session.store.worktree(run, name);
+pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<PathBuf> {
+    let path = candidate.worktree();
     if path.symlink_metadata().is_ok() {
         return Err(
             Error::fatal(format!("'{}' exists already", path.display())).hint("move it away")
@@ -316,38 +318,41 @@ pub fn register(session: &Session, run: &Run, name: &Name) -> Result<PathBuf> {
         std::fs::create_dir_all(directory)
             .context(|| format!("could not make '{}'", directory.display()))?;
     }
-    worktree::register(&session.repo, &path, Head::Branch(&refs::branch(&run.run, name)), &run.base)
+    worktree::register(&session.repo, &path, Head::Branch(&candidate.branch()), &candidate.run.base)
 }
 
 /// The checkout half: files, seeds, setup, the private index, the record.
 pub fn fill(
     session: &Session,
-    run: &Run,
-    name: &Name,
+    candidate: CandidateRef<'_>,
     admin: &Path,
     preparation: &Preparation,
     port: Option<u16>,
 ) -> Result<Prepared> {
-    let path = session.store.worktree(run, name);
-    match run.synthesis.get(name) {
+    let path = candidate.worktree();
+    match candidate.run.synthesis.get(candidate.name) {
         None => worktree::populate(admin, &path)?,
         Some(synthesis) => worktree::populate_with(admin, &path, synthesis.seed.as_str())?,
     }
-    let directory = session.store.candidate_dir(&run.run, name);
+    let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
-    capture::keep_index(&admin.join("index"), &session.store.index(&run.run, name))?;
-    let prepared = preparation.worktree(session, run, name)?;
-    let state = if run.has_commands() { State::Running } else { State::Open };
-    let mut candidate =
-        Candidate::new(&run.run, name, run.index_of(name).unwrap_or_default(), state);
-    candidate.port = port;
+    capture::keep_index(&admin.join("index"), &candidate.index())?;
+    let prepared = preparation.worktree(session, candidate)?;
+    let state = if candidate.run.has_commands() { State::Running } else { State::Open };
+    let mut record = Candidate::new(
+        &candidate.run.run,
+        candidate.name,
+        candidate.run.index_of(candidate.name).unwrap_or_default(),
+        state,
+    );
+    record.port = port;
     // What is made again stays marked for review.
-    candidate.kept = session.store.candidate(run, name)?.kept;
+    record.kept = candidate.record()?.kept;
     if let Some(failure) = &prepared.failure {
-        candidate.state = State::Failed;
-        candidate.reason = Some(failure.clone());
+        record.state = State::Failed;
+        record.reason = Some(failure.clone());
     }
-    session.store.save_candidate(&candidate)?;
+    session.store.save_candidate(&record)?;
     Ok(prepared)
 }

@@ -19,6 +19,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
 use crate::process::{self, Job, Limits};
+use crate::store::candidate::CandidateRef;
 use crate::store::records::write_toml;
 use crate::ui::table;
 
@@ -56,24 +57,19 @@ impl Preparation {
 
     /// Prepares a worktree whose files are checked out, and remembers what it held before the attempt: what
     /// setup made is no more the attempt's than the seeds are.
-    pub fn worktree(&self, session: &Session, run: &Run, name: &Name) -> Result<Prepared> {
-        let dir = session.store.worktree(run, name);
+    pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
+        let dir = candidate.worktree();
         let mut given = self.seeds.put(&dir)?;
         let mut prepared = Prepared::default();
         if let Some(setup) = &self.setup {
-            prepared.failure =
-                set_up(session, setup, &dir, &session.store.log(&run.run, name, "setup"))?;
-            let git =
-                session.repo.git().work_tree(&dir).index(&session.store.index(&run.run, name));
+            prepared.failure = set_up(session, setup, &dir, &candidate.log("setup"))?;
+            let git = session.repo.git().work_tree(&dir).index(&candidate.index());
             let left = find::left_by_setup(&git)?;
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
             prepared.changed = left.changed;
         }
         if !given.is_empty() {
-            write_toml(
-                &session.store.seeds(&run.run, name),
-                &Seeded::look(&dir, given, &self.known)?,
-            )?;
+            write_toml(&candidate.seeds(), &Seeded::look(&dir, given, &self.known)?)?;
         }
         Ok(prepared)
     }
@@ -88,11 +84,10 @@ impl Preparation {
     ) -> Result<()> {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
-            let log = session.store.log(&run.run, name, "setup");
+            let candidate = session.store.candidate(run, name);
             session.ui.warn(format!(
-                "{}/{name}: failed ({failure}); its log is '{}'",
-                run.run,
-                log.display()
+                "{candidate}: failed ({failure}); its log is '{}'",
+                candidate.log("setup").display()
             ));
             let details = json!({ "candidate": name, "state": State::Failed, "reason": failure });
             session.store.record_event("ended", &run.run, details)?;

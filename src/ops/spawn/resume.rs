@@ -5,7 +5,7 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, Order, Terms, Worked, update};
+use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
 use crate::process;
@@ -31,17 +31,16 @@ pub fn resume(
     let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();
     for (name, order) in orders {
-        let candidate = store.candidate(run, name)?;
-        if candidate.state == State::Cancelled && candidate.again {
+        let candidate = store.candidate(run, name);
+        let record = candidate.record()?;
+        if record.state == State::Cancelled && record.again {
             session.ui.warn(format!(
-                "{}: another round of it was interrupted, and is not resumed",
-                candidate.address()
+                "{candidate}: another round of it was interrupted, and is not resumed"
             ));
-            session.ui.hint(format!(
-                "go on in its worktree with `git frites spawn --again {}`",
-                candidate.address()
-            ));
-        } else if candidate.state == State::Cancelled {
+            session
+                .ui
+                .hint(format!("go on in its worktree with `git frites spawn --again {candidate}`"));
+        } else if record.state == State::Cancelled {
             spawn::require_program(order)?;
             pending.push((name.clone(), order.clone()));
         }
@@ -53,12 +52,13 @@ pub fn resume(
     let preparation = Preparation::new(session, &run.base)?;
     let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
-        let half_made = store.candidate(run, name)?.reason.as_deref() == Some(BEING_REMADE);
+        let candidate = store.candidate(run, name);
+        let half_made = candidate.record()?.reason.as_deref() == Some(BEING_REMADE);
         if !half_made {
-            clean::save(session, run, name)?;
-            update(session, run, name, |c| c.reason = Some(BEING_REMADE.into()))?;
+            clean::save(session, candidate)?;
+            candidate.update(|record| record.reason = Some(BEING_REMADE.into()))?;
         }
-        clean::remove(session, run, name, half_made)?;
+        clean::remove(session, candidate, half_made)?;
     }
     let details = serde_json::json!({ "candidates": names });
     session.store.record_event("resumed", &run.run, details)?;
@@ -80,13 +80,14 @@ pub fn add_worktrees(
         let _repository = store.lock_repository()?;
         let admins = names
             .iter()
-            .map(|name| spawn::register(session, run, name))
+            .map(|name| spawn::register(session, store.candidate(run, name)))
             .collect::<Result<Vec<_>>>()?;
         (admins, spawn::free_ports(session, names.len())?)
     };
     let places: Vec<usize> = (0..names.len()).collect();
     let prepared = process::in_parallel(process::processors(), &places, |at| {
-        spawn::fill(session, run, &names[*at], &admins[*at], preparation, ports.get(*at).copied())
+        let candidate = store.candidate(run, &names[*at]);
+        spawn::fill(session, candidate, &admins[*at], preparation, ports.get(*at).copied())
     })?;
     preparation.tell(session, run, names, &prepared)?;
     Ok(prepared)

@@ -158,14 +158,13 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
         }
         room = 0;
         text.extend(list(&patch.changes));
-        let diff = store.candidate_dir(&run.run, &entry.candidate).join("candidate.diff");
-        let worktree = store.worktree(run, &entry.candidate);
+        let candidate = store.candidate(run, &entry.candidate);
         text.extend_from_slice(
             format!(
                 "\nIt is too long to be shown. Its patch is in {}, its files are in {}: read there what you need, and change \
                  nothing there.\n",
-                diff.display(),
-                worktree.display()
+                candidate.patch().display(),
+                candidate.worktree().display()
             )
             .as_bytes(),
         );

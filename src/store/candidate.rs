@@ -1,0 +1,185 @@
+//! A candidate as an address: where its files, refs and records are, and its record itself.
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::{Error, IoContext, Result};
+use crate::fs::lock::Lock;
+use crate::fs::regular;
+use crate::git::{capture, refs};
+use crate::model::candidate::{Candidate, Capture, State};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::store::Store;
+use crate::store::landings::landing_told_by;
+use crate::store::records::{LOST, trailer};
+
+/// A candidate of a run. Nothing is read until a method is called.
+#[derive(Clone, Copy)]
+pub struct CandidateRef<'a> {
+    store: &'a Store,
+    /// Its run.
+    pub run: &'a Run,
+    /// Its name.
+    pub name: &'a Name,
+}
+
+impl Store {
+    /// The candidate `name` of a run.
+    pub fn candidate<'a>(&'a self, run: &'a Run, name: &'a Name) -> CandidateRef<'a> {
+        CandidateRef { store: self, run, name }
+    }
+
+    /// All candidates of a run, in spawn order.
+    pub fn candidates<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = CandidateRef<'a>> {
+        run.candidates.iter().map(move |name| self.candidate(run, name))
+    }
+}
+
+/// Written as `RUN/CAND`.
+impl fmt::Display for CandidateRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.run.run, self.name)
+    }
+}
+
+impl CandidateRef<'_> {
+    /// `RUN/CAND`.
+    pub fn address(self) -> String {
+        self.to_string()
+    }
+
+    /// Its worktree.
+    pub fn worktree(self) -> PathBuf {
+        self.worktree_root().join(self.run.run.as_str()).join(self.name.as_str())
+    }
+
+    /// The directory that holds the worktrees of its run and of others.
+    pub fn worktree_root(self) -> PathBuf {
+        self.store.worktrees(self.run.worktree_root.as_deref())
+    }
+
+    /// The full name of its branch.
+    pub fn branch(self) -> String {
+        refs::branch(&self.run.run, self.name)
+    }
+
+    /// The full name of the ref that holds its captures.
+    pub fn capture_ref(self) -> String {
+        refs::capture(&self.run.run, self.name)
+    }
+
+    /// `runs/RUN/CAND/`.
+    pub fn directory(self) -> PathBuf {
+        self.store.candidate_dir(&self.run.run, self.name)
+    }
+
+    /// Its private index.
+    pub fn index(self) -> PathBuf {
+        self.directory().join("index")
+    }
+
+    /// The record of the files that its worktree was given before its attempt began.
+    pub fn seeds(self) -> PathBuf {
+        self.directory().join("seeds.toml")
+    }
+
+    /// The file that holds its prompt.
+    pub fn prompt(self) -> PathBuf {
+        self.directory().join("prompt.md")
+    }
+
+    /// Its patch, as last captured.
+    pub fn patch(self) -> PathBuf {
+        self.directory().join("candidate.diff")
+    }
+
+    /// Its log of one command: `agent`, `setup`, `build`, `lint` or `test`.
+    pub fn log(self, command: &str) -> PathBuf {
+        self.directory().join(format!("{command}.log"))
+    }
+
+    /// Waits for its lock, which whoever captures it or changes its record holds.
+    pub fn lock(self) -> Result<Lock> {
+        self.store.lock_candidate(&self.run.run, self.name)
+    }
+
+    /// Its record: read from its file, or rebuilt from its captures when the file is lost.
+    pub fn record(self) -> Result<Candidate> {
+        let CandidateRef { store, run, name } = self;
+        let file = self.directory().join("candidate.toml");
+        let text = match regular::read_text(&file) {
+            Ok(text) => Some(text),
+            Err(e) if LOST.contains(&e.kind()) => None,
+            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
+        };
+        let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
+        let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
+            Some(record) => record,
+            None => self.rebuilt()?,
+        };
+        landing_told_by(&store.repo, &mut record)?;
+        Ok(record)
+    }
+
+    /// A record made from its newest capture, or from its run's verdict.
+    fn rebuilt(self) -> Result<Candidate> {
+        let CandidateRef { store, run, name } = self;
+        let state = match store.repo.read_ref(&self.capture_ref())? {
+            Some(tip) => {
+                trailer(&store.repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
+            }
+            // A candidate that changed nothing was never captured; the verdict may list it.
+            None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
+        };
+        let state = match state {
+            // A checkpoint, and no record says how the command ended.
+            Some(State::Running) => State::Cancelled,
+            Some(state) => state,
+            None if run.has_commands() => State::Cancelled,
+            None => State::Open,
+        };
+        let index = run.index_of(name).unwrap_or(u32::MAX);
+        let mut record = Candidate::new(&run.run, name, index, state);
+        record.cleaned = !self.worktree().exists();
+        Ok(record)
+    }
+
+    /// Changes its record under its lock. Gives the new record.
+    pub fn update(self, change: impl FnOnce(&mut Candidate)) -> Result<Candidate> {
+        let _lock = self.lock()?;
+        let mut record = self.record()?;
+        change(&mut record);
+        self.store.save_candidate(&record)?;
+        Ok(record)
+    }
+
+    /// Its newest capture; none if nothing was ever captured.
+    pub fn latest(self) -> Result<Option<Capture>> {
+        let repo = &self.store.repo;
+        let Some(commit) = repo.read_ref(&self.capture_ref())? else { return Ok(None) };
+        let read = repo.commit(&commit)?;
+        let iteration =
+            trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
+        Ok(Some(Capture { commit, tree: read.tree, iteration }))
+    }
+
+    /// The capture with that number. Fails if there is none.
+    pub fn iteration(self, wanted: u32) -> Result<Capture> {
+        let repo = &self.store.repo;
+        let chain = match repo.read_ref(&self.capture_ref())? {
+            Some(tip) => capture::chain(repo, &tip, &self.run.base)?,
+            None => Vec::new(),
+        };
+        let newest = chain.len();
+        for (commit, read) in chain {
+            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok())
+                == Some(wanted)
+            {
+                return Ok(Capture { commit, tree: read.tree, iteration: wanted });
+            }
+        }
+        let times = if newest == 1 { "once".to_owned() } else { format!("{newest} times") };
+        Err(Error::fatal(format!("{self} has no iteration {wanted}: it was captured {times}"))
+            .hint(format!("iterations count from 1; `{self}` is the newest")))
+    }
+}
