@@ -1,4 +1,4 @@
-# What people type. Everything else is cargo's.
+# The targets for people; cargo does everything else.
 PREFIX = /usr/local
 CARGO = cargo
 INSTALL = install
@@ -8,15 +8,15 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 build:
 	$(CARGO) build --locked
 
-# Every test: of the model, of the program on real repositories, and of the examples in the docs.
+# Runs all tests: of the model, of the program on real repositories, and of the examples in the documentation.
 test:
 	$(CARGO) test --locked
 
-# The whole way in a repository of its own; KEEP=1 leaves it for a look around.
+# Runs all steps in a temporary repository; KEEP=1 keeps the repository.
 demo: build
 	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
 
-# Ratios against git by hand, in the same run. Nothing is asserted: machines are noisy.
+# Measures ratios to git by hand in the same run. It asserts nothing, because machines are noisy.
 bench:
 	$(CARGO) bench --locked --bench funnel
 
@@ -38,14 +38,14 @@ install:
 	$(INSTALL) -m 644 completions/_git-frites "$(SHARE)/zsh/site-functions/_git-frites"
 	$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_completions.d/git-frites.fish"
 
-# Takes away what install has put there.
+# Removes the installed files.
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/git-frites" "$(SHARE)"/man/man1/git-frites.1 "$(SHARE)"/man/man1/git-frites-*.1 \
 		"$(SHARE)"/man/man5/git-frites-*.5 "$(SHARE)"/man/man7/git-frites-*.7 \
 		"$(SHARE)/git-frites/git-frites.schema.json" "$(SHARE)/bash-completion/completions/git-frites" \
 		"$(SHARE)/zsh/site-functions/_git-frites" "$(SHARE)/fish/vendor_completions.d/git-frites.fish"
 
-# Makes man/ again, after a change of the command line or of its words.
+# Regenerates man/ after a change of the command line or of the manual.
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 

@@ -1,9 +1,9 @@
-# bash completion for `git-frites …`, and for `git frites …` where git's own completion is loaded: that one
-# has bash-completion load this file by its installed name, and calls _git_frites. For bash 3.2 and later.
-# Put it into share/bash-completion/completions/git-frites, or source it.
+# bash completion (3.2 and later) for `git-frites …`, and for `git frites …` if git's own completion is loaded,
+# which makes bash-completion load this file by its installed name, and calls _git_frites.
+# Install it in share/bash-completion/completions/git-frites, or source it.
 
-# Fills COMPREPLY. `words` is the command line up to the cursor, from the command on, the last word being
-# number `cword`; the arguments start git-frites where it would run.
+# Fills COMPREPLY. `words` is the command line from the command up to the cursor; `cword` is the number of the last
+# word. The arguments start git-frites in the directory in which it would run.
 __git_frites_complete ()
 {
 	local i breaks cut='' cur=${words[cword]} candidate
@@ -28,7 +28,7 @@ __git_frites_complete ()
 	done <<<"$(FRITES_COMPLETE=bash _CLAP_COMPLETE_INDEX=$cword _CLAP_IFS=$'\n' "$@" -- "${words[@]}" 2>/dev/null)"
 }
 
-# What follows `--` is a command of its own.
+# Words after `--` are a separate command.
 __git_frites_command ()
 {
 	local i
@@ -46,7 +46,7 @@ __git_frites_command ()
 	done
 }
 
-# Sets `words` and `cword`: the line up to the cursor, which bash has cut at `=`, `:` and `@`, too.
+# Sets `words` and `cword` from the line up to the cursor, which bash has also split at `=`, `:` and `@`.
 __git_frites_words ()
 {
 	local i word rest line=${COMP_LINE:0:COMP_POINT}
@@ -64,7 +64,7 @@ __git_frites_words ()
 	done
 }
 
-# Called by git's completion, which knows where the command is and what came before it.
+# Called by git's completion, which knows the position of the command and the words before it.
 _git_frites ()
 {
 	local i git=(git) verb=${words[__git_cmd_idx]}

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The whole way, in a repository of its own: five attempts at one fix, what they changed, which of them
-# work, the smallest one landed. Exits non-zero when a step does not do what is said about it.
+# Runs all steps in a temporary repository: five attempts at one fix, their changes, a verdict, and the landing
+# of the smallest attempt that works. Exits non-zero if a step does not do what its text says.
 #
-# Run it with `make demo`. KEEP=1 leaves the repository for a look around.
+# Run it with `make demo`. KEEP=1 keeps the repository.
 set -eu
 
 command -v git-frites >/dev/null || { echo "demo: git-frites is not on PATH: run 'make demo'" >&2; exit 1; }
 
-# Nothing of the caller's may change what happens here, and nothing here may change the caller's.
+# The caller's environment must not affect the demo, and the demo must not change the caller's files.
 for name in $(git rev-parse --local-env-vars; env | sed -n 's/^\(FRITES_[A-Z_]*\)=.*/\1/p'); do
     unset "$name"
 done
@@ -44,10 +44,10 @@ fail() {
     exit 1
 }
 
-# What comes next, a sentence a line.
+# Announces the next step, one sentence per line.
 say() { echo && printf '# %s\n' "$@"; }
 
-# run CODE COMMAND: shows the command and its output, and insists on the exit code.
+# run CODE COMMAND: shows the command and its output, and fails on any other exit code.
 run() {
     printf '$ %s\n' "$2"
     code=0
@@ -57,7 +57,7 @@ run() {
     [ "$code" -eq 0 ] || printf '(exit %s)\n' "$code"
 }
 
-# shows TEXT: insists on it in the last output.
+# shows TEXT: fails if the last output does not contain the text.
 shows() { grep -qF -e "$1" "$HOME/output" || fail "the output above should show '$1'"; }
 
 mkdir "$HOME/slug" && cd "$HOME/slug"
@@ -79,13 +79,13 @@ cat >.frites.toml <<'END'
 build = 'for file in *.sh; do sh -n $file || exit; done'
 test = "sh test.sh"
 END
-sed "s/tr -c '/tr -cs '/" slug.sh >"$HOME/right" # what shall land, byte for byte
+sed "s/tr -c '/tr -cs '/" slug.sh >"$HOME/right" # the file that must land, byte for byte
 
-# Five attempts. A real one would ask a coding agent, run a codemod, or be you.
+# Five attempts. In a real run, a coding agent, a codemod or a person makes them.
 cat >"$HOME/attempt.sh" <<'END'
 edit() { sed "$1" slug.sh >new && mv new slug.sh; }
 case $FRITES_CANDIDATE in
-large) # right, and more than was needed
+large) # right, but larger than necessary
     cat >slug.sh <<'SLUG'
 # Prints a title as it stands in a web address: slug 'Hello World' prints hello-world.
 slug() {
@@ -117,22 +117,22 @@ say 'Its build and test commands are in .frites.toml. (Cargo, npm, Go, Python an
 run 0 'cat .frites.toml'
 
 say 'spawn: five attempts, each in a worktree and on a branch of its own, all from the same commit.' \
-    'The command is where a coding agent would go; here a script makes attempts of different worth.'
+    'The command could start a coding agent; here a script makes good and bad attempts.'
 run 0 'git frites spawn -c large syntax wrong small idle -- sh ~/attempt.sh'
 shows '1/idle: empty'
 [ "$(git status --porcelain)" = '' ] || fail 'your own checkout should be untouched'
 
-say 'status: all that there is.'
+say 'status: all runs and candidates.'
 run 0 'git frites status'
 shows '1/small'
 
-say 'diff: what each one changed, and one of them in full.'
+say 'diff: a summary of each change, and one patch in full.'
 run 0 'git frites diff'
 run 0 'git frites diff small'
 shows "tr -cs '[:alnum:]' '-'"
 
-say 'judge: build and test run on each attempt, in a checkout that holds nothing else.' \
-    'Of those that pass, the smallest change is recommended.'
+say 'judge: build and test run on each attempt, in a checkout that contains nothing else.' \
+    'The smallest change that passes is recommended.'
 run 0 'git frites judge'
 shows 'judge: 2 of 4 passed; small changes the fewest lines'
 
@@ -143,18 +143,18 @@ run 0 'git show'
 shows 'Frites-Run: 1/small@1'
 cmp slug.sh "$HOME/right" || fail 'slug.sh is not what was judged'
 [ "$(git rev-parse 'HEAD^{tree}')" = "$(git rev-parse 'refs/frites/1/small^{tree}')" ] || fail 'another tree landed'
-[ "$(git rev-parse HEAD^)" = "$(git rev-parse main)" ] || fail 'main should be where it was'
+[ "$(git rev-parse HEAD^)" = "$(git rev-parse main)" ] || fail 'main should not have moved'
 run 0 'sh test.sh'
 shows 'all slugs are right'
 
-say 'clean: worktrees and branches go. What every attempt made stays under refs/frites/.'
+say 'clean: removes worktrees and branches. The captures of all attempts stay under refs/frites/.'
 run 0 'git frites clean'
 [ ! -e .frites/worktrees/1 ] || fail 'the worktrees should be gone'
 [ -z "$(git for-each-ref refs/heads/frites/run)" ] || fail 'the branches should be gone'
 run 0 'git log --oneline main..refs/frites/1/large'
 shows 'Rewrite slug'
 
-say 'When nothing works, it says so, and nothing lands.'
+say 'If no attempt passes, judge says so, and nothing lands.'
 run 0 'git switch -q main'
 run 0 'git frites spawn -q -c syntax wrong -- sh ~/attempt.sh'
 run 1 'git frites judge'
@@ -163,8 +163,8 @@ run 1 'git frites apply'
 shows 'nothing verified to land'
 [ -z "$(git for-each-ref refs/heads/frites/apply/2)" ] || fail 'nothing should have landed'
 
-say 'log: what happened.'
+say 'log: the events of the run.'
 run 0 'git frites log 1'
 shows 'landed'
 git fsck --no-dangling --no-progress || fail 'the repository is damaged'
-printf '\nEvery step did what it said.\n'
+printf '\nEvery step did what its text says.\n'
