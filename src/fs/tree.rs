@@ -97,8 +97,3 @@ pub fn free_space(path: &Path) -> Result<u64> {
 pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
-
-/// The last part of a path in a tree.
-pub fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|b| *b == b'/').next().unwrap_or_default()
-}

@@ -22,6 +22,7 @@ use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
 use crate::git::worktree;
 use crate::model::oid::Oid;
+use crate::model::path::{TreePath, file_name};
 use crate::process;
 
 /// By how much an index must be younger than a file for every git to believe its times: many builds of git compare
@@ -171,10 +172,10 @@ impl Pristine {
     }
 
     /// The tracked files that are not as they were handed out, sorted.
-    pub fn changed(&self) -> Result<Vec<Vec<u8>>> {
+    pub fn changed(&self) -> Result<Vec<TreePath>> {
         let Some(told) = &self.now else { return Ok(Vec::new()) };
         if !self.is_own() {
-            return Ok(told.files().map(|(path, _)| path.to_vec()).collect());
+            return Ok(told.files().map(|(path, _)| TreePath::new(path)).collect());
         }
         if told.holds(&self.path)? {
             return Ok(Vec::new());
@@ -196,7 +197,7 @@ impl Pristine {
         let touched = |path: &&[u8]| {
             !told.stamp(path).is_some_and(|stamp| stamp.holds(&root, path.as_bstr()))
         };
-        Ok(nul_separated(&list).filter(touched).map(<[u8]>::to_vec).collect())
+        Ok(nul_separated(&list).filter(touched).map(TreePath::new).collect())
     }
 
     /// Puts the administrative entry back to what it was, at another commit, with an index of that time.
@@ -321,12 +322,12 @@ impl Pristine {
 
 /// Whether git would write files otherwise by the one than by the other.
 fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
-    let attributes = |index: &gix::index::File| -> Vec<(Vec<u8>, gix::ObjectId, Mode)> {
+    let attributes = |index: &gix::index::File| -> Vec<(TreePath, gix::ObjectId, Mode)> {
         let named = index.entries().iter().map(|e| (e.path(index), e.id, e.mode));
-        let read = |path: &[u8]| tree::file_name(path) == b".gitattributes";
+        let read = |path: &[u8]| file_name(path) == b".gitattributes";
         named
             .filter(|(path, ..)| read(path))
-            .map(|(path, id, mode)| (path.to_vec(), id, mode))
+            .map(|(path, id, mode)| (TreePath::new(path), id, mode))
             .collect()
     };
     attributes(one) != attributes(other)

@@ -7,6 +7,7 @@ use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// How two trees are compared, always: these options are the ones that no configuration and no
 /// attribute of an attempt can bend (GIT-FACTS, "Capture and diff").
@@ -33,8 +34,8 @@ const AS_PATCH: [&str; 6] = [
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The path's bytes, as in the tree.
-    pub path: Vec<u8>,
+    /// The path, as in the tree.
+    pub path: TreePath,
     /// The kind of the difference.
     pub status: ChangeStatus,
     /// The mode after the change.
@@ -213,7 +214,7 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         let old = Oid::parse(fields.next()?)?;
         let new = Oid::parse(fields.next()?)?;
         let status = ChangeStatus::parse(fields.next()?)?;
-        let path = take_record(rest)?.to_vec();
+        let path = TreePath::new(take_record(rest)?);
         changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
     }
     // The counts come in the same order, though not for every path.
@@ -223,7 +224,7 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         let mut fields = record.splitn(3, |b| *b == b'\t');
         let (added, deleted, path) = (fields.next()?, fields.next()?, fields.next()?);
         let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u64>().ok();
-        at += changes.get(at..)?.iter().position(|c| c.path == path)?;
+        at += changes.get(at..)?.iter().position(|c| *c.path == *path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }
     Some(changes)
@@ -257,7 +258,7 @@ mod tests {
         );
         btree_map(path, rest, 0..5).prop_map(|all| {
             let change = |(path, (status, old, new, lines))| Change {
-                path,
+                path: TreePath::from(path),
                 status,
                 mode: EntryMode::File,
                 old,

@@ -8,6 +8,7 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// What a three-way merge gave.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Conflicts {
     /// What git would leave in the checkout: markers in files.
     pub tree: Oid,
     /// The entries of each conflicted path.
-    pub stages: BTreeMap<Vec<u8>, Vec<IndexStage>>,
+    pub stages: BTreeMap<TreePath, Vec<IndexStage>>,
     /// Conflicts that belong together, and their kinds in git's words.
     pub groups: Vec<Group>,
 }
@@ -44,7 +45,7 @@ pub struct IndexStage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its paths, sorted.
-    pub paths: Vec<Vec<u8>>,
+    pub paths: Vec<TreePath>,
     /// What kind of conflict: `contents`, `modify/delete`, `binary`, ….
     pub kinds: Vec<String>,
 }
@@ -70,14 +71,14 @@ pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<Merged> 
 /// Reads what follows the tree: entries of conflicted paths, an empty record, then the messages.
 fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     let mut records = answer.split(|b| *b == 0);
-    let mut stages: BTreeMap<Vec<u8>, Vec<IndexStage>> = BTreeMap::new();
+    let mut stages: BTreeMap<TreePath, Vec<IndexStage>> = BTreeMap::new();
     for record in records.by_ref().take_while(|r| !r.is_empty()) {
         let tab = record.iter().position(|b| *b == b'\t')?;
         let mut fields = std::str::from_utf8(&record[..tab]).ok()?.split(' ');
         let mode = EntryMode::parse(fields.next()?)?;
         let blob = Oid::parse(fields.next()?)?;
         let number = fields.next()?.parse().ok()?;
-        stages.entry(record[tab + 1..].to_vec()).or_default().push(IndexStage {
+        stages.entry(TreePath::new(&record[tab + 1..])).or_default().push(IndexStage {
             mode,
             blob,
             number,
@@ -87,7 +88,7 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     while let Some(count) =
         records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
     {
-        let mut paths: Vec<Vec<u8>> = records.by_ref().take(count).map(<[u8]>::to_vec).collect();
+        let mut paths: Vec<TreePath> = records.by_ref().take(count).map(TreePath::new).collect();
         let (kind, message) = (records.next()?, records.next()?);
         // The message knows more: `add/add` is `contents` to the kind.
         let within = |text: &[u8]| {
@@ -122,8 +123,7 @@ impl Conflicts {
     /// A line for people: each path and what is wrong with it.
     pub fn in_words(&self) -> String {
         let one = |group: &Group| {
-            let paths: Vec<String> =
-                group.paths.iter().map(|p| crate::model::path::quoted(p)).collect();
+            let paths: Vec<String> = group.paths.iter().map(TreePath::quoted).collect();
             match group.kinds.as_slice() {
                 [] => paths.join(", "),
                 kinds => format!("{} ({})", paths.join(", "), kinds.join(", ")),
@@ -134,12 +134,12 @@ impl Conflicts {
 
     /// Each conflicted path with its kinds, for documents.
     pub fn as_pairs(&self) -> impl Iterator<Item = (&[u8], &[String])> {
-        self.groups.iter().flat_map(|g| g.paths.iter().map(|p| (p.as_slice(), g.kinds.as_slice())))
+        self.groups.iter().flat_map(|g| g.paths.iter().map(|p| (p.as_bytes(), g.kinds.as_slice())))
     }
 }
 
 /// The files below a directory of a tree-ish.
-pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Vec<u8>>> {
+pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<TreePath>> {
     let call = repo.git().call("--literal-pathspecs").args([
         "ls-tree",
         "-r",
@@ -149,15 +149,15 @@ pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Vec<
         "--",
     ]);
     let list = call.arg(OsStr::from_bytes(directory)).bytes()?;
-    Ok(nul_separated(&list).map(<[u8]>::to_vec).collect())
+    Ok(nul_separated(&list).map(TreePath::new).collect())
 }
 
 /// The entries that a tree-ish has at these paths: mode and object.
 pub fn entries(
     repo: &Repo,
     tree: &Oid,
-    paths: &[Vec<u8>],
-) -> Result<BTreeMap<Vec<u8>, (EntryMode, Oid)>> {
+    paths: &[TreePath],
+) -> Result<BTreeMap<TreePath, (EntryMode, Oid)>> {
     let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-z", tree.as_str(), "--"]);
     let list = call.args(paths.iter().map(|p| OsStr::from_bytes(p))).bytes()?;
     let mut found = BTreeMap::new();
@@ -168,7 +168,7 @@ pub fn entries(
         let mode = fields.next().and_then(EntryMode::parse);
         let oid = fields.nth(1).and_then(Oid::parse);
         if let Some(entry) = mode.zip(oid) {
-            found.insert(record[tab + 1..].to_vec(), entry);
+            found.insert(TreePath::new(&record[tab + 1..]), entry);
         }
     }
     Ok(found)

@@ -4,6 +4,7 @@ use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// Restores in `tree` the paths that the pathspecs `protect` match to their state in `base`.
 ///
@@ -13,7 +14,7 @@ pub fn protected(
     base: &Oid,
     tree: &Oid,
     protect: &[String],
-) -> Result<(Oid, Vec<Vec<u8>>)> {
+) -> Result<(Oid, Vec<TreePath>)> {
     if protect.is_empty() {
         return Ok((*tree, Vec::new()));
     }
@@ -43,5 +44,5 @@ pub fn protected(
     let restored = scratch.write_tree()?;
     let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames", "--name-only"]);
     let dropped = call.args([tree.as_str(), restored.as_str()]).bytes()?;
-    Ok((restored, nul_separated(&dropped).map(<[u8]>::to_vec).collect()))
+    Ok((restored, nul_separated(&dropped).map(TreePath::new).collect()))
 }

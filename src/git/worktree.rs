@@ -16,6 +16,7 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// What a new worktree's HEAD is.
 #[derive(Clone, Copy)]
@@ -149,8 +150,8 @@ pub fn head_branch(git_dir: &Path) -> Option<String> {
 }
 
 /// The paths that an index holds in a version that neither of two trees has.
-pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
-    let differing = |tree: &Oid| -> Result<BTreeSet<Vec<u8>>> {
+pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
+    let differing = |tree: &Oid| -> Result<BTreeSet<TreePath>> {
         let call = git.call("diff-index").args([
             "--cached",
             "-z",
@@ -158,7 +159,7 @@ pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<Vec<u8>>> {
             "--no-renames",
             tree.as_str(),
         ]);
-        Ok(nul_separated(&call.bytes()?).map(<[u8]>::to_vec).collect())
+        Ok(nul_separated(&call.bytes()?).map(TreePath::new).collect())
     };
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }

@@ -33,7 +33,7 @@ impl Iteration {
 
     /// The paths that the step before made, changed or removed.
     pub fn stepped(&self, statuses: &[ChangeStatus]) -> impl Iterator<Item = &[u8]> {
-        self.step.iter().filter(move |c| statuses.contains(&c.status)).map(|c| c.path.as_slice())
+        self.step.iter().filter(move |c| statuses.contains(&c.status)).map(|c| c.path.as_bytes())
     }
 }
 

@@ -241,11 +241,8 @@ impl Session {
             });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
-        let written = patch
-            .changes
-            .iter()
-            .filter(|c| c.status != ChangeStatus::Deleted)
-            .map(|c| c.path.as_slice());
+        let written =
+            patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
         let times = if there { mtimes::as_lines(subject.worktree, written) } else { String::new() };
         let message = message(candidate.run, &record, iteration, &times);
         let snapshot = Snapshot { tree, heads, notes };

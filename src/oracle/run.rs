@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
+use crate::model::path::TreePath;
 use crate::oracle::junit;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
@@ -62,7 +63,7 @@ pub struct ExecContext<'a> {
     /// Ends it all.
     pub cancel: &'a Cancel,
     /// Tells which tracked files are not as they were checked out.
-    pub changed: &'a dyn Fn() -> Result<Vec<Vec<u8>>>,
+    pub changed: &'a dyn Fn() -> Result<Vec<TreePath>>,
     /// Hears of each command as it ends.
     pub told: &'a dyn Fn(&StageResult),
 }
@@ -76,7 +77,7 @@ pub fn run(
     stand: &ExecContext<'_>,
 ) -> Result<Option<Vec<StageResult>>> {
     let mut results: Vec<StageResult> = Vec::new();
-    let mut changed: Vec<Vec<u8>> = Vec::new();
+    let mut changed: Vec<TreePath> = Vec::new();
     for command in oracle {
         if results.iter().any(|r| !r.outcome.passed()) {
             results.push(StageResult::new(command.stage, 0.0, Outcome::Skipped));

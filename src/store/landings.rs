@@ -171,7 +171,7 @@ impl Store {
             Interrupted::Edited(path) => {
                 return Ok(Some(format!(
                     "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside and run `git switch -f` to your branch",
-                    crate::model::path::quoted(&path)
+                    path.quoted()
                 )));
             }
         };
@@ -335,7 +335,7 @@ impl Store {
             if let Some(path) = advance::take_back(&self.repo, &git, files, new, since)? {
                 return Ok(format!(
                     "a landing on '{branch}' was interrupted, and '{}' was edited since: put your edits aside, and the next command takes it back",
-                    crate::model::path::quoted(&path)
+                    path.quoted()
                 ));
             }
             format!("the interrupted landing on '{branch}' is taken back; {whose} is as it was")

@@ -4,7 +4,7 @@
 //! capture, every file of it is there as the index has it, nothing else is, and the attempt made no new commit.
 //! Anything unusual is left to a real capture.
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -12,16 +12,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use gix::bstr::{BStr, ByteSlice};
+use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode, Stat};
 
 use crate::error::{IoContext, Result};
-use crate::fs::tree;
 use crate::git::cli::Call;
 use crate::git::repo::from_oid;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::process;
-use tree::file_name;
 
 /// Whether the files of a worktree are those of `tree`, by the index that was written when they were captured.
 pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
@@ -37,22 +36,17 @@ pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bo
     {
         return Ok(false);
     }
-    let mut directories: BTreeSet<&[u8]> = BTreeSet::from([&b""[..]]);
+    let mut directories = BTreeSet::from([TreePath::default()]);
     let mut last: &[u8] = b"";
     for entry in index.entries() {
         let path: &[u8] = entry.path(index);
         let directory = path.rfind_byte(b'/').map_or(&b""[..], |at| &path[..at]);
         if directory != last {
             last = directory;
-            let above = directory
-                .iter()
-                .enumerate()
-                .filter(|(_, b)| **b == b'/')
-                .map(|(at, _)| &directory[..at]);
-            directories.extend(above.chain([directory]));
+            directories.extend(TreePath::new(path).parents());
         }
     }
-    let list: Vec<&[u8]> = directories.iter().copied().collect();
+    let list: Vec<&TreePath> = directories.iter().collect();
     // Once one directory is not as told, the others do not matter.
     let changed = AtomicBool::new(false);
     let counts = process::in_parallel(process::processors(), &list, |directory| {
@@ -70,8 +64,9 @@ pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bo
 /// git compare whole seconds, and what writes a file may put its time back.
 pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
     let is = |entry: &&gix::index::Entry| {
-        let path = worktree.join(OsStr::from_bytes(entry.path(index)));
-        fs::symlink_metadata(path).is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
+        let path = TreePath::new(entry.path(index));
+        fs::symlink_metadata(path.on_disk(worktree))
+            .is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
     };
     let found = process::in_parallel(
         process::processors(),
@@ -88,26 +83,26 @@ pub fn untouched(
     worktree: &Path,
     git: &Call,
     index: &gix::index::File,
-    modified: &BTreeSet<Vec<u8>>,
-) -> Result<Vec<Vec<u8>>> {
-    let as_told = |path: &&Vec<u8>| {
+    modified: &BTreeSet<TreePath>,
+) -> Result<Vec<TreePath>> {
+    let as_told = |path: &&TreePath| {
         let told = index.entry_by_path(path.as_bstr());
-        told.is_some_and(|e| is_as_told(&e.stat, &worktree.join(OsStr::from_bytes(path))))
+        told.is_some_and(|e| is_as_told(&e.stat, &path.on_disk(worktree)))
     };
-    let paths: Vec<&Vec<u8>> = modified.iter().filter(as_told).collect();
+    let paths: Vec<&TreePath> = modified.iter().filter(as_told).collect();
     // By other attributes they are to be other blobs.
-    if paths.is_empty() || modified.iter().any(|path| file_name(path) == b".gitattributes") {
+    if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
     let directory =
         tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
     let mut prefix = OsString::from("--prefix=");
     prefix.push(directory.path().join(""));
-    let list: Vec<u8> = paths.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+    let list = TreePath::nul_terminated(paths.iter().copied());
     // What cannot be written is not the same.
     git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
-    let read = |root: &Path, path: &[u8]| fs::read(root.join(OsStr::from_bytes(path))).ok();
-    let same = |path: &&Vec<u8>| {
+    let read = |root: &Path, path: &TreePath| fs::read(path.on_disk(root)).ok();
+    let same = |path: &&TreePath| {
         let written = read(directory.path(), path);
         written.is_some() && written == read(worktree, path)
     };
@@ -144,24 +139,18 @@ fn has_nanoseconds(told: &Stat, meta: &fs::Metadata) -> bool {
 /// How many files of the index a directory holds; none if one of them, or anything else in it, is not as told.
 fn as_told(
     worktree: &Path,
-    directory: &[u8],
+    directory: &TreePath,
     index: &gix::index::File,
-    directories: &BTreeSet<&[u8]>,
+    directories: &BTreeSet<TreePath>,
 ) -> Option<usize> {
-    let mut path = directory.to_vec();
-    if !directory.is_empty() {
-        path.push(b'/');
-    }
-    let length = path.len();
     let mut count = 0;
-    for entry in fs::read_dir(worktree.join(OsStr::from_bytes(directory))).ok()? {
+    for entry in fs::read_dir(directory.on_disk(worktree)).ok()? {
         let entry = entry.ok()?;
-        path.truncate(length);
-        path.extend(entry.file_name().as_bytes());
+        let path = directory.join(entry.file_name().as_bytes());
         if entry.file_type().ok()?.is_dir() {
-            directories.contains(path.as_slice()).then_some(())?;
-        } else if path != b".git" {
-            let told = index.entry_by_path(BStr::new(&path))?;
+            directories.contains(&path).then_some(())?;
+        } else if *path != *b".git" {
+            let told = index.entry_by_path(path.as_bstr())?;
             is_clean(told.mode, &told.stat, &entry.metadata().ok()?, index).then_some(())?;
             count += 1;
         }

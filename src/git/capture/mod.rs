@@ -11,9 +11,7 @@ pub mod mtimes;
 pub mod omitted;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use gix::ObjectId;
@@ -31,6 +29,7 @@ use crate::git::seed::placed::Seeded;
 use crate::git::{commit, worktree};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// Where to capture from.
 pub struct Subject<'a> {
@@ -76,11 +75,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     let head = admin.as_deref().and_then(|a| head_of(repo, a));
     let own = admin.as_deref().and_then(|a| open_index(repo, &a.join("index")));
     let mut looked = look(repo, subject, &git, own.as_ref(), head.as_ref())?;
-    if looked
-        .staged
-        .iter()
-        .chain(&looked.dropped)
-        .any(|path| tree::file_name(path) == b".gitattributes")
+    if looked.staged.iter().chain(&looked.dropped).any(|path| path.file_name() == b".gitattributes")
     {
         // By other attributes a file that nobody touched can be another blob, and git reads touched files only.
         let last = subject.previous.map_or(subject.base, |p| &p.commit);
@@ -90,7 +85,7 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
     let Looked { staged, dropped, linked, mut notes } = looked;
     drop_from_index(&git, subject, &dropped)?;
     if !staged.is_empty() {
-        let list: Vec<u8> = staged.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+        let list = TreePath::nul_terminated(&staged);
         let call = sparse_aware(&git).args([
             "update-index",
             "-z",
@@ -125,11 +120,11 @@ pub fn snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Snapshot> {
 /// What a worktree holds that its index does not.
 struct Looked {
     /// The paths to be read in.
-    staged: BTreeSet<Vec<u8>>,
+    staged: BTreeSet<TreePath>,
     /// The paths to be taken out.
-    dropped: BTreeSet<Vec<u8>>,
+    dropped: BTreeSet<TreePath>,
     /// The submodules that are not checked out, and are at another commit than the index has.
-    linked: BTreeMap<Vec<u8>, ObjectId>,
+    linked: BTreeMap<TreePath, ObjectId>,
     /// What cannot be held.
     notes: Notes,
 }
@@ -144,42 +139,40 @@ fn look(
     let own = attempts_paths(repo, subject.base, own, head)?;
 
     let mut notes = Notes::default();
-    let mut staged: BTreeSet<Vec<u8>> = BTreeSet::new();
-    let mut dropped: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut staged: BTreeSet<TreePath> = BTreeSet::new();
+    let mut dropped: BTreeSet<TreePath> = BTreeSet::new();
     let is_seed = |path: &[u8]| subject.seeds.hold(subject.worktree, path);
     let listing = sparse_aware(git)
         .args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"])
         .bytes()?;
     for record in nul_separated(&listing) {
         let (tag, path) = (record.first().copied(), record.get(2..).unwrap_or_default());
-        if tag != Some(b'?') && beyond_link(subject.worktree, path) {
-            // A link stands where a directory was: `git update-index` does not look behind it.
-            dropped.insert(path.to_vec());
-        } else if tag != Some(b'?') {
-            match omitted::special(subject.worktree, path) {
-                Some(why) => {
-                    notes.unholdable.insert(path.to_vec(), why);
-                    dropped.insert(path.to_vec());
-                }
-                None => {
-                    staged.insert(path.to_vec());
-                }
+        if tag != Some(b'?') {
+            let path = TreePath::new(path);
+            if beyond_link(subject.worktree, &path) {
+                // A link stands where a directory was: `git update-index` does not look behind it.
+                dropped.insert(path);
+            } else if let Some(why) = omitted::special(subject.worktree, &path) {
+                notes.unholdable.insert(path.clone(), why);
+                dropped.insert(path);
+            } else {
+                staged.insert(path);
             }
         } else if is_seed(path) {
             // The user's, not the attempt's.
         } else if let Some(directory) = path.strip_suffix(b"/") {
             if own.gitlinks.contains_key(directory) {
-                staged.insert(directory.to_vec());
-                notes.unholdable.insert(directory.to_vec(), ONLY_ITS_ID);
+                staged.insert(TreePath::new(directory));
+                notes.unholdable.insert(TreePath::new(directory), ONLY_ITS_ID);
             } else if subject.excludes.hides(path) {
                 notes.excluded += 1;
             } else {
-                notes.unholdable.insert(directory.to_vec(), "a nested repository");
+                notes.unholdable.insert(TreePath::new(directory), "a nested repository");
             }
         } else if subject.excludes.hides(path) && !own.files.contains(path) {
             notes.excluded += 1;
         } else {
-            staged.insert(path.to_vec());
+            staged.insert(TreePath::new(path));
         }
     }
     let known = open_index(repo, subject.index);
@@ -261,7 +254,7 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
     if !subject.seeds.is_empty() {
         let index = repo.index_of(&tip)?;
         let entries = index.entries().iter().filter(|e| subject.seeds.is(e.path(&index), &e.id));
-        let seeds: BTreeSet<Vec<u8>> = entries.map(|e| e.path(&index).to_vec()).collect();
+        let seeds: BTreeSet<TreePath> = entries.map(|e| TreePath::new(e.path(&index))).collect();
         if !seeds.is_empty() {
             let git = repo.git().index(subject.index);
             git.call("read-tree").arg(tree.as_str()).run()?;
@@ -273,7 +266,7 @@ pub fn branch_snapshot(repo: &Repo, subject: &Subject<'_>) -> Result<Option<Snap
 }
 
 /// Takes paths out of an index.
-fn drop_from_index(git: &Git, subject: &Subject<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
+fn drop_from_index(git: &Git, subject: &Subject<'_>, paths: &BTreeSet<TreePath>) -> Result<()> {
     let mut edits = IndexEdits::default();
     for path in paths {
         edits.remove(path, subject.base);
@@ -290,13 +283,13 @@ fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
 }
 
 /// The paths of seeds that the private index holds; the base tracks none of them.
-fn tracked_seeds(repo: &Repo, subject: &Subject<'_>) -> Vec<Vec<u8>> {
+fn tracked_seeds(repo: &Repo, subject: &Subject<'_>) -> Vec<TreePath> {
     if subject.seeds.is_empty() {
         return Vec::new();
     }
     let Some(index) = open_index(repo, subject.index) else { return Vec::new() };
     let held = subject.seeds.paths().filter(|path| index.entry_by_path(path.as_bstr()).is_some());
-    held.map(<[u8]>::to_vec).collect()
+    held.cloned().collect()
 }
 
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the capture
@@ -382,9 +375,9 @@ fn sparse_aware(git: &Git) -> crate::git::cli::Call {
 #[derive(Default)]
 struct OwnPaths {
     /// Its files that the base does not track.
-    files: BTreeSet<Vec<u8>>,
+    files: BTreeSet<TreePath>,
     /// Its submodules.
-    gitlinks: BTreeMap<Vec<u8>, ObjectId>,
+    gitlinks: BTreeMap<TreePath, ObjectId>,
 }
 
 fn attempts_paths(
@@ -397,7 +390,7 @@ fn attempts_paths(
     let known = repo.index_of(base)?;
     if let Some(index) = index {
         for entry in index.entries() {
-            let path = entry.path(index).to_vec();
+            let path = TreePath::new(entry.path(index));
             if entry.mode == Mode::COMMIT {
                 own.gitlinks.insert(path, entry.id);
             } else if known.entry_by_path(path.as_bstr()).is_none() {
@@ -424,9 +417,9 @@ fn attempts_paths(
             let mut fields = meta.split(|b| *b == b' ').skip(1);
             match (fields.next(), fields.nth(1).and_then(|id| ObjectId::from_hex(id).ok())) {
                 (Some(b"160000"), Some(id)) => {
-                    own.gitlinks.entry(path.to_vec()).or_insert(id);
+                    own.gitlinks.entry(TreePath::new(path)).or_insert(id);
                 }
-                _ => drop(own.files.insert(path.to_vec())),
+                _ => drop(own.files.insert(TreePath::new(path))),
             }
         }
     }
@@ -434,21 +427,20 @@ fn attempts_paths(
 }
 
 /// Whether a link lies on the way to a path.
-fn beyond_link(worktree: &Path, path: &[u8]) -> bool {
-    let above = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
-    above.filter(|p| !p.as_os_str().is_empty()).any(|p| worktree.join(p).is_symlink())
+fn beyond_link(worktree: &Path, path: &TreePath) -> bool {
+    path.parents().any(|directory| directory.on_disk(worktree).is_symlink())
 }
 
 /// Whether an empty directory lies at a path, with no link on the way to it.
-fn is_empty_directory(worktree: &Path, path: &[u8]) -> bool {
-    let full = worktree.join(OsStr::from_bytes(path));
+fn is_empty_directory(worktree: &Path, path: &TreePath) -> bool {
+    let full = path.on_disk(worktree);
     tree::is_real_directory(worktree, &full)
         && fs::read_dir(full).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Whether a file or a link lies at a path, with no link on the way to it.
-fn holds_file(worktree: &Path, path: &[u8]) -> bool {
-    let full = worktree.join(OsStr::from_bytes(path));
+fn holds_file(worktree: &Path, path: &TreePath) -> bool {
+    let full = path.on_disk(worktree);
     let directory_is_real = full.parent().is_some_and(|p| tree::is_real_directory(worktree, p));
     directory_is_real && fs::symlink_metadata(&full).is_ok_and(|m| m.is_file() || m.is_symlink())
 }
@@ -539,7 +531,7 @@ fn staged_apart(
     let scratch = ScratchIndex::empty(&repo.git())?;
     keep_index(&admin.join("index"), scratch.file())?;
     let seeds = own.entries().iter().filter(|e| subject.seeds.is(e.path(&own), &e.id));
-    let seeds: BTreeSet<Vec<u8>> = seeds.map(|e| e.path(&own).to_vec()).collect();
+    let seeds: BTreeSet<TreePath> = seeds.map(|e| TreePath::new(e.path(&own))).collect();
     // An index that is damaged holds nothing that could be kept.
     let tree = drop_from_index(scratch.git(), subject, &seeds).and_then(|()| scratch.write_tree());
     let Ok(tree) = tree else { return Ok(None) };

@@ -12,25 +12,26 @@ use gix::bstr::{ByteSlice, ByteVec};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// How a line about a file begins.
 const MTIME: &str = "mtime ";
 
 /// A line for each of these paths that is there: seconds since 1970, and the path with what is not UTF-8
 /// escaped.
-pub fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a [u8]>) -> String {
-    let line = |path: &[u8]| {
-        let meta = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?;
+pub fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
+    let line = |path: &TreePath| {
+        let meta = fs::symlink_metadata(path.on_disk(worktree)).ok()?;
         Some(format!("{MTIME}{}.{:09} {}\n", meta.mtime(), meta.mtime_nsec(), path.escape_bytes()))
     };
     paths.filter_map(line).collect()
 }
 
 /// What [`as_lines`] wrote into a message: the seconds for each path.
-pub fn from_message(message: &str) -> BTreeMap<Vec<u8>, i64> {
+pub fn from_message(message: &str) -> BTreeMap<TreePath, i64> {
     let read = |line: &str| {
         let (time, path) = line.strip_prefix(MTIME)?.split_once(' ')?;
-        Some((Vec::unescape_bytes(path), time.split('.').next()?.parse().ok()?))
+        Some((TreePath::from(Vec::unescape_bytes(path)), time.split('.').next()?.parse().ok()?))
     };
     message.lines().filter_map(read).collect()
 }
@@ -98,10 +99,12 @@ mod tests {
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(1_767_000_000_500);
             file.set_modified(time).expect("a time");
         }
-        let lines = as_lines(directory.path(), names.into_iter().chain([&b"missing"[..]]));
+        let paths: Vec<TreePath> =
+            names.into_iter().chain([&b"missing"[..]]).map(TreePath::new).collect();
+        let lines = as_lines(directory.path(), paths.iter());
         let message = format!("frites: capture\n\n{lines}\nFrites-Run: 1\n");
-        let expected: BTreeMap<Vec<u8>, i64> =
-            names.iter().map(|n| (n.to_vec(), 1_767_000_000)).collect();
+        let expected: BTreeMap<TreePath, i64> =
+            names.iter().map(|n| (TreePath::new(n), 1_767_000_000)).collect();
         assert_eq!(from_message(&message), expected);
     }
 }

@@ -1,8 +1,6 @@
 //! What a capture leaves out, and why: never silent, for it may be work.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -14,6 +12,7 @@ use crate::fs::tree;
 use crate::git::capture::Subject;
 use crate::git::cli::{Git, Output, nul_separated};
 use crate::git::repo::{Repo, to_oid};
+use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
@@ -26,9 +25,9 @@ pub struct Notes {
     /// How many untracked paths `diff.exclude` hid.
     pub excluded: usize,
     /// Paths that git cannot hold: nested repositories, dirty submodules, FIFOs, sockets.
-    pub unholdable: BTreeMap<Vec<u8>, &'static str>,
+    pub unholdable: BTreeMap<TreePath, &'static str>,
     /// Paths ignored by rules that the attempt itself added.
-    pub newly_ignored: BTreeSet<Vec<u8>>,
+    pub newly_ignored: BTreeSet<TreePath>,
 }
 
 impl Notes {
@@ -76,14 +75,16 @@ pub(super) fn note_worktree(
     index.map_or(Ok(()), |index| note_gitlinks(repo, subject, index, notes))?;
     note_special_files(subject, notes);
     if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
-        notes.unholdable.insert(b".git".to_vec(), "the worktree was made a repository of its own");
+        notes
+            .unholdable
+            .insert(TreePath::new(".git"), "the worktree was made a repository of its own");
     }
     Ok(())
 }
 
 /// Why git cannot hold what lies at a path, if it cannot.
-pub(super) fn special(worktree: &Path, path: &[u8]) -> Option<&'static str> {
-    let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?.file_type();
+pub(super) fn special(worktree: &Path, path: &TreePath) -> Option<&'static str> {
+    let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
     special_kind(kind)
 }
 
@@ -112,8 +113,8 @@ fn note_gitlinks(
     }
     let base = repo.index_of(subject.base)?;
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
-        let path: &[u8] = entry.path(index);
-        let directory = subject.worktree.join(OsStr::from_bytes(path));
+        let path = TreePath::new(entry.path(index));
+        let directory = path.on_disk(subject.worktree);
         let dot_git = directory.join(".git");
         if !dot_git.exists() || !tree::is_real_directory(subject.worktree, &directory) {
             continue;
@@ -147,7 +148,7 @@ fn note_gitlinks(
             }
         };
         if let Some(why) = why {
-            notes.unholdable.entry(path.to_vec()).or_insert(why);
+            notes.unholdable.entry(path).or_insert(why);
         }
     }
     Ok(())
@@ -157,13 +158,12 @@ fn note_gitlinks(
 pub(super) fn note_refused_names(
     subject: &Subject<'_>,
     index: &gix::index::File,
-    staged: &BTreeSet<Vec<u8>>,
+    staged: &BTreeSet<TreePath>,
     notes: &mut Notes,
 ) {
     for path in staged {
-        let there = fs::symlink_metadata(subject.worktree.join(OsStr::from_bytes(path)))
-            .is_ok_and(|m| !m.is_dir());
-        if there && index.entry_by_path(path.as_slice().as_bstr()).is_none() {
+        let there = fs::symlink_metadata(path.on_disk(subject.worktree)).is_ok_and(|m| !m.is_dir());
+        if there && index.entry_by_path(path.as_bstr()).is_none() {
             notes.unholdable.insert(path.clone(), "git refuses that name");
         }
     }
@@ -189,7 +189,7 @@ fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
         };
         let Some((path, why)) = found else { continue };
         let Ok(path) = path.strip_prefix(subject.worktree).map(tree::path_bytes) else { continue };
-        notes.unholdable.insert(path.to_vec(), why);
+        notes.unholdable.insert(TreePath::new(path), why);
     }
 }
 
@@ -207,7 +207,7 @@ fn unreadable(error: &ignore::Error) -> Option<&Path> {
 
 /// Whether a path is that of a file with rules of what to ignore.
 pub(super) fn is_rules(path: &[u8]) -> bool {
-    tree::file_name(path) == b".gitignore"
+    file_name(path) == b".gitignore"
 }
 
 /// Whether a `.gitignore` differs between two trees, given as indexes.
@@ -223,15 +223,13 @@ pub(super) fn newly_ignored(
     repo: &Repo,
     git: &Git,
     subject: &Subject<'_>,
-) -> Result<BTreeSet<Vec<u8>>> {
+) -> Result<BTreeSet<TreePath>> {
     let ignored = git
         .call("ls-files")
         .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
         .bytes()?;
-    let mut hidden: BTreeSet<Vec<u8>> = nul_separated(&ignored)
-        .filter(|p| !subject.excludes.hides(p))
-        .map(<[u8]>::to_vec)
-        .collect();
+    let mut hidden: BTreeSet<TreePath> =
+        nul_separated(&ignored).filter(|p| !subject.excludes.hides(p)).map(TreePath::new).collect();
     hidden.retain(|path| !subject.seeds.hold(subject.worktree, path));
     if hidden.is_empty() {
         return Ok(hidden);
@@ -241,16 +239,16 @@ pub(super) fn newly_ignored(
     let base = repo.index_of(subject.base)?;
     for entry in base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_rules(e.path(&base)))
     {
-        let path: &[u8] = entry.path(&base);
+        let path = TreePath::new(entry.path(&base));
         let text = repo.blob(&to_oid(entry.id))?;
-        let file = rules.path().join(OsStr::from_bytes(path));
+        let file = path.on_disk(rules.path());
         if let Some(directory) = file.parent() {
             fs::create_dir_all(directory)
                 .context(|| format!("could not make '{}'", directory.display()))?;
         }
         fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))?;
     }
-    let list: Vec<u8> = hidden.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+    let list = TreePath::nul_terminated(&hidden);
     let ask = repo.git().work_tree(rules.path()).call("check-ignore").args([
         "-z",
         "--stdin",

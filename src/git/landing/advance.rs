@@ -19,7 +19,7 @@ use crate::git::landing::overwrite::{Halfway, halfway};
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::path::quoted;
+use crate::model::path::TreePath;
 
 /// What to move.
 pub struct Advance<'a> {
@@ -123,7 +123,7 @@ pub(super) fn recover(
             ),
         });
     };
-    let name = quoted(path);
+    let name = path.quoted();
     if begun {
         let hint = format!(
             "'{name}' was edited meanwhile: put your edits aside and run `git frites status`"
@@ -180,7 +180,7 @@ pub fn take_back(
     from: &Oid,
     to: &Oid,
     since: SystemTime,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<TreePath>> {
     let edited = put_back(repo, git, from, to)?;
     if edited.is_none() && written_since(&lock_file(git), since) {
         let _ = fs::remove_file(lock_file(git));
@@ -189,7 +189,7 @@ pub fn take_back(
 }
 
 /// Puts the files back that differ between two trees, unless one of them is neither one's.
-fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<Vec<u8>>> {
+fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let edited = halfway(repo, git, from, to)?.edited.into_iter().next();
     if edited.is_none() {
         restore(repo, git, from, to)?;

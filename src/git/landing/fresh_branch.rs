@@ -19,6 +19,7 @@ use crate::git::repo::Repo;
 use crate::git::{diff, refs};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::path::quoted;
 
 /// Where a checkout stands: what is put back when a landing is withdrawn.
@@ -183,7 +184,7 @@ pub struct Withdrawal {
     /// Where the versions are kept that were neither the user's nor landed (a hook rewrote them).
     pub kept: Option<Oid>,
     /// Tracked files that are modified and were no part of the landing: left as they are.
-    pub modified: Vec<Vec<u8>>,
+    pub modified: Vec<TreePath>,
 }
 
 /// Goes back to where the checkout was before [`switch_to`] and deletes the branch, whatever it
@@ -201,7 +202,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
     let staged = git.call("write-tree").oid()?;
     let staged_changes = diff::changes(repo, &to.commit, &to.commit, &staged)?;
     let paths: BTreeSet<&[u8]> =
-        changes.iter().chain(&staged_changes).map(|c| c.path.as_slice()).collect();
+        changes.iter().chain(&staged_changes).map(|c| c.path.as_bytes()).collect();
     if !paths.is_empty() {
         let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
         if !halfway(repo, &git, &to.commit, landed)?.edited.is_empty() {
@@ -222,7 +223,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
         .call("diff-files")
         .args(["-z", "--name-only", "--ignore-submodules=untracked"])
         .bytes()?;
-    found.modified = nul_separated(&modified).map(<[u8]>::to_vec).collect();
+    found.modified = nul_separated(&modified).map(TreePath::new).collect();
     Ok(found)
 }
 
@@ -253,7 +254,7 @@ pub enum Interrupted {
     /// It was half done, and is taken back.
     Withdrawn,
     /// It is half done, and this file was edited since: taking it back would lose that.
-    Edited(Vec<u8>),
+    Edited(TreePath),
 }
 
 /// Looks at an interrupted [`switch_to`] and takes it back unless it was complete (with a commit after

@@ -13,36 +13,30 @@ use crate::git::diff::{self, ChangeStatus};
 use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// The untracked or ignored files that going from one tree to another would write over.
 ///
 /// git overwrites an ignored file such as `.env` without a word, so every path that the landing
 /// creates is looked at, and every directory above it. `root` is the checkout's directory.
-pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<Vec<u8>>> {
+pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
     let changes = diff::changes(repo, from, from, to)?;
-    let leaves: BTreeSet<&[u8]> = changes
-        .iter()
-        .filter(|c| c.status == ChangeStatus::Deleted)
-        .map(|c| c.path.as_slice())
-        .collect();
+    let leaves: BTreeSet<&TreePath> =
+        changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
-        let path = change.path.as_slice();
-        let slashes =
-            path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
         // A file or a link where a directory must go.
-        for above in slashes {
-            let blocked = fs::symlink_metadata(root.join(OsStr::from_bytes(above)))
-                .is_ok_and(|m| !m.is_dir());
-            if blocked && !leaves.contains(above) {
-                found.insert(above.to_vec());
+        for above in change.path.parents() {
+            let blocked = fs::symlink_metadata(above.on_disk(root)).is_ok_and(|m| !m.is_dir());
+            if blocked && !leaves.contains(&above) {
+                found.insert(above);
             }
         }
-        let full = root.join(OsStr::from_bytes(path));
+        let full = change.path.on_disk(root);
         match fs::symlink_metadata(&full) {
             Ok(meta) if meta.is_dir() => files_below(root, &full, &leaves, &mut found),
             Ok(_) if tree::is_real_directory(root, full.parent().unwrap_or(root)) => {
-                found.insert(path.to_vec());
+                found.insert(change.path.clone());
             }
             _ => {}
         }
@@ -51,15 +45,20 @@ pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<V
 }
 
 /// What lies in a directory that a file is to replace, and does not leave with the landing.
-fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BTreeSet<Vec<u8>>) {
+fn files_below(
+    root: &Path,
+    dir: &Path,
+    leaves: &BTreeSet<&TreePath>,
+    found: &mut BTreeSet<TreePath>,
+) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             files_below(root, &path, leaves, found);
         } else if let Ok(below) = path.strip_prefix(root) {
-            let bytes = tree::path_bytes(below);
-            if !leaves.contains(bytes) {
-                found.insert(bytes.to_vec());
+            let below = TreePath::new(tree::path_bytes(below));
+            if !leaves.contains(&below) {
+                found.insert(below);
             }
         }
     }
@@ -69,7 +68,7 @@ fn files_below(root: &Path, dir: &Path, leaves: &BTreeSet<&[u8]>, found: &mut BT
 pub struct Halfway {
     /// The paths that are there neither as before nor as landed, nor a beginning of what was to land (git was
     /// killed writing it), nor missing.
-    pub edited: Vec<Vec<u8>>,
+    pub edited: Vec<TreePath>,
     /// Whether any other path is not as before.
     pub begun: bool,
 }
@@ -80,18 +79,18 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
         .root()
         .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let landing = diff::changes(repo, from, from, to)?;
-    let differing = |source: &Oid| -> Result<BTreeSet<Vec<u8>>> {
+    let differing = |source: &Oid| -> Result<BTreeSet<TreePath>> {
         let scratch = ScratchIndex::from_tree(git, source)?;
         let git = scratch.git();
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?)
-            .map(<[u8]>::to_vec)
+            .map(TreePath::new)
             .collect())
     };
     let (before, after) = (differing(from)?, differing(to)?);
     let (mut edited, mut begun) = (Vec::new(), false);
     for change in &landing {
-        let path = root.join(OsStr::from_bytes(&change.path));
+        let path = change.path.on_disk(root);
         let as_before = match change.status {
             // A directory there is one of before that it was to replace.
             ChangeStatus::Added => {

@@ -23,7 +23,7 @@ use crate::git::repo::{Repo, digest};
 use crate::git::seed::placed::{Known, Seeded};
 use crate::git::worktree;
 use crate::model::oid::Oid;
-use crate::model::path::quoted;
+use crate::model::path::TreePath;
 
 /// Patterns of files to copy, shared with other tools: only what git ignores is taken.
 pub const INCLUDE: &str = ".worktreeinclude";
@@ -33,7 +33,7 @@ pub const INCLUDE: &str = ".worktreeinclude";
 pub struct Seeds {
     root: PathBuf,
     /// Where the original of each lies: below the root, or where a link leads that stands for the seed.
-    found: BTreeMap<Vec<u8>, PathBuf>,
+    found: BTreeMap<TreePath, PathBuf>,
     /// What the user should be told.
     pub notes: Vec<String>,
 }
@@ -65,21 +65,21 @@ impl Seeds {
             copies = listing.read(repo)?;
         }
         let base = repo.index_of(base)?;
-        let linked: BTreeSet<Vec<u8>> = links.iter().cloned().collect();
+        let linked: BTreeSet<TreePath> = links.iter().cloned().collect();
         for path in links {
             if tracked(&base, &path) {
                 seeds.notes.push(format!(
                     "seed.link: the base tracks '{}', so it is not a seed",
-                    quoted(&path)
+                    path.quoted()
                 ));
-            } else if root.join(OsStr::from_bytes(&path)).is_dir() {
+            } else if path.on_disk(root).is_dir() {
                 listing.enter(&path, true, &mut copies)?;
             } else {
                 copies.insert(path);
             }
         }
         for path in copies.into_iter().filter(|path| !tracked(&base, path)) {
-            let original = root.join(OsStr::from_bytes(&path));
+            let original = path.on_disk(root);
             let named =
                 own.name_itself(&path) || shared.name_itself(&path) || linked.contains(&path);
             let original = if named { followed(original, root) } else { original };
@@ -119,13 +119,13 @@ impl Seeds {
     /// sources that were just checked out, or it would be taken for theirs (GIT-FACTS, "Not safe for
     /// build tools"). An absolute link that leads into the user's checkout leads to the same place in
     /// `into`, so that no path of a worktree is a way to the user's own files.
-    pub fn put(&self, into: &Path) -> Result<Vec<Vec<u8>>> {
+    pub fn put(&self, into: &Path) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
         let mut clones = true;
         for (path, from) in &self.found {
-            let relative = Path::new(OsStr::from_bytes(path));
-            let to = into.join(relative);
+            let to = path.on_disk(into);
+            let relative = to.strip_prefix(into).unwrap_or(&to);
             let attempt = || -> io::Result<bool> {
                 let directory = relative.parent().unwrap_or(relative);
                 if fs::symlink_metadata(from).is_err()
@@ -214,19 +214,15 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The directories above a path, outermost first.
-fn directories_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at])
-}
-
 /// Whether a commit tracks a path, something below it, or a file or submodule on the way to it.
-fn tracked(base: &gix::index::File, path: &[u8]) -> bool {
+fn tracked(base: &gix::index::File, path: &TreePath) -> bool {
     base.path_is_directory(path.as_bstr())
-        || directories_of(path).chain([path]).any(|p| base.entry_by_path(p.as_bstr()).is_some())
+        || base.entry_by_path(path.as_bstr()).is_some()
+        || path.parents().any(|above| base.entry_by_path(above.as_bstr()).is_some())
 }
 
 /// What `seed.link` names that is there.
-fn links(root: &Path, named: &[String]) -> Result<Vec<Vec<u8>>> {
+fn links(root: &Path, named: &[String]) -> Result<Vec<TreePath>> {
     let refuse = |name: &str, why: &str| {
         Error::fatal(format!("seed.link: '{name}' {why}"))
             .hint("name files and directories of your checkout, from its root: `node_modules`, `web/node_modules`")
@@ -255,7 +251,7 @@ fn links(root: &Path, named: &[String]) -> Result<Vec<Vec<u8>>> {
         if !full.parent().is_some_and(|directory| tree::is_real_directory(root, directory)) {
             return Err(refuse(name, "lies behind a link"));
         }
-        found.push(path_bytes(&path).to_vec());
+        found.push(TreePath::new(path_bytes(&path)));
     }
     Ok(found)
 }
@@ -376,7 +372,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn read(&self, repo: &Repo) -> Result<BTreeSet<Vec<u8>>> {
+    fn read(&self, repo: &Repo) -> Result<BTreeSet<TreePath>> {
         let git = if repo.work_tree() == Some(self.root) {
             repo.checkout()
         } else {
@@ -394,9 +390,12 @@ impl Listing<'_> {
             match entry.strip_suffix(b"/") {
                 // git also names directories that merely hold something ignored, which follows.
                 Some(_) if entries.peek().is_some_and(|next| next.starts_with(entry)) => {}
-                Some(directory) => self.enter(directory, self.want(directory, true), &mut found)?,
+                Some(directory) => {
+                    let whole = self.want(directory, true);
+                    self.enter(&TreePath::new(directory), whole, &mut found)?;
+                }
                 None if self.want(entry, false) => {
-                    found.insert(entry.to_vec());
+                    found.insert(TreePath::new(entry));
                 }
                 None => {}
             }
@@ -408,7 +407,7 @@ impl Listing<'_> {
             found.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.want(p, false))
-                    .map(<[u8]>::to_vec),
+                    .map(TreePath::new),
             );
         }
         Ok(found)
@@ -419,8 +418,13 @@ impl Listing<'_> {
     }
 
     /// Takes what is wanted of an ignored directory: all of it when `whole`.
-    fn enter(&self, directory: &[u8], whole: bool, found: &mut BTreeSet<Vec<u8>>) -> Result<()> {
-        let full = self.root.join(OsStr::from_bytes(directory));
+    fn enter(
+        &self,
+        directory: &TreePath,
+        whole: bool,
+        found: &mut BTreeSet<TreePath>,
+    ) -> Result<()> {
+        let full = directory.on_disk(self.root);
         if self.checkouts.contains(&full)
             || !(whole || self.patterns.iter().any(|p| p.name(directory)))
         {
@@ -432,7 +436,7 @@ impl Listing<'_> {
         };
         for entry in listing.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
-            let path = [directory, b"/", entry.file_name().as_bytes()].concat();
+            let path = directory.join(entry.file_name().as_bytes());
             let taken = whole || self.want(&path, kind.is_dir());
             if kind.is_dir() {
                 self.enter(&path, taken, found)?;
@@ -448,9 +452,9 @@ impl Listing<'_> {
 pub struct Leftovers {
     /// The untracked files, seeds among them: all but those in directories that git ignores as a whole, which
     /// no capture looks into.
-    pub untracked: Vec<Vec<u8>>,
+    pub untracked: Vec<TreePath>,
     /// A tracked file that is not as it was checked out.
-    pub changed: Option<Vec<u8>>,
+    pub changed: Option<TreePath>,
 }
 
 /// Looks at a worktree that was just set up, by its private index.
@@ -463,8 +467,8 @@ pub fn left_by_setup(git: &Git) -> Result<Leftovers> {
     let untracked =
         nul_separated(&plain).chain(nul_separated(&ignored)).filter(|path| !path.ends_with(b"/"));
     Ok(Leftovers {
-        untracked: untracked.map(<[u8]>::to_vec).collect(),
-        changed: nul_separated(&changed).next().map(<[u8]>::to_vec),
+        untracked: untracked.map(TreePath::new).collect(),
+        changed: nul_separated(&changed).next().map(TreePath::new),
     })
 }
 

@@ -17,6 +17,7 @@ use crate::git::repo::to_oid;
 use crate::git::seed::find;
 use crate::model::FORMAT;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::process;
 
 /// One seed, as it was put there.
@@ -31,7 +32,7 @@ enum Seed {
 /// The seeds of a worktree by their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Record", into = "Record")]
-pub struct Seeded(BTreeMap<Vec<u8>, Seed>);
+pub struct Seeded(BTreeMap<TreePath, Seed>);
 
 /// `seeds.toml`. Bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
 #[derive(Serialize, Deserialize)]
@@ -45,10 +46,12 @@ struct Record {
 
 impl From<Record> for Seeded {
     fn from(record: Record) -> Seeded {
-        let path = |text: &str| Vec::unescape_bytes(text);
+        let path = |text: &str| TreePath::from(Vec::unescape_bytes(text));
         let files = record.files.into_iter().map(|(p, blob)| (path(&p), Seed::File(blob)));
-        let links =
-            record.links.into_iter().map(|(p, target)| (path(&p), Seed::Link(path(&target))));
+        let links = record
+            .links
+            .into_iter()
+            .map(|(p, target)| (path(&p), Seed::Link(Vec::unescape_bytes(target))));
         Seeded(files.chain(links).collect())
     }
 }
@@ -73,11 +76,11 @@ impl Seeded {
     /// Remembers what lies at `paths` in a worktree.
     pub fn look(
         worktree: &Path,
-        paths: impl IntoIterator<Item = Vec<u8>>,
+        paths: impl IntoIterator<Item = TreePath>,
         known: &Known,
     ) -> Result<Seeded> {
-        let full = |path: Vec<u8>| {
-            let full = worktree.join(OsStr::from_bytes(&path));
+        let full = |path: TreePath| {
+            let full = path.on_disk(worktree);
             (path, full)
         };
         Seeded::read(paths.into_iter().map(full), known)
@@ -85,7 +88,7 @@ impl Seeded {
 
     /// What these files hold, each by the path that it has in a worktree.
     pub fn read(
-        files: impl IntoIterator<Item = (Vec<u8>, PathBuf)>,
+        files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         known: &Known,
     ) -> Result<Seeded> {
         let mut seeded = BTreeMap::new();
@@ -117,8 +120,8 @@ impl Seeded {
     }
 
     /// The paths that got a seed.
-    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.keys().map(Vec::as_slice)
+    pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
+        self.0.keys()
     }
 
     /// Whether a path of the worktree still holds its seed; a directory (its path ends in `/`) when that goes
@@ -214,12 +217,12 @@ impl Stamp {
 
 /// What the originals of copies hold, so that it is read once and not in every worktree.
 #[derive(Default)]
-pub struct Known(BTreeMap<Vec<u8>, (Stamp, Oid)>);
+pub struct Known(BTreeMap<TreePath, (Stamp, Oid)>);
 
 impl Known {
     /// Reads these files, each with the path that it has in a worktree, several at once. What cannot be
     /// read is not known.
-    pub fn read(files: &[(&Vec<u8>, &PathBuf)]) -> Result<Known> {
+    pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<Known> {
         let known = process::in_parallel(process::processors(), files, |(path, full)| {
             let stamp = fs::symlink_metadata(full).map(|meta| Stamp::of(&meta));
             Ok(match (stamp, read(full, None)) {

@@ -14,6 +14,7 @@ use crate::model::flag::Flag;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::session::{Captured, Session};
@@ -52,7 +53,7 @@ pub fn from_captured(
 
 /// How one path changes, with its content.
 struct ChangedFile {
-    path: Vec<u8>,
+    path: TreePath,
     before: FileContent,
     after: FileContent,
     loses: bool,

@@ -13,6 +13,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Outcome, StageResult};
+use crate::model::path::TreePath;
 use crate::model::ranking::{Rules, undecided};
 use crate::model::rationale::some_of;
 use crate::model::run::Run;
@@ -456,7 +457,7 @@ impl<'a> OracleRunner<'a> {
         who: &str,
         logs: &Path,
         cancel: &Cancel,
-        changed: &dyn Fn() -> Result<Vec<Vec<u8>>>,
+        changed: &dyn Fn() -> Result<Vec<TreePath>>,
     ) -> Result<Option<Vec<StageResult>>> {
         std::fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
         let policy = &self.session.policy;

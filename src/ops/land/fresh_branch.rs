@@ -214,7 +214,7 @@ fn tell_withdrawal(error: Error, tree: &Oid, found: &Withdrawal) -> Error {
     if found.modified.is_empty() {
         return error;
     }
-    let names: Vec<String> = found.modified.iter().map(|p| crate::model::path::quoted(p)).collect();
+    let names: Vec<String> = found.modified.iter().map(|p| p.quoted()).collect();
     error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 

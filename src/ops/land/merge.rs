@@ -171,7 +171,7 @@ impl Place {
         if let Some(path) = staged.first() {
             return Err(Error::no(format!(
                 "{address} has staged '{}' in a version that is in no file and no commit",
-                crate::model::path::quoted(path)
+                path.quoted()
             ))
             .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
         }

@@ -13,7 +13,7 @@ use crate::git::merge::{self, Conflicts, Group};
 use crate::git::mode::EntryMode;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
-use crate::model::path::quoted;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::land::plan::{Onto, Plan};
 use crate::ops::session::Session;
@@ -23,7 +23,7 @@ use crate::ui::json::put_path;
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The path.
-    pub path: Vec<u8>,
+    pub path: TreePath,
     /// Whether from what lands.
     pub child: bool,
     /// When what lands wrote it, in seconds since 1970.
@@ -45,7 +45,7 @@ impl Choice {
         } else {
             ("what was there", parent, child)
         };
-        format!("{} from {side} ({first}, the other {other})", quoted(&self.path))
+        format!("{} from {side} ({first}, the other {other})", self.path.quoted())
     }
 
     /// For documents and the event log.
@@ -60,7 +60,7 @@ impl Choice {
 }
 
 /// A path, and the mode and object that it is to have; none if it is to go.
-type Entry = (Vec<u8>, Option<(EntryMode, Oid)>);
+type Entry = (TreePath, Option<(EntryMode, Oid)>);
 
 /// The tree with every conflict settled, and how.
 pub fn newest_file_wins(
@@ -82,7 +82,7 @@ pub fn newest_file_wins(
     let mut entries: Vec<Entry> = Vec::new();
     for group in &conflicts.groups {
         let names = originals(session, plan, onto, group)?;
-        let mut paths: Vec<&Vec<u8>> = names.values().collect();
+        let mut paths: Vec<&TreePath> = names.values().collect();
         paths.sort();
         paths.dedup();
         let (mut child_time, mut parent_time) = (None, None);
@@ -123,13 +123,13 @@ fn originals(
     plan: &Plan,
     onto: &Onto<'_>,
     group: &Group,
-) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+) -> Result<BTreeMap<TreePath, TreePath>> {
     let mut known = BTreeMap::new();
     for tree in [onto.state, &plan.judged.commit, onto.base] {
         known.extend(merge::entries(&session.repo, tree, &group.paths)?);
     }
-    let original = |path: &Vec<u8>| match path.iter().rposition(|b| *b == b'~') {
-        Some(at) if !known.contains_key(path) => path[..at].to_vec(),
+    let original = |path: &TreePath| match path.iter().rposition(|b| *b == b'~') {
+        Some(at) if !known.contains_key(path) => TreePath::new(&path[..at]),
         _ => path.clone(),
     };
     Ok(group.paths.iter().map(|path| (path.clone(), original(path))).collect())
@@ -157,7 +157,7 @@ struct History {
     /// The captures, newest first: their commits and times.
     captures: Vec<(Oid, i64)>,
     /// When the files were written that the newest holds.
-    written: BTreeMap<Vec<u8>, i64>,
+    written: BTreeMap<TreePath, i64>,
 }
 
 impl History {
@@ -179,10 +179,10 @@ impl History {
 
     /// When the attempt gave a path what its newest capture holds: by its own commit, else by the file's
     /// time; a file that is gone, by the first capture that has it no more.
-    fn time(&self, session: &Session, path: &[u8]) -> Result<Option<i64>> {
+    fn time(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
         let repo = &session.repo;
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
-            Ok(merge::entries(repo, commit, &[path.to_vec()])?.into_values().next())
+            Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
         };
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;

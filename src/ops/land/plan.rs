@@ -405,7 +405,7 @@ pub fn refuse_obstacles(
     if paths.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = paths.iter().map(|p| crate::model::path::quoted(p)).collect();
+    let names: Vec<String> = paths.iter().map(|p| p.quoted()).collect();
     Err(Error::no(format!(
         "landing would write over files that git does not track: {}",
         names.join(", ")

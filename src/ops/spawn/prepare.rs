@@ -14,7 +14,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
-use crate::model::path::quoted;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
@@ -37,7 +37,7 @@ pub struct Prepared {
     /// Why the candidate cannot be worked on.
     pub failure: Option<String>,
     /// A file of the base that setup changed.
-    pub changed: Option<Vec<u8>>,
+    pub changed: Option<TreePath>,
 }
 
 impl Preparation {
@@ -92,10 +92,10 @@ impl Preparation {
             let details = json!({ "candidate": name, "state": State::Failed, "reason": failure });
             session.store.record_event("ended", &run.run, details)?;
         }
-        if let Some(path) = prepared.iter().find_map(|p| p.changed.as_deref()) {
+        if let Some(path) = prepared.iter().find_map(|p| p.changed.as_ref()) {
             session.ui.warn(format!(
                 "setup changes files that git tracks, such as '{}': every candidate carries that change",
-                quoted(path)
+                path.quoted()
             ));
         }
         Ok(())

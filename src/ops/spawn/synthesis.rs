@@ -174,7 +174,7 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
 
 /// The paths that a change touches, a line each.
 fn list(changes: &[diff::Change]) -> Vec<u8> {
-    changes.iter().flat_map(|change| [b"- ", change.path.as_slice(), b"\n"].concat()).collect()
+    changes.iter().flat_map(|change| [b"- ", change.path.as_bytes(), b"\n"].concat()).collect()
 }
 
 /// A line of backquotes that is longer than any in the text.
