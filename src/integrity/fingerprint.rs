@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config;
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
@@ -23,7 +24,6 @@ use crate::integrity::overrides;
 use crate::model::path::quoted;
 
 /// The file of a checkout that configures git-frites.
-const OWN_FILE: &str = ".frites.toml";
 /// How many changed files of one checkout are looked at.
 const MOST_FILES: usize = 2_000;
 /// How many files of one directory of hooks are, and how many submodules.
@@ -167,9 +167,9 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
             files.push((place.clone(), file));
         }
         if let Some(digest) =
-            checkout.root.as_ref().and_then(|root| file_digest(&root.join(OWN_FILE)))
+            checkout.root.as_ref().and_then(|root| file_digest(&root.join(config::FILE)))
         {
-            found.put(Kind::OwnFile, &place, OWN_FILE, digest, None);
+            found.put(Kind::OwnFile, &place, config::FILE, digest, None);
         }
     }
     files.extend(
@@ -192,7 +192,7 @@ pub fn stamps(repo: &Repo, scope: &Scope<'_>) -> Vec<(PathBuf, Option<[i64; 4]>)
         files.extend(listing(&directory));
         files.push(directory);
     }
-    files.extend(scope.home.map(|home| home.join(OWN_FILE)));
+    files.extend(scope.home.map(|home| home.join(config::FILE)));
     let directory = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     files.extend(directory("GIT_CONFIG_GLOBAL"));
     files.extend(
@@ -407,7 +407,7 @@ impl Fingerprint {
                 |worktree: &Path| worktree.starts_with(&full) || full.starts_with(worktree);
             let ours =
                 (scope.is_ours)(&full) || scope.candidates.iter().any(|(_, path, _)| of_ours(path));
-            if !ours && path != OWN_FILE.as_bytes() {
+            if !ours && path != config::FILE.as_bytes() {
                 let digest = format!("{} {}", state.escape_ascii(), shape(&full));
                 self.put(Kind::File, place, &quoted(path), digest, None);
             }

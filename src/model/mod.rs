@@ -3,6 +3,7 @@ pub mod address;
 pub mod agreement;
 pub mod blast;
 pub mod candidate;
+pub mod env;
 pub mod flag;
 pub mod name;
 pub mod nearest;
@@ -13,6 +14,7 @@ pub mod path;
 pub mod ranking;
 pub mod rationale;
 pub mod run;
+pub mod trailer;
 pub mod verdict;
 
 /// The version of every record that this program writes. A newer one is readable and not writable.

@@ -6,9 +6,9 @@ use crate::git::diff::{self, Change, ChangeStatus};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
-use crate::store::records::trailer;
 
 /// One capture of a candidate.
 pub struct Iteration {
@@ -46,8 +46,8 @@ pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<
     for (at, (commit, read)) in
         capture::chain(repo, &tip, &candidate.run.base)?.into_iter().rev().enumerate()
     {
-        let iteration = trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok());
-        let iteration = iteration.unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
+        let iteration =
+            trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         let changes = diff::changes(repo, &candidate.run.base, &candidate.run.base, &read.tree)?;
         let step = diff::changes(repo, &candidate.run.base, &before, &read.tree)?;
         before = read.tree;

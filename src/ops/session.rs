@@ -21,6 +21,7 @@ use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer::Trailer;
 use crate::oracle::pool;
 use crate::process;
 use crate::process::environment::Policy;
@@ -349,15 +350,20 @@ fn policy(config: &Config) -> Result<Policy> {
 
 /// The message of a capture: its trailers are enough to rebuild the records from.
 fn message(run: &Run, candidate: &Candidate, iteration: u32, times: &str) -> String {
-    let times = if times.is_empty() { String::new() } else { format!("{times}\n") };
-    format!(
-        "frites: capture {}@{iteration}\n\n{times}Frites-Run: {}\nFrites-Candidate: {}\nFrites-Index: {}\nFrites-Iteration: {iteration}\n\
-         Frites-Base: {}\nFrites-State: {}\n",
-        candidate.address(),
-        run.run,
-        candidate.candidate,
-        candidate.index,
-        run.base,
-        candidate.state
-    )
+    let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
+    if !times.is_empty() {
+        message.push_str(&format!("{times}\n"));
+    }
+    for line in [
+        Trailer::Run.line(&run.run),
+        Trailer::Candidate.line(&candidate.candidate),
+        Trailer::Index.line(candidate.index),
+        Trailer::Iteration.line(iteration),
+        Trailer::Base.line(run.base),
+        Trailer::State.line(candidate.state),
+    ] {
+        message.push_str(&line);
+        message.push('\n');
+    }
+    message
 }

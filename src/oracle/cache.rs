@@ -18,11 +18,12 @@ use crate::fs::tree;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::FORMAT;
+use crate::model::env;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, StageResult};
 use crate::oracle::pool;
-use crate::oracle::run::{CANDIDATE_VARIABLES, OracleOptions};
+use crate::oracle::run::OracleOptions;
 use crate::process;
 use crate::process::environment::Policy;
 
@@ -236,7 +237,7 @@ fn surroundings(policy: &Policy) -> (String, Vec<(OsString, OsString)>) {
         OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)
             || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()))
     };
-    let seen = policy.environment(&CANDIDATE_VARIABLES, &[]).into_iter();
+    let seen = policy.environment(&env::ALL, &[]).into_iter();
     let mut seen: Vec<_> = seen.filter(|(name, _)| !of_the_terminal(name.as_bytes())).collect();
     seen.sort();
     (machine, seen)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::model::env;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
@@ -11,20 +12,6 @@ use crate::oracle::junit;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Job, Limits};
-
-/// What a candidate's command sees and an oracle command must not: an outcome depends on the tree
-/// alone.
-pub const CANDIDATE_VARIABLES: [&str; 9] = [
-    "FRITES_RUN",
-    "FRITES_CANDIDATE",
-    "FRITES_INDEX",
-    "FRITES_COUNT",
-    "FRITES_BASE",
-    "FRITES_WORKTREE",
-    "FRITES_PROMPT_FILE",
-    "FRITES_PORT",
-    "FRITES_DEPTH",
-];
 
 /// How the commands are run.
 #[derive(Clone, Debug)]
@@ -104,7 +91,7 @@ fn attempts(
     let (argv, log) = (command.command.argv(), stand.logs.join(format!("{stage}.log")));
     forget_logs(stand.logs, stage);
     let limits = Limits { hard: Some(manner.timeout), idle: None };
-    let (dir, policy, hide) = (stand.dir, stand.policy, &CANDIDATE_VARIABLES);
+    let (dir, policy, hide) = (stand.dir, stand.policy, &env::ALL);
     let job =
         Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
     let mut earlier: Vec<Attempt> = Vec::new();

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::model::env;
+
 /// What `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
 /// A candidate's command must find its own worktree's repository, not the one of the hook or alias
 /// that git-frites was started from.
@@ -76,7 +78,7 @@ impl Policy {
 /// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide that.
 pub fn caller() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Some(format!("{}/{}", variable("FRITES_RUN")?, variable("FRITES_CANDIDATE")?))
+    Some(format!("{}/{}", variable(env::RUN)?, variable(env::CANDIDATE)?))
 }
 
 fn globs<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, (String, globset::Error)> {

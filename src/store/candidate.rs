@@ -9,9 +9,10 @@ use crate::git::{capture, refs};
 use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::model::trailer::{self, Trailer};
 use crate::store::Store;
 use crate::store::landings::landing_told_by;
-use crate::store::records::{LOST, trailer};
+use crate::store::records::LOST;
 
 /// A candidate of a run. Nothing is read until a method is called.
 #[derive(Clone, Copy)]
@@ -126,7 +127,7 @@ impl CandidateRef<'_> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
             Some(tip) => {
-                trailer(&store.repo.commit(&tip)?.message, "Frites-State").and_then(State::parse)
+                Trailer::State.find(&store.repo.commit(&tip)?.message).and_then(State::parse)
             }
             // A candidate that changed nothing was never captured; the verdict may list it.
             None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
@@ -158,8 +159,7 @@ impl CandidateRef<'_> {
         let repo = &self.store.repo;
         let Some(commit) = repo.read_ref(&self.capture_ref())? else { return Ok(None) };
         let read = repo.commit(&commit)?;
-        let iteration =
-            trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok()).unwrap_or(1);
+        let iteration = trailer::iteration(&read.message).unwrap_or(1);
         Ok(Some(Capture { commit, tree: read.tree, iteration }))
     }
 
@@ -172,9 +172,7 @@ impl CandidateRef<'_> {
         };
         let newest = chain.len();
         for (commit, read) in chain {
-            if trailer(&read.message, "Frites-Iteration").and_then(|n| n.parse().ok())
-                == Some(wanted)
-            {
+            if trailer::iteration(&read.message) == Some(wanted) {
                 return Ok(Capture { commit, tree: read.tree, iteration: wanted });
             }
         }

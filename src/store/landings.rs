@@ -18,6 +18,7 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{read_toml, write_toml};
 
@@ -374,14 +375,12 @@ pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<
         return Ok(());
     }
     let read = repo.commit(&commit)?;
-    let into = crate::store::records::trailer(&read.message, "Frites-Into")
-        .map(|name| format!("refs/heads/{name}"));
-    candidate.landing =
-        match (crate::store::records::trailer(&read.message, "Frites-Undone"), &into) {
-            (Some(_), _) => Landing::Undone,
-            (None, Some(_)) => Landing::Merged,
-            (None, None) => Landing::Landed,
-        };
+    let into = Trailer::Into.find(&read.message).map(|name| format!("refs/heads/{name}"));
+    candidate.landing = match (Trailer::Undone.find(&read.message), &into) {
+        (Some(_), _) => Landing::Undone,
+        (None, Some(_)) => Landing::Merged,
+        (None, None) => Landing::Landed,
+    };
     candidate.landing_branch = match into {
         Some(into) => Some(into),
         None => fresh_branch_at(repo, &candidate.run, &commit)?,

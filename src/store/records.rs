@@ -16,6 +16,7 @@ use crate::model::candidate::Candidate;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer::Trailer;
 use crate::model::verdict::{PartialVerdict, Verdict};
 use crate::store::Store;
 
@@ -172,7 +173,7 @@ fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid])
     for parent in parents {
         call = call.args(["-p", parent.as_str()]);
     }
-    call.args(["-m", &format!("frites: record of run {run}\n\nFrites-Run: {run}")]).oid()
+    call.args(["-m", &format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run))]).oid()
 }
 
 /// A record in a ref; none if there is none.
@@ -190,11 +191,6 @@ fn stored<T: DeserializeOwned>(
             "`git update-ref -d {name}` forgets it; the captures of run {run} stay under refs/frites/{run}/"
         ))
     })
-}
-
-/// The value of a trailer in a commit message of ours.
-pub fn trailer<'a>(message: &'a str, key: &str) -> Option<&'a str> {
-    message.lines().rev().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::trim)
 }
 
 fn to_toml<T: Serialize>(record: &T) -> Result<String> {

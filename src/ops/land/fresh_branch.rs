@@ -7,6 +7,7 @@ use crate::git::refs::{self, Move};
 use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
 use crate::store::landings::LandingIntent;
@@ -244,7 +245,7 @@ fn materialise(
     let landing = intent.as_landing(&keep);
     let mut message = plan.message(asked);
     // What a person makes of the markers is another tree.
-    message.trailers.retain(|line| !line.starts_with("Frites-Tree: "));
+    message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let left = fresh_branch::switch_to(repo, &landing).and_then(|()| {
         let left = fresh_branch::leave_conflicts(repo, &conflicts, &message);
         if left.is_err() {

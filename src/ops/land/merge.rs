@@ -14,9 +14,11 @@ use crate::git::worktree;
 use crate::integrity::watch;
 use crate::model::address::Address;
 use crate::model::candidate::{Landing, State};
+use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
@@ -156,8 +158,7 @@ impl Place {
         }
         let captured = session.capture(candidate)?;
         session.tell_notes(&captured);
-        let inside =
-            ["FRITES_RUN", "FRITES_CANDIDATE"].map(|v| std::env::var(v).unwrap_or_default());
+        let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
         if captured.candidate.state == State::Running
             && inside != [candidate.run.run.to_string(), candidate.name.to_string()]
         {
@@ -303,11 +304,7 @@ pub fn merge(
 /// The trailers of the commit that is merged: its own tree is the judged one.
 fn own_trailers(message: &Message, tree: &Oid) -> Vec<String> {
     let own = |line: &String| {
-        if line.starts_with("Frites-Tree: ") {
-            format!("Frites-Tree: {tree}")
-        } else {
-            line.clone()
-        }
+        if Trailer::Tree.value(line).is_some() { Trailer::Tree.line(tree) } else { line.clone() }
     };
     message.trailers.iter().map(own).collect()
 }
@@ -317,10 +314,10 @@ fn merge_message(plan: &Plan, asked: &Asked, place: &Place, landed: Message) -> 
     if asked.message.is_empty() {
         message.paragraphs = plan.default_paragraphs("Merge");
     }
-    message.trailers.push(format!("Frites-Into: {}", refs::short(&place.branch)));
+    message.trailers.push(Trailer::Into.line(refs::short(&place.branch)));
     message
         .trailers
-        .extend(plan.choices.iter().map(|choice| format!("Frites-Choice: {}", choice.in_words())));
+        .extend(plan.choices.iter().map(|choice| Trailer::Choice.line(choice.in_words())));
     message
 }
 

@@ -10,6 +10,7 @@ use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::ops::judge::judge_commit;
 use crate::ops::land::newest_wins::{self, Choice};
@@ -211,9 +212,9 @@ impl Plan {
     /// The message of the commit that puts it on a branch.
     pub fn message(&self, asked: &Asked) -> Message {
         let mut trailers = vec![
-            format!("Frites-Run: {}@{}", self.address(), self.capture.iteration),
-            format!("Frites-Base: {}", self.run.root()),
-            format!("Frites-Tree: {}", self.tree),
+            Trailer::Run.line(format_args!("{}@{}", self.address(), self.capture.iteration)),
+            Trailer::Base.line(self.run.root()),
+            Trailer::Tree.line(self.tree),
         ];
         let oracle = self
             .verdict
@@ -222,10 +223,14 @@ impl Plan {
             .map(|v| v.oracle.as_slice())
             .unwrap_or_default();
         trailers.extend(oracle.iter().map(|c| {
-            format!("Frites-Oracle: {}: {}", c.stage, c.command.to_string().replace('\n', " "))
+            Trailer::Oracle.line(format_args!(
+                "{}: {}",
+                c.stage,
+                c.command.to_string().replace('\n', " ")
+            ))
         }));
         if !self.verified {
-            trailers.push("Frites-Oracle: unverified".into());
+            trailers.push(Trailer::Oracle.line("unverified"));
         }
         let mut paragraphs = asked.message.clone();
         if paragraphs.is_empty() {

@@ -12,11 +12,11 @@ use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::trailer::Trailer;
 use crate::ops::land::merge::{self, Place};
 use crate::ops::land::plan;
 use crate::ops::session::Session;
 use crate::store::landings::{LandingIntent, MoveIntent};
-use crate::store::records::trailer;
 use crate::store::select::Selection;
 
 /// A landing that is taken back.
@@ -88,11 +88,13 @@ fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candida
     let repo = &session.repo;
     // The merges and their reverts, newest first: the commit, the branch, and what it takes back.
     let log = |of: &str| -> Result<Vec<(Oid, String, bool)>> {
-        let value = |key: &str| format!("%(trailers:key={key},valueonly,separator=%x20)");
+        let value = |trailer: Trailer| {
+            format!("%(trailers:key={},valueonly,separator=%x20)", trailer.key())
+        };
         let format =
-            format!("--format=%H%x09{}%x09{}", value("Frites-Into"), value("Frites-Undone"));
-        let grep = ["Frites-Run", "Frites-Undone"]
-            .map(|key| format!("--grep={key}: {}@", undone.address()));
+            format!("--format=%H%x09{}%x09{}", value(Trailer::Into), value(Trailer::Undone));
+        let grep = [Trailer::Run, Trailer::Undone]
+            .map(|trailer| format!("--grep={}@", trailer.line(undone.address())));
         let call = repo
             .git()
             .call("log")
@@ -188,7 +190,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
     }
     let title = read.message.lines().next().unwrap_or_default();
     let iteration =
-        trailer(&read.message, "Frites-Run").and_then(|run| run.rsplit_once('@')?.1.parse().ok());
+        Trailer::Run.find(&read.message).and_then(|run| run.rsplit_once('@')?.1.parse().ok());
     let iteration = iteration.unwrap_or(1);
     let message = Message {
         paragraphs: vec![
@@ -196,8 +198,8 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
             format!("This reverts commit {merge}, reversing\nchanges made to {before}."),
         ],
         trailers: vec![
-            format!("Frites-Undone: {address}@{iteration}"),
-            format!("Frites-Into: {}", refs::short(&branch)),
+            Trailer::Undone.line(format_args!("{address}@{iteration}")),
+            Trailer::Into.line(refs::short(&branch)),
         ],
         // As `git revert`: those hooks are for what people commit.
         verify: false,
@@ -247,9 +249,9 @@ fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<Strin
     let (mut later, mut undone): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for oid in String::from_utf8_lossy(&list).lines().filter_map(Oid::parse) {
         let message = session.repo.commit(&oid)?.message;
-        if let Some(address) = trailer(&message, "Frites-Undone") {
+        if let Some(address) = Trailer::Undone.find(&message) {
             undone.push(address.to_owned());
-        } else if let Some(address) = trailer(&message, "Frites-Run") {
+        } else if let Some(address) = Trailer::Run.find(&message) {
             match undone.iter().position(|u| u == address) {
                 Some(at) => drop(undone.remove(at)),
                 None => later.push(address.to_owned()),

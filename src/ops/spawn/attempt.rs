@@ -13,13 +13,13 @@ use crate::git::capture::omitted::Notes;
 use crate::git::repo::Repo;
 use crate::integrity::watch;
 use crate::model::candidate::{Candidate, State};
+use crate::model::env;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE, Run};
 use crate::ops::session::{Captured, Session};
 use crate::ops::spawn::checkpoint;
 use crate::ops::{clean, progress, spawn};
-use crate::oracle::run::CANDIDATE_VARIABLES;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::heal::{Active, Phase};
@@ -252,7 +252,7 @@ fn attempt(
     let stdin = prompt.is_some() && order.stdin;
     let stdin = stdin.then_some(prompt_file.as_path());
     // What another candidate's command told us, if we run in one, is not this one's.
-    let hide = &CANDIDATE_VARIABLES;
+    let hide = &env::ALL;
     let job =
         Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: terms.limits };
     // It is this candidate alone that cannot be worked on: its directory may be gone, or its arguments too long.
@@ -361,19 +361,17 @@ impl Told<'_> {
 
     fn variables(&self) -> Result<Vec<(String, OsString)>> {
         let mut variables: Vec<(String, OsString)> = vec![
-            ("FRITES_RUN".into(), self.run.run.as_str().into()),
-            ("FRITES_CANDIDATE".into(), self.candidate.candidate.as_str().into()),
-            ("FRITES_INDEX".into(), self.candidate.index.to_string().into()),
-            ("FRITES_COUNT".into(), self.run.candidates.len().to_string().into()),
-            ("FRITES_BASE".into(), self.run.base.as_str().into()),
-            ("FRITES_WORKTREE".into(), self.dir.into()),
-            ("FRITES_DEPTH".into(), spawn::depth()?.saturating_add(1).to_string().into()),
+            (env::RUN.into(), self.run.run.as_str().into()),
+            (env::CANDIDATE.into(), self.candidate.candidate.as_str().into()),
+            (env::INDEX.into(), self.candidate.index.to_string().into()),
+            (env::COUNT.into(), self.run.candidates.len().to_string().into()),
+            (env::BASE.into(), self.run.base.as_str().into()),
+            (env::WORKTREE.into(), self.dir.into()),
+            (env::DEPTH.into(), spawn::depth()?.saturating_add(1).to_string().into()),
         ];
-        variables.extend(
-            self.candidate.port.map(|port| ("FRITES_PORT".into(), port.to_string().into())),
-        );
         variables
-            .extend(self.prompt.map(|_| ("FRITES_PROMPT_FILE".into(), self.prompt_file.into())));
+            .extend(self.candidate.port.map(|port| (env::PORT.into(), port.to_string().into())));
+        variables.extend(self.prompt.map(|_| (env::PROMPT_FILE.into(), self.prompt_file.into())));
         Ok(variables)
     }
 }

@@ -21,6 +21,7 @@ use crate::git::{capture, refs};
 use crate::integrity::watch;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
+use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Parent, Run};
@@ -178,10 +179,10 @@ pub fn require_limits(session: &Session, wanted: usize) -> Result<()> {
 
 /// How many candidates' commands we are inside of.
 pub fn depth() -> Result<u32> {
-    let Some(text) = std::env::var_os("FRITES_DEPTH") else { return Ok(0) };
+    let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(0) };
     text.to_str().and_then(|t| t.parse().ok()).ok_or_else(|| {
-        Error::fatal(format!("FRITES_DEPTH is no number: '{}'", text.to_string_lossy()))
-            .hint("`unset FRITES_DEPTH`")
+        Error::fatal(format!("{} is no number: '{}'", env::DEPTH, text.to_string_lossy()))
+            .hint(format!("`unset {}`", env::DEPTH))
     })
 }
 

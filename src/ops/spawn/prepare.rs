@@ -10,6 +10,7 @@ use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::placed::{Known, Seeded};
 use crate::git::worktree;
 use crate::model::candidate::State;
+use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -112,7 +113,7 @@ fn set_up(
 ) -> Result<Option<String>> {
     let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
     let argv = setup.command.argv();
-    let (policy, hide) = (&session.policy, &oracle_run::CANDIDATE_VARIABLES);
+    let (policy, hide) = (&session.policy, &env::ALL);
     let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
     let end = process::run(&job).context(|| "could not run the setup command".into())?;
     if end.cancelled {

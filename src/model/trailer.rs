@@ -1,0 +1,84 @@
+//! The trailers that git-frites writes into the messages of its commits, and reads back.
+use std::fmt;
+
+/// A line `KEY: VALUE` at the end of a commit message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trailer {
+    /// The run; in a commit that landed `RUN/CAND@ITERATION`.
+    Run,
+    /// The candidate of a capture.
+    Candidate,
+    /// The candidate's position in its run.
+    Index,
+    /// The number of a capture.
+    Iteration,
+    /// The commit that the run starts from.
+    Base,
+    /// The candidate's state when it was captured.
+    State,
+    /// The tree that was judged.
+    Tree,
+    /// A command that passed, or `unverified`.
+    Oracle,
+    /// The branch that was merged into.
+    Into,
+    /// The `RUN/CAND@ITERATION` whose merge this commit reverts.
+    Undone,
+    /// A conflict, and the side that was taken.
+    Choice,
+}
+
+impl Trailer {
+    /// The key, as it stands in a message.
+    pub fn key(self) -> &'static str {
+        match self {
+            Trailer::Run => "Frites-Run",
+            Trailer::Candidate => "Frites-Candidate",
+            Trailer::Index => "Frites-Index",
+            Trailer::Iteration => "Frites-Iteration",
+            Trailer::Base => "Frites-Base",
+            Trailer::State => "Frites-State",
+            Trailer::Tree => "Frites-Tree",
+            Trailer::Oracle => "Frites-Oracle",
+            Trailer::Into => "Frites-Into",
+            Trailer::Undone => "Frites-Undone",
+            Trailer::Choice => "Frites-Choice",
+        }
+    }
+
+    /// The line of a message that gives this trailer a value.
+    pub fn line(self, value: impl fmt::Display) -> String {
+        format!("{}: {value}", self.key())
+    }
+
+    /// The value that a message's last such line has; none if there is no such line.
+    pub fn find(self, message: &str) -> Option<&str> {
+        message.lines().rev().find_map(|line| self.value(line))
+    }
+
+    /// The value of one line; none if it is another trailer or text.
+    pub fn value(self, line: &str) -> Option<&str> {
+        Some(line.strip_prefix(self.key())?.strip_prefix(": ")?.trim())
+    }
+}
+
+/// The number of the capture that has this message; none if the message does not say.
+pub fn iteration(message: &str) -> Option<u32> {
+    Trailer::Iteration.find(message)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn find_with_several_lines_gives_the_last() {
+        let message = format!(
+            "title\n\n{}\n{}\nFrites-Runner: x\n",
+            Trailer::Run.line("1"),
+            Trailer::Run.line("2")
+        );
+        assert_eq!(Trailer::Run.find(&message), Some("2"));
+        assert_eq!(Trailer::Base.find(&message), None);
+    }
+}
