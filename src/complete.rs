@@ -1,18 +1,17 @@
 //! Answers a shell that completes a command line: which runs, candidates, commits there are.
 //!
 //! A TAB must be quick and must never print: everything here is read in process, and what cannot be read
-//! is not offered. What an argument takes is told by its value name in cli.rs.
+//! is not offered. Each argument names its completer.
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::builder::StyledStr;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::CompletionCandidate;
 
 use crate::agents;
-use crate::cli::Cli;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
@@ -24,11 +23,13 @@ use crate::ui::table;
 /// Set by the scripts in completions/ to the name of the shell that asks.
 const VARIABLE: &str = "FRITES_COMPLETE";
 
-/// Answers, if a shell asks; none if this is an ordinary call.
-pub fn answer() -> Option<ExitCode> {
+/// Answers, if a shell asks; none if this is an ordinary call. `command` makes the command line.
+pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
-    let asked =
-        CompleteEnv::with_factory(command).var(VARIABLE).bin("git-frites").completer("git-frites");
+    let asked = CompleteEnv::with_factory(|| with_hidden_options(command()))
+        .var(VARIABLE)
+        .bin("git-frites")
+        .completer("git-frites");
     match asked.try_complete(std::env::args_os(), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
@@ -47,30 +48,12 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// The command line with a completer at each argument that names something in the repository.
-///
-/// Options are hidden: the engine offers what is hidden only where there is nothing else, as when a `-` is
-/// typed. That is what git does.
-fn command() -> Command {
-    let mut command = Cli::command();
+/// The command line with hidden options: the engine offers what is hidden only where there is nothing
+/// else, as when a `-` is typed. That is what git does.
+fn with_hidden_options(mut command: Command) -> Command {
     command.build();
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
-    command.mut_args(hide).mut_subcommands(|verb| verb.mut_args(|arg| with_completer(hide(arg))))
-}
-
-fn with_completer(arg: Arg) -> Arg {
-    let takes = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
-    let completer = match takes.as_deref() {
-        Some("RUN") => runs,
-        Some("RUN/CAND" | "RUN[/CAND]" | "RUN[/CAND[@N]]") => addresses,
-        Some("CAND" | "CAND2") => candidates,
-        Some("REV") => revisions,
-        Some("TARGET") => targets,
-        Some("KEY") => keys,
-        Some("NAME[=K]") => agents,
-        _ => return arg,
-    };
-    arg.add(ArgValueCompleter::new(completer))
+    command.mut_args(hide).mut_subcommands(|verb| verb.mut_args(hide))
 }
 
 type Offers = Vec<CompletionCandidate>;
@@ -150,7 +133,8 @@ impl Runs {
     }
 }
 
-fn runs(current: &OsStr) -> Offers {
+/// All runs.
+pub fn runs(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
     };
@@ -158,7 +142,7 @@ fn runs(current: &OsStr) -> Offers {
 }
 
 /// `RUN`, `RUN/CAND` or `RUN/CAND@N`, as far as it is typed; candidates of the newest run also bare.
-fn addresses(current: &OsStr) -> Offers {
+pub fn addresses(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
     };
@@ -188,7 +172,7 @@ fn addresses(current: &OsStr) -> Offers {
 }
 
 /// A candidate of the run that is named before it on the line, or of the newest.
-fn candidates(current: &OsStr) -> Offers {
+pub fn candidates(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
     };
@@ -202,7 +186,7 @@ fn candidates(current: &OsStr) -> Offers {
 }
 
 /// Branches, tags and remote branches that are not ours.
-fn revisions(current: &OsStr) -> Offers {
+pub fn revisions(current: &OsStr) -> Offers {
     let mut offers = refs(
         current,
         &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")],
@@ -214,7 +198,7 @@ fn revisions(current: &OsStr) -> Offers {
 }
 
 /// What can be merged into: a branch or a candidate.
-fn targets(current: &OsStr) -> Offers {
+pub fn targets(current: &OsStr) -> Offers {
     let mut offers = refs(current, &[("refs/heads/", "branch")]);
     offers.extend(addresses(current));
     offers
@@ -237,7 +221,7 @@ fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
 }
 
 /// The agents that are built in or configured. The one completer that asks git: for its configuration.
-fn agents(current: &OsStr) -> Offers {
+pub fn agents(current: &OsStr) -> Offers {
     let here = std::env::current_dir().ok();
     let config = here.and_then(|here| {
         let repo = Arc::new(Repo::discover(&here).ok()?);
@@ -250,7 +234,8 @@ fn agents(current: &OsStr) -> Offers {
     begun.map(CompletionCandidate::new).collect()
 }
 
-fn keys(current: &OsStr) -> Offers {
+/// The keys of the configuration.
+pub fn keys(current: &OsStr) -> Offers {
     let all = config::keys::ALL.iter().filter(|spec| !spec.name.contains('*'));
     let begun =
         all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));

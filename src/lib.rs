@@ -24,15 +24,14 @@ mod ui;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
-use error::{Error, Result, exit};
-use model::nearest::nearest;
+use error::{Result, exit};
 use ops::session::Session;
 use process::{interrupt, supervisor};
-use ui::{ColorChoice, Ui};
+use ui::{ColorMode, Ui};
 
 /// The program: reads the command line, runs the command, says what went wrong; gives the exit code.
 pub fn main() -> ExitCode {
@@ -42,15 +41,14 @@ pub fn main() -> ExitCode {
     {
         return supervisor::main(rest);
     }
-    if let Some(code) = complete::answer() {
+    if let Some(code) = complete::answer(Cli::command) {
         return code;
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
     };
-    let (quiet, color) = (cli.quiet(), cli.color);
-    let ui = Ui::new(color, quiet);
+    let ui = Ui::new(cli.color_mode(), cli.quiet());
     let code = dispatch(cli, &ui).unwrap_or_else(|error| {
         ui.error(&error);
         error.kind.code()
@@ -79,7 +77,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
 
 /// Help goes to stdout; a usage error becomes one `fatal:` line and hints, as everywhere else.
 fn refuse(e: &clap::Error) -> u8 {
-    let ui = Ui::new(ColorChoice::Auto, false);
+    let ui = Ui::new(ColorMode::Auto, false);
     if !e.use_stderr() {
         return ui.answer(e.render().to_string()).map_or_else(
             |error| {
@@ -89,57 +87,14 @@ fn refuse(e: &clap::Error) -> u8 {
             |()| exit::OK,
         );
     }
-    let text = e.render().to_string();
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let help = Cli::command().render_help().to_string();
         help.trim_end().lines().for_each(|line| ui.note(line));
         return exit::USAGE;
     }
-    let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
-    let mut message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let mut usage = "";
-    for line in lines {
-        if let Some(form) = line.strip_prefix("Usage: ") {
-            usage = form;
-        } else if usage.is_empty()
-            && !line.starts_with("tip: ")
-            && !line.starts_with("For more information")
-        {
-            message = format!("{message} {line}");
-        }
-    }
-    let cli = Cli::command();
-    // A wrong value comes without a usage line: then the verb is the one that was typed.
-    let typed = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
-    let mut words = usage.split_whitespace().nth(2).map(str::to_owned).into_iter().chain(typed);
-    let verb = words.find(|word| cli.find_subcommand(word).is_some()).unwrap_or_default();
-    let told = |kind| match e.get(kind)? {
-        ContextValue::String(word) => Some(word.clone()),
-        ContextValue::Strings(words) => words.first().cloned(),
-        _ => None,
-    };
-    let similar =
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    let no_verb = || {
-        Some(
-            nearest(
-                cli.get_subcommands().map(clap::Command::get_name),
-                &told(ContextKind::InvalidSubcommand)?,
-            )?
-            .to_owned(),
-        )
-    };
-    let mut error = Error::usage(message);
-    if let Some(near) = similar.into_iter().find_map(told).or_else(no_verb) {
-        error = error.hint(format!("did you mean '{near}'?"));
-    }
-    let stray = told(ContextKind::InvalidArg)
-        .filter(|arg| e.kind() == ErrorKind::UnknownArgument && !arg.starts_with('-'));
-    if let (Some(program), "spawn" | "run") = (stray, verb.as_str()) {
-        error =
-            error.hint(format!("a command comes after `--`: `git frites {verb} -- {program} …`"));
-    }
-    let error = error.hint(format!("see `git frites {verb} -h`").replace("  ", " "));
+    let typed: Vec<String> =
+        std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok()).collect();
+    let error = commands::usage::error(e, &Cli::command(), &typed);
     ui.error(&error);
     error.kind.code()
 }

@@ -68,8 +68,8 @@ fn a_line_of_parents_may_be_only_so_long() {
         (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
         (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
         (["--from", "1/c1@1"], 2, "--from takes a candidate as it is now"),
-        (["--task", "two\nlines"], 2, "--task takes 1 to 200 characters in one line"),
-        (["--task", " "], 2, "--task takes 1 to 200 characters in one line"),
+        (["--task", "two\nlines"], 2, "--task: a task's id has 1 to 200 characters in one line"),
+        (["--task", " "], 2, "--task: a task's id has 1 to 200 characters in one line"),
     ] {
         world.frites([&["spawn"], &arguments[..]].concat()).refuses(code, words);
     }

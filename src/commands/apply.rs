@@ -1,10 +1,12 @@
 //! `git frites apply`: the human gate. What passed is what lands, or nothing does; and it can be taken back.
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands::parse_address;
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::git::refs;
+use crate::model::address::Address;
 use crate::model::oid::Oid;
 use crate::ops::land::fresh_branch::{self, Fresh, Landed};
 use crate::ops::land::merge::{self, Merged, Target};
@@ -14,11 +16,75 @@ use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::json;
 
+/// `git frites apply`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Lands on a fresh branch frites/apply/RUN and goes there, the change staged; with --merge it merges \
+what passed instead. Prints the branch. Nothing is touched before the landed tree is known and every check has passed.\n\n\
+Exit status: 0; 1 if nothing verified is there to land, or landing would lose something; 128 if it cannot be done."
+)]
+pub struct ApplyArgs {
+    /// What to land: a run's winner, or one candidate or iteration of it  [default: the newest run]
+    #[arg(value_name = "RUN[/CAND[@N]]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    pub address: Option<Address>,
+    /// The branch to make  [default: frites/apply/RUN]
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+    /// Commit with a message made from the verdict
+    #[arg(long, conflicts_with = "message")]
+    pub commit: bool,
+    /// Commit with this message; repeat it for more paragraphs
+    #[arg(short, long, value_name = "MSG")]
+    pub message: Vec<String>,
+    /// Make the commit on the branch without touching the checkout
+    #[arg(long)]
+    pub no_switch: bool,
+    /// Skip the pre-commit and commit-msg hooks
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Land what was judged, although the worktree has changed since
+    #[arg(long)]
+    pub judged: bool,
+    /// Land what did not pass
+    #[arg(long)]
+    pub allow_unverified: bool,
+    /// Do not judge again a tree that was merged with a base that moved
+    #[arg(long)]
+    pub no_rejudge: bool,
+    /// Leave conflicts on the fresh branch, to be resolved there
+    #[arg(long, conflicts_with_all = ["merge", "no_switch", "commit", "message"])]
+    pub conflicts: bool,
+    /// Merge into the current branch, or where --into says, with a merge commit
+    #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
+    pub merge: bool,
+    /// Merge into this candidate (RUN/CAND), or into a branch that is checked out nowhere
+    #[arg(long, value_name = "TARGET", requires = "merge", add = ArgValueCompleter::new(complete::targets))]
+    pub into: Option<String>,
+    /// Settle conflicts: each file whole from the side that wrote it later
+    #[arg(long, value_name = "STRATEGY", requires = "merge")]
+    pub strategy: Option<Strategy>,
+    /// Take a landing back: revert the merge, or delete the fresh branch
+    #[arg(long, conflicts_with_all = ["branch", "commit", "message", "no_switch", "judged", "allow_unverified", "no_rejudge", "no_verify", "conflicts", "merge"])]
+    pub undo: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the branch alone
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// How a merge settles conflicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Strategy {
+    /// Each conflicted file, whole, from the side that wrote it later; from the candidate if neither did
+    NewestFileWins,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Apply) -> Result<u8> {
-    let address = parse_address(args.address.as_deref())?;
+pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let matching = if args.undo { Matching::Exact } else { Matching::Prefix };
-    let selection = session.store.select(address.as_ref(), matching)?;
+    let selection = session.store.select(args.address.as_ref(), matching)?;
     if args.undo {
         let undone = undo::undo(session, &selection)?;
         tell_undone(session, args, &undone)?;
@@ -70,7 +136,7 @@ fn as_json(plan: &Plan, branch: &str, commit: Option<&Oid>) -> Value {
     })
 }
 
-fn tell_landed(session: &Session, args: &cli::Apply, landed: &Landed) -> Result<()> {
+fn tell_landed(session: &Session, args: &ApplyArgs, landed: &Landed) -> Result<()> {
     let Landed { plan, branch, commit, conflicts } = landed;
     if args.json {
         let mut document = as_json(plan, branch, commit.as_ref());
@@ -99,7 +165,7 @@ fn tell_landed(session: &Session, args: &cli::Apply, landed: &Landed) -> Result<
     Ok(())
 }
 
-fn tell_merged(session: &Session, args: &cli::Apply, merged: &Merged) -> Result<()> {
+fn tell_merged(session: &Session, args: &ApplyArgs, merged: &Merged) -> Result<()> {
     let Merged { plan, branch, commit, landed, previous } = merged;
     if args.json {
         let mut document = as_json(plan, branch, Some(commit));
@@ -116,7 +182,7 @@ fn tell_merged(session: &Session, args: &cli::Apply, merged: &Merged) -> Result<
     Ok(())
 }
 
-fn tell_undone(session: &Session, args: &cli::Apply, undone: &Undone) -> Result<()> {
+fn tell_undone(session: &Session, args: &ApplyArgs, undone: &Undone) -> Result<()> {
     let Undone { candidate, branch, commit, later } = undone;
     let address = candidate.address();
     if !later.is_empty() {

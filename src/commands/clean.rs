@@ -2,11 +2,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands::parse_address;
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::clean;
@@ -14,6 +16,46 @@ use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{json, table};
+
+/// `git frites clean`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Unsaved work is captured first; what cannot be captured is never removed without --discard. \
+Captures stay under refs/frites/ until --forget.\n\n\
+Exit status: 0; 1 if something was left because it would have been lost."
+)]
+pub struct CleanArgs {
+    /// The runs or candidates to remove  [default: the newest run]
+    #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    pub addresses: Vec<Address>,
+    /// Remove all runs
+    #[arg(long, conflicts_with = "addresses")]
+    pub all: bool,
+    /// Remove only what is older than [retention] says: landed, failed or abandoned; of all runs unless some are named
+    #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
+    pub expired: bool,
+    /// Mark for review, and remove nothing: what is kept never expires
+    #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
+    pub keep: bool,
+    /// Take that mark away
+    #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
+    pub no_keep: bool,
+    /// Remove worktrees with the work in them that is not captured
+    #[arg(long)]
+    pub discard: bool,
+    /// Remove captures and records, too: the run is gone for good
+    #[arg(long)]
+    pub forget: bool,
+    /// Show what would be removed
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but problems
+    #[arg(short, long)]
+    pub quiet: bool,
+}
 
 /// What became of one candidate.
 struct Removal {
@@ -24,7 +66,7 @@ struct Removal {
 }
 
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
+pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
     let targets = targets(session, args)?;
@@ -61,7 +103,7 @@ pub fn run(session: &Session, args: &cli::Clean) -> Result<u8> {
 }
 
 /// Marks candidates, or takes their marks away.
-fn keep(session: &Session, args: &cli::Clean, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
+fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
     let mut text = String::new();
     let mut all = Vec::new();
     for (run, name) in
@@ -93,7 +135,7 @@ fn clean_run(
     session: &Session,
     run: &Run,
     names: &[Name],
-    args: &cli::Clean,
+    args: &CleanArgs,
 ) -> Result<Vec<Removal>> {
     let _lock = session.store.lock_run(&run.run)?;
     session
@@ -110,22 +152,19 @@ fn clean_run(
 }
 
 /// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
-fn targets(session: &Session, args: &cli::Clean) -> Result<Vec<(Run, Vec<Name>)>> {
+fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
         let runs = session.store.runs()?;
         let all = runs.into_iter().map(|run| (run.clone(), run.candidates)).collect();
         return if args.expired { only_expired(session, all) } else { Ok(all) };
     }
-    let mut addresses = Vec::new();
-    for text in &args.addresses {
-        addresses.push(parse_address(Some(text))?);
-    }
+    let mut addresses: Vec<Option<&Address>> = args.addresses.iter().map(Some).collect();
     if addresses.is_empty() {
         addresses.push(None);
     }
     let mut found: Vec<(Run, BTreeSet<Name>)> = Vec::new();
     for address in addresses {
-        let selection = session.store.select(address.as_ref(), Matching::Exact)?;
+        let selection = session.store.select(address, Matching::Exact)?;
         if selection.iteration.is_some() {
             return Err(Error::usage("an iteration cannot be cleaned alone")
                 .hint("name a run or a candidate"));
@@ -172,7 +211,7 @@ fn only_expired(
 }
 
 /// One candidate; its failure is part of the answer and never stops the rest.
-fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &cli::Clean) -> Removal {
+fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -> Removal {
     let address = candidate.address();
     let attempt = || {
         if args.dry_run {
@@ -191,7 +230,7 @@ fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &cli::Clean) 
 
 fn report(
     session: &Session,
-    args: &cli::Clean,
+    args: &CleanArgs,
     removals: &[Removal],
     forgotten: &[Name],
 ) -> Result<()> {

@@ -1,11 +1,34 @@
 //! `git frites completions`: the script that makes a shell complete.
-use crate::cli::{Completions, Shell};
+use clap::ValueEnum;
+
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::ui::Ui;
 
+/// `git frites completions`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "`make install` puts them where shells look. By hand: source the script in your shell's \
+startup file, for bash after git's own completion. It completes `git frites` and `git-frites`."
+)]
+pub struct CompletionsArgs {
+    /// Your shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// The shells that can complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
 /// Runs the command; it needs no repository.
-pub fn run(ui: &Ui, args: &Completions) -> Result<u8> {
+pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     let script = match args.shell {
         Shell::Bash => include_bytes!("../../completions/git-frites.bash").to_vec(),
         Shell::Zsh => include_bytes!("../../completions/_git-frites").to_vec(),

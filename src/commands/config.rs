@@ -2,9 +2,10 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::cli;
+use crate::complete;
 use crate::config::keys::{self, Otherwise, Spec};
 use crate::config::{self, starter};
 use crate::error::{Error, IoContext, Result, exit};
@@ -12,6 +13,26 @@ use crate::model::nearest::nearest;
 use crate::ops::session::Session;
 use crate::ui::json;
 use crate::ui::table::{Grid, Tone};
+
+/// `git frites config`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Shows every key with its value and where that comes from: .frites.toml at the root of your \
+checkout, git's configuration (`git config frites.KEY VALUE`), or a variable such as FRITES_ORACLE_TEST; a later one of \
+these wins.\n\n\
+Exit status: 0; 1 if KEY is set nowhere and has no default."
+)]
+pub struct ConfigArgs {
+    /// Print the value of this key alone
+    #[arg(value_name = "KEY", add = ArgValueCompleter::new(complete::keys))]
+    pub key: Option<String>,
+    /// Write a .frites.toml that shows every key, unless there is one
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    pub init: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One effective setting.
 struct Row {
@@ -23,7 +44,7 @@ struct Row {
 }
 
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Config) -> Result<u8> {
+pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     if args.init {
         return init(session);
     }
@@ -67,7 +88,7 @@ fn rows(session: &Session) -> Vec<Row> {
     rows
 }
 
-fn show_all(session: &Session, args: &cli::Config, rows: &[Row]) -> Result<()> {
+fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {
     if args.json {
         let keys: Vec<Value> = rows.iter().map(as_json).collect();
         return session.ui.answer(json::document(json!({ "keys": keys })));

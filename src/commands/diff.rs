@@ -1,10 +1,11 @@
 //! `git frites diff`: what candidates changed, against the base or each other.
 use std::os::unix::ffi::OsStrExt;
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands::parse_address;
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
 use crate::integrity::overrides;
@@ -19,6 +20,71 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
 use crate::ui::{json, table};
 
+/// `git frites diff`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "RUN/CAND prints the patch, RUN one line for each candidate; with a format option, that format for \
+each, after a line `# RUN/CAND`. Two candidates are compared with each other. Candidates are captured first.\n\n\
+Exit status: 0; with --exit-code, 1 if there are differences."
+)]
+pub struct DiffArgs {
+    /// What to show: RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run
+    #[arg(value_name = "RUN[/CAND[@N]]", value_parser = sides, add = ArgValueCompleter::new(complete::addresses))]
+    pub address: Option<Sides>,
+    /// Another candidate, to compare with the first
+    #[arg(value_name = "CAND2", value_parser = values::address, add = ArgValueCompleter::new(complete::candidates))]
+    pub other: Option<Address>,
+    /// Show a histogram of changed lines
+    #[arg(long, group = "format")]
+    pub stat: bool,
+    /// Show counts for programs
+    #[arg(long, group = "format")]
+    pub numstat: bool,
+    /// Show a letter and the path
+    #[arg(long, group = "format")]
+    pub name_status: bool,
+    /// Show the paths alone
+    #[arg(long, group = "format")]
+    pub name_only: bool,
+    /// Show the patch
+    #[arg(short, long, group = "format")]
+    pub patch: bool,
+    /// End records with NUL, and do not quote paths
+    #[arg(short = 'z')]
+    pub nul: bool,
+    /// Show the last capture, whatever the worktree holds now
+    #[arg(long)]
+    pub no_capture: bool,
+    /// Exit with 1 if there are differences
+    #[arg(long)]
+    pub exit_code: bool,
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// The first argument: one address, or a range of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides {
+    first: Address,
+    second: Option<Address>,
+}
+
+/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`; `RUN/CAND@1..` ends with
+/// the candidate as it is now.
+fn sides(text: &str) -> Result<Sides> {
+    let Some((first, end)) = text.split_once("..") else {
+        return Ok(Sides { first: values::address(text)?, second: None });
+    };
+    let first = values::address(first)?;
+    let second = if end.is_empty() || end.starts_with('@') {
+        values::address(&format!("{}{end}", first.without_iteration()))?
+    } else {
+        values::address(end)?
+    };
+    Ok(Sides { first, second: Some(second) })
+}
+
 /// One side's answer.
 struct View {
     address: String,
@@ -31,19 +97,18 @@ struct View {
 }
 
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
-    let (first, range) = sides(args)?;
-    let address = parse_address(first)?;
-    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
-    let run = &selection.run;
-    let other = match (range, &selection.candidate) {
-        (Some(end), Some(name)) if end.is_empty() || end.starts_with('@') => {
-            Some(format!("{name}{end}"))
+pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
+    let first = args.address.as_ref().map(|sides| &sides.first);
+    let other = match (args.address.as_ref().and_then(|sides| sides.second.as_ref()), &args.other) {
+        (Some(_), Some(other)) => {
+            return Err(Error::usage("the first argument is a range already")
+                .hint(format!("name two sides in all: leave '{other}' out")));
         }
-        (Some(end), _) => Some(end.to_owned()),
-        (None, _) => args.other.clone(),
+        (second, other) => second.or(other.as_ref()),
     };
-    let views: Vec<View> = match (&selection.candidate, &other) {
+    let selection = session.store.select(first, Matching::Prefix)?;
+    let run = &selection.run;
+    let views: Vec<View> = match (&selection.candidate, other) {
         (None, Some(_)) => {
             return Err(Error::usage(format!(
                 "'{}' is a run: two candidates can be compared",
@@ -97,23 +162,11 @@ pub fn run(session: &Session, args: &cli::Diff) -> Result<u8> {
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
 }
 
-/// The first address, and what follows it in a range: `RUN/CAND@1..@3`, `RUN/CAND@1..` for how it is now.
-fn sides(args: &cli::Diff) -> Result<(Option<&str>, Option<&str>)> {
-    match args.address.as_deref().and_then(|text| text.split_once("..")) {
-        Some((first, end)) if args.other.is_some() => {
-            Err(Error::usage(format!("'{first}..{end}' is a range already"))
-                .hint("name two sides in all"))
-        }
-        Some((first, end)) => Ok((Some(first), Some(end))),
-        None => Ok((args.address.as_deref(), None)),
-    }
-}
-
 fn view(
     session: &Session,
     candidate: CandidateRef<'_>,
     iteration: Option<u32>,
-    args: &cli::Diff,
+    args: &DiffArgs,
 ) -> Result<View> {
     let captured = if args.no_capture || iteration.is_some() {
         session.stored(candidate)?
@@ -150,24 +203,24 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
 }
 
 /// The second of two candidates: of the first one's run, unless it says otherwise.
-fn second(session: &Session, run: &Run, text: &str) -> Result<(Run, Name, Option<u32>)> {
-    match parse_address(Some(text))? {
-        Some(Address::Word { word, iteration }) => {
-            check_candidate(run, &word)?;
-            Ok((run.clone(), word, iteration))
+fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name, Option<u32>)> {
+    match address {
+        Address::Word { word, iteration } => {
+            check_candidate(run, word)?;
+            Ok((run.clone(), word.clone(), *iteration))
         }
-        pair => {
+        pair @ Address::Pair { .. } => {
             let Selection { run, candidate, iteration } =
-                session.store.select(pair.as_ref(), Matching::Prefix)?;
+                session.store.select(Some(pair), Matching::Prefix)?;
             let candidate = candidate.ok_or_else(|| {
-                Error::usage(format!("'{text}' names no candidate")).hint("write RUN/CANDIDATE")
+                Error::usage(format!("'{pair}' names no candidate")).hint("write RUN/CANDIDATE")
             })?;
             Ok((run, candidate, iteration))
         }
     }
 }
 
-fn show(session: &Session, run: &Run, args: &cli::Diff, views: &[View], one: bool) -> Result<()> {
+fn show(session: &Session, run: &Run, args: &DiffArgs, views: &[View], one: bool) -> Result<()> {
     let asked = [
         (args.stat, Format::Stat),
         (args.numstat, Format::Numstat),
@@ -234,4 +287,27 @@ fn as_json(view: &View) -> Value {
         "address": view.address, "iteration": view.iteration, "from": view.from, "to": view.to,
         "lines": view.blast.lines, "files_touched": view.blast.files, "files": files,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_ends_in_the_same_candidate_unless_it_names_another() {
+        let cases = [
+            ("1/c1", "1/c1", None),
+            ("1/c1@1..@3", "1/c1@1", Some("1/c1@3")),
+            ("c1@1..", "c1@1", Some("c1")),
+            ("1/c1..2/c2@4", "1/c1", Some("2/c2@4")),
+        ];
+        for (text, first, second) in cases {
+            let read = sides(text).expect("it is valid");
+            assert_eq!(read.first.to_string(), first);
+            assert_eq!(read.second.map(|s| s.to_string()).as_deref(), second, "{text}");
+        }
+        for bad in ["", "..", "..@1", "1/c1..@0", "1/c1..@x", "1/c1@1..@2..@3"] {
+            assert!(sides(bad).is_err(), "{bad}");
+        }
+    }
 }

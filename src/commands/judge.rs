@@ -1,10 +1,16 @@
 //! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
+use std::time::Duration;
+
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::cli;
-use crate::commands::{parse_address, parse_name, tell_verdict};
+use crate::commands::judge_args::SharedJudgeArgs;
+use crate::commands::{tell_verdict, values};
+use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::watch;
+use crate::model::address::Address;
+use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::ranking;
 use crate::model::run::Run;
@@ -14,10 +20,55 @@ use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
 
+/// `git frites judge`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Each distinct tree is checked out alone, outside your checkout, and setup, build, lint and test run \
+there, stopping at the first that does not exit 0. Commands come from these options, else from configuration, else from \
+what the base's files show. Outcomes are known for a day: the same commands do not run again on the same tree.\n\n\
+Exit status: 0 a verified winner, 1 none passed, 3 unverified (nothing to run, judged --in-place, or git's \
+configuration changed meanwhile), 4 no usable candidate."
+)]
+pub struct JudgeArgs {
+    /// The run to judge  [default: the newest]
+    #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
+    pub address: Option<Address>,
+    /// Judge this candidate alone and store its outcomes; --replay decides once all are judged
+    #[arg(long = "candidate", value_name = "CAND", value_parser = values::name, add = ArgValueCompleter::new(complete::candidates))]
+    pub candidates: Vec<Name>,
+    /// How to judge
+    #[command(flatten)]
+    pub judging: SharedJudgeArgs,
+    /// How many candidates are judged at once
+    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
+    pub jobs: u32,
+    /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Judge in the worktrees themselves: quicker, and never verified
+    #[arg(long, conflicts_with_all = ["warm", "baseline", "protect"])]
+    pub in_place: bool,
+    /// Say which commands are run and why those, and how the ranking comes about
+    #[arg(long)]
+    pub explain: bool,
+    /// Accept the configuration as it is now, whatever changed in it while commands ran
+    #[arg(long)]
+    pub trust_config: bool,
+    /// Decide again from the stored outcomes, without running anything
+    #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect", "baseline",
+        "until_pass", "in_place", "warm", "no_cache", "timeout"])]
+    pub replay: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the winner's address alone, and nothing if there is none
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
-    let address = parse_address(args.address.as_deref())?;
-    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
+pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
+    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
         let run = &selection.run.run;
         return Err(Error::usage(format!(
@@ -38,12 +89,7 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
         }
     };
     if !args.candidates.is_empty() {
-        let names = args
-            .candidates
-            .iter()
-            .map(|c| parse_name("--candidate", c))
-            .collect::<Result<Vec<_>>>()?;
-        let parts = judge::judge_some(session, &run, &names, &asked(args), told)?;
+        let parts = judge::judge_some(session, &run, &args.candidates, &asked(args), told)?;
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
@@ -58,13 +104,12 @@ pub fn run(session: &Session, args: &cli::Judge) -> Result<u8> {
     Ok(judge::exit_code(&verdict))
 }
 
-fn asked(args: &cli::Judge) -> JudgeOptions {
-    let asked = crate::commands::judging(&args.judging);
+fn asked(args: &JudgeArgs) -> JudgeOptions {
     JudgeOptions {
         jobs: args.jobs as usize,
         timeout: args.timeout,
         in_place: args.in_place,
-        ..asked
+        ..args.judging.options()
     }
 }
 
@@ -112,7 +157,7 @@ fn render_parts(
     session: &Session,
     run: &Run,
     parts: &[PartialVerdict],
-    args: &cli::Judge,
+    args: &JudgeArgs,
 ) -> Result<u8> {
     let ui = &session.ui;
     let entries = || parts.iter().map(|p| &p.candidate);

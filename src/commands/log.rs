@@ -1,10 +1,11 @@
 //! `git frites log`: what happened, oldest first.
 use std::collections::BTreeSet;
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value};
 
-use crate::cli;
-use crate::commands::parse_address;
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
@@ -14,9 +15,20 @@ use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
 use crate::ui::table;
 
+/// `git frites log`
+#[derive(Debug, clap::Args)]
+pub struct LogArgs {
+    /// One run's events  [default: all]
+    #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
+    pub address: Option<Address>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Log) -> Result<u8> {
-    let wanted = match parse_address(args.address.as_deref())? {
+pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
+    let wanted = match &args.address {
         None => None,
         Some(Address::Word { word, iteration: None }) => Some(word),
         Some(other) => {

@@ -1,17 +1,28 @@
 //! `git frites man`: shows a page of the manual, installed or not.
 use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 
-use crate::cli;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
 
+/// `git frites man`
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// A command, or `tutorial`  [default: the page about all]
+    #[arg(value_name = "PAGE")]
+    pub page: Option<String>,
+    /// Write all pages to this directory instead
+    #[arg(long, value_name = "DIR", conflicts_with = "page")]
+    pub write: Option<PathBuf>,
+}
+
 const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with what you have";
 
 /// Runs the command; it needs no repository.
-pub fn run(args: &cli::Man) -> Result<u8> {
+pub fn run(args: &ManArgs) -> Result<u8> {
     let pages = manual::pages();
     if let Some(directory) = &args.write {
         let failed = || format!("could not write to '{}'", directory.display());

@@ -1,16 +1,27 @@
 //! `git frites path`: where a candidate's worktree is, for `cd`.
 use std::os::unix::ffi::OsStrExt;
 
-use crate::cli;
-use crate::commands::parse_address;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
 use crate::ops::session::Session;
 use crate::store::select::Matching;
 
+/// `git frites path`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$@\")\"; }")]
+pub struct PathArgs {
+    /// The candidate; a run with one candidate is enough
+    #[arg(value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    pub address: Option<Address>,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Path) -> Result<u8> {
-    let address = parse_address(args.address.as_deref())?;
-    let selection = session.store.select(address.as_ref(), Matching::Prefix)?;
+pub fn run(session: &Session, args: &PathArgs) -> Result<u8> {
+    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
     let name = match (&selection.candidate, run.candidates.as_slice()) {
         (Some(name), _) => name,

@@ -1,14 +1,21 @@
 //! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one go.
+use std::time::Duration;
+
 use clap::Parser;
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::cli::{self, Cli, Command};
-use crate::commands::{parse_address, spawn_args, tell_verdict, to_go_on};
+use crate::cli::{Cli, Command};
+use crate::commands::judge_args::SharedJudgeArgs;
+use crate::commands::spawn_args::{self, SharedSpawnArgs};
+use crate::commands::{tell_verdict, to_go_on, values};
+use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::integrity::watch;
+use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
@@ -22,18 +29,55 @@ use crate::ops::spawn::{resume, synthesis};
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
 
+/// `git frites run`
+#[derive(Debug, clap::Args)]
+#[command(
+    args_override_self = true,
+    after_help = "Does what spawn and judge do, one after the other, and shows how far it is. What can be made of several \
+candidates that passed is tried, too, when an agent or a command with a prompt is at work: see [synthesis].\n\n\
+Interrupted, it can go on: --resume starts what has not ended, with the options that the run was started with; more \
+options change them.\n\n\
+Exit status: that of judge: 0 a verified winner, 1 none passed, 3 nothing to run, 4 no usable candidate."
+)]
+pub struct RunArgs {
+    /// What to make
+    #[command(flatten)]
+    pub shared: SharedSpawnArgs,
+    /// How to judge
+    #[command(flatten)]
+    pub judging: SharedJudgeArgs,
+    /// How many candidates are judged at once  [default: 1]
+    #[arg(long, value_name = "JOBS", value_parser = values::count)]
+    pub oracle_jobs: Option<u32>,
+    /// End a build, lint or test command that takes longer  [default: oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub oracle_timeout: Option<Duration>,
+    /// Go on with a run that was interrupted
+    #[arg(long, value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task", "agents", "prompt", "prompt_file", "command"])]
+    pub resume: Option<Address>,
+    /// Merge a verified winner into the current branch
+    #[arg(long)]
+    pub merge: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the winner's address alone, and nothing if there is none
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Run) -> Result<u8> {
+pub fn run(session: &Session, args: &RunArgs) -> Result<u8> {
     match &args.resume {
         None => begin(session, args),
         Some(address) => resume(session, args, address),
     }
 }
 
-fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
+fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     require_landable(session, args)?;
-    let terms = spawn_args::terms(session, &args.making)?;
-    let mut request = spawn_args::request(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.shared)?;
+    let mut request = spawn_args::request(session, &args.shared)?;
     let orders = request.orders();
     if orders.is_empty() {
         return Err(Error::usage("there is nothing to run")
@@ -55,19 +99,17 @@ fn begin(session: &Session, args: &cli::Run) -> Result<u8> {
     conclude(session, args, &run, &worked, &terms)
 }
 
-fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
-    let selection =
-        session.store.select(parse_address(Some(address))?.as_ref(), Matching::Prefix)?;
-    let run = selection.run;
+fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
+    let run = session.store.select(Some(address), Matching::Prefix)?.run;
     let before = recorded(&run);
     let args = before.as_ref().unwrap_or(args);
     require_landable(session, args)?;
-    let terms = spawn_args::terms(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.shared)?;
     let mut orders: Vec<(Name, Order)> = Vec::new();
     for name in &run.candidates {
         // As it was typed, which the record may not be able to say.
-        let typed = (!args.making.command.is_empty() && !run.agents.contains_key(name))
-            .then_some(&args.making.command);
+        let typed = (!args.shared.command.is_empty() && !run.agents.contains_key(name))
+            .then_some(&args.shared.command);
         let order = Order::recorded(&session.repo, session.store.candidate(&run, name))?;
         let order = order.map(|order| Order {
             argv: typed.cloned().unwrap_or_else(|| order.argv.clone()),
@@ -87,7 +129,7 @@ fn resume(session: &Session, args: &cli::Run, address: &str) -> Result<u8> {
 }
 
 /// What would keep a winner from being merged is said before an hour of work, not after it.
-fn require_landable(session: &Session, args: &cli::Run) -> Result<()> {
+fn require_landable(session: &Session, args: &RunArgs) -> Result<()> {
     if args.merge { Place::find(session, &Target::Current).map(drop) } else { Ok(()) }
 }
 
@@ -101,7 +143,7 @@ fn typed() -> Option<Vec<String>> {
 }
 
 /// What a run was started with, and what is typed now on top; none if that is not recorded.
-fn recorded(run: &Run) -> Option<cli::Run> {
+fn recorded(run: &Run) -> Option<RunArgs> {
     let now = typed().filter(|_| !run.arguments.is_empty())?;
     // Before the `--` of the command, for the later of two options counts. A prompt may be called `--`, too.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
@@ -130,7 +172,7 @@ fn recorded(run: &Run) -> Option<cli::Run> {
 /// Judges what the commands made, lets it be integrated, and tells.
 fn conclude(
     session: &Session,
-    args: &cli::Run,
+    args: &RunArgs,
     run: &Run,
     worked: &Worked,
     terms: &Terms,
@@ -202,12 +244,11 @@ fn merge(session: &Session, run: &Run) -> Result<Merged> {
     merge::merge(session, selection, &plan::Asked::default(), &Target::Current)
 }
 
-fn asked(args: &cli::Run) -> JudgeOptions {
-    let asked = crate::commands::judging(&args.judging);
+fn asked(args: &RunArgs) -> JudgeOptions {
     JudgeOptions {
         jobs: args.oracle_jobs.unwrap_or(1) as usize,
         timeout: args.oracle_timeout,
-        ..asked
+        ..args.judging.options()
     }
 }
 

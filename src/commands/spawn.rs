@@ -1,12 +1,15 @@
 //! `git frites spawn`: makes candidates, and runs a command in them.
 use std::os::unix::ffi::OsStrExt;
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::cli;
-use crate::commands::{parse_address, spawn_args, to_go_on};
+use crate::commands::spawn_args::{self, SharedSpawnArgs};
+use crate::commands::{to_go_on, values};
+use crate::complete;
 use crate::error::{Result, exit};
 use crate::git::refs;
+use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::{Captured, Session};
@@ -17,16 +20,42 @@ use crate::process::interrupt;
 use crate::store::select::Matching;
 use crate::ui::json;
 
+/// `git frites spawn`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. A command after -- runs in each worktree as it \
+stands, never through a shell; {run} {candidate} {index} {worktree} {prompt} {prompt_file} in its arguments are replaced. \
+It reads the prompt as its standard input, unless its arguments take it.\n\n\
+Exit status: 0 if at least one candidate is open or usable, 4 if none is."
+)]
+pub struct SpawnArgs {
+    /// What to make
+    #[command(flatten)]
+    pub shared: SharedSpawnArgs,
+    /// Run another command in this candidate's worktree: its next iteration
+    #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"])]
+    pub again: Option<Address>,
+    /// Add a candidate to the run named with --run, to integrate those that passed
+    #[arg(long, requires = "run", conflicts_with_all = ["again", "count", "candidates", "base", "from", "task", "prompt", "prompt_file"])]
+    pub synthesize: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print the run's id alone
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Runs the command.
-pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
+pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     if let Some(address) = &args.again {
         return again(session, args, address);
     }
     if args.synthesize {
         return synthesize(session, args);
     }
-    let terms = spawn_args::terms(session, &args.making)?;
-    let request = spawn_args::request(session, &args.making)?;
+    let terms = spawn_args::terms(session, &args.shared)?;
+    let request = spawn_args::request(session, &args.shared)?;
     let orders = request.orders();
     let Made { run, prepared, lock } = spawn::spawn(session, request)?;
     let worked = if orders.is_empty() {
@@ -43,24 +72,25 @@ pub fn run(session: &Session, args: &cli::Spawn) -> Result<u8> {
 }
 
 /// Another round of one candidate: with a new command, or with the one before and perhaps a new prompt.
-fn again(session: &Session, args: &cli::Spawn, address: &str) -> Result<u8> {
-    let terms = spawn_args::terms(session, &args.making)?;
+fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
+    let terms = spawn_args::terms(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
     let candidate = session.store.candidate(&run, &name);
-    let order = spawn_args::order(session, &args.making, candidate)?;
+    let order = spawn_args::order(session, &args.shared, candidate)?;
     let worked = attempt::again(session, candidate, order, &terms)?;
-    let command = if args.making.command.is_empty() { "" } else { " -- …" };
+    let command = if args.shared.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("go on with another `git frites spawn --again {candidate}{command}`");
     answer(session, &run, std::slice::from_ref(&name), args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &go_on))
 }
 
 /// One more candidate, from those that passed.
-fn synthesize(session: &Session, args: &cli::Spawn) -> Result<u8> {
-    let terms = spawn_args::terms(session, &args.making)?;
-    let address = parse_address(args.making.run.as_deref())?;
+fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
+    let terms = spawn_args::terms(session, &args.shared)?;
+    let word = args.shared.run.clone();
+    let address = word.map(|word| Address::Word { word, iteration: None });
     let run = session.store.select(address.as_ref(), Matching::Exact)?.run;
-    let assignment = spawn_args::assignment(session, &args.making)?;
+    let assignment = spawn_args::assignment(session, &args.shared)?;
     let (run, worked) = synthesis::synthesize(session, &run, assignment, &terms)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &to_go_on(&run)))
@@ -93,7 +123,7 @@ fn answer(
     session: &Session,
     run: &Run,
     names: &[Name],
-    args: &cli::Spawn,
+    args: &SpawnArgs,
     escaped: &[String],
 ) -> Result<()> {
     if args.json {
@@ -107,7 +137,7 @@ fn answer(
                 "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
                 "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
             });
-            if args.making.auto_checkpoint.is_some() {
+            if args.shared.auto_checkpoint.is_some() {
                 object["checkpoints"] =
                     crate::commands::status::history_as_json(session, candidate)?;
             }

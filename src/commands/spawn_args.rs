@@ -1,14 +1,20 @@
 //! Reading what `spawn` and `run` share: the options that say what a run is made of.
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::agents;
-use crate::cli;
-use crate::commands::{parse_address, parse_name};
+use crate::commands::values;
+use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
+use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::ops::session::Session;
@@ -18,9 +24,94 @@ use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 
+/// What a run is made of: the options that `spawn` and `run` share.
+#[derive(Debug, clap::Args)]
+pub struct SharedSpawnArgs {
+    /// How many candidates to make, named c1, c2, …  [default: 2]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = values::count)]
+    pub count: Option<u32>,
+    /// Name the candidates instead
+    #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1.., value_parser = values::name)]
+    pub candidates: Vec<Name>,
+    /// Name the run instead of numbering it
+    #[arg(long, value_name = "RUN", allow_hyphen_values = true, value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    pub run: Option<Name>,
+    /// The commit that every candidate starts from  [default: HEAD]
+    #[arg(long, value_name = "REV", allow_hyphen_values = true, conflicts_with = "from", add = ArgValueCompleter::new(complete::revisions))]
+    pub base: Option<String>,
+    /// Start from what this candidate holds now
+    #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    pub from: Option<Address>,
+    /// Say what the run is for: an issue's number, say; `status` shows it
+    #[arg(long, value_name = "ID", value_parser = task)]
+    pub task: Option<String>,
+    /// Let an agent work in K worktrees, named NAME-1, NAME-2, …; repeat it to mix agents
+    #[arg(long = "agent", value_name = "NAME[=K]", value_parser = agent_count, add = ArgValueCompleter::new(complete::agents), conflicts_with_all = ["count", "candidates", "command"])]
+    pub agents: Vec<AgentCount>,
+    /// What the commands are asked to do; - reads it from standard input
+    #[arg(
+        short,
+        long,
+        value_name = "TEXT",
+        conflicts_with = "prompt_file",
+        allow_hyphen_values = true
+    )]
+    pub prompt: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+    /// How many commands run at once  [default: spawn.jobs, or the number of processors]
+    #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
+    pub jobs: Option<u32>,
+    /// End a command that takes longer, with all it started  [default: spawn.timeout, or 1h]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// End a command that prints nothing for so long  [default: spawn.idle-timeout, or never]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub idle_timeout: Option<Duration>,
+    /// Capture running candidates so often: each becomes an iteration
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub auto_checkpoint: Option<Duration>,
+    /// Keep the worktree of a candidate whose command changed nothing
+    #[arg(long)]
+    pub keep: bool,
+    /// The command to run in each worktree
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `NAME` or `NAME=K`: an agent, and the number of candidates that it makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentCount {
+    agent: Name,
+    count: usize,
+}
+
+/// Parses `NAME[=K]`.
+fn agent_count(text: &str) -> Result<AgentCount> {
+    let (agent, count) = text.split_once('=').unwrap_or((text, "1"));
+    let agent = values::name(agent)?;
+    match count.parse() {
+        Ok(count) if count > 0 => Ok(AgentCount { agent, count }),
+        _ => Err(Error::usage(format!("'{count}' is no number of candidates"))
+            .hint(format!("write --agent {agent}=2 for two"))),
+    }
+}
+
+/// Parses a task's id, which `status` shows in one line.
+fn task(text: &str) -> Result<String> {
+    let fits = !text.trim().is_empty()
+        && text.chars().count() <= 200
+        && !text.chars().any(char::is_control);
+    if !fits {
+        return Err(Error::usage("a task's id has 1 to 200 characters in one line")
+            .hint("write the task's id, such as `--task GH-17`"));
+    }
+    Ok(text.to_owned())
+}
+
 /// What the options ask for. Everything in them is checked here, before any effect.
-pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
-    let name = args.run.as_deref().map(|text| parse_name("--run", text)).transpose()?;
+pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
     let agents = assignments(session, &args.agents)?;
     let candidates = if agents.is_empty() {
         candidates(args)?
@@ -28,7 +119,6 @@ pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
         agents.iter().map(|(n, _)| n.clone()).collect()
     };
     refuse_twins(&candidates)?;
-    let task = args.task.as_deref().map(task).transpose()?;
     let start = match &args.from {
         Some(address) => {
             let (run, name) = existing(session, "--from", address)?;
@@ -38,14 +128,22 @@ pub fn request(session: &Session, args: &cli::Making) -> Result<Request> {
     };
     let prompt = prompt(args)?;
     let (command, agents) = (args.command.clone(), agents.into_iter().collect());
-    let request =
-        Request { name, candidates, start, task, prompt, command, agents, arguments: Vec::new() };
+    let request = Request {
+        name: args.run.clone(),
+        candidates,
+        start,
+        task: args.task.clone(),
+        prompt,
+        command,
+        agents,
+        arguments: Vec::new(),
+    };
     request.orders().iter().try_for_each(|(_, order)| order.check())?;
     Ok(request)
 }
 
 /// How the commands are to run.
-pub fn terms(session: &Session, args: &cli::Making) -> Result<Terms> {
+pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
     let limit = session.config.get(keys::LIMITS_JOBS);
     if let Some(jobs) = jobs.filter(|jobs| *jobs > limit) {
@@ -68,14 +166,13 @@ pub fn terms(session: &Session, args: &cli::Making) -> Result<Terms> {
 }
 
 /// The candidate that an option names, in full.
-pub fn existing(session: &Session, option: &str, address: &str) -> Result<(Run, Name)> {
-    let parsed = parse_address(Some(address))?;
-    let selection = session.store.select(parsed.as_ref(), Matching::Prefix)?;
+pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(Run, Name)> {
+    let selection = session.store.select(Some(address), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
         return Err(Error::usage(format!(
             "{option} takes a candidate as it is now, not its iteration {iteration}"
         ))
-        .hint(format!("write {option} {}", address.split('@').next().unwrap_or(address))));
+        .hint(format!("write {option} {}", address.without_iteration())));
     }
     match selection.candidate {
         Some(name) => Ok((selection.run, name)),
@@ -85,7 +182,11 @@ pub fn existing(session: &Session, option: &str, address: &str) -> Result<(Run, 
 }
 
 /// One more command for a candidate: what the options name, or else what it had before; the prompt likewise.
-pub fn order(session: &Session, args: &cli::Making, candidate: CandidateRef<'_>) -> Result<Order> {
+pub fn order(
+    session: &Session,
+    args: &SharedSpawnArgs,
+    candidate: CandidateRef<'_>,
+) -> Result<Order> {
     let before = Order::recorded(&session.repo, candidate)?;
     let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
     let order = match assignments(session, &args.agents)?.as_slice() {
@@ -107,7 +208,7 @@ pub fn order(session: &Session, args: &cli::Making, candidate: CandidateRef<'_>)
 }
 
 /// The one agent or command that the options name.
-pub fn assignment(session: &Session, args: &cli::Making) -> Result<Assignment> {
+pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignment> {
     match (assignments(session, &args.agents)?.as_slice(), args.command.as_slice()) {
         ([(_, one)], _) => Ok(one.clone()),
         ([], []) => Err(Error::usage("a synthesis needs somebody to make it")
@@ -119,31 +220,27 @@ pub fn assignment(session: &Session, args: &cli::Making) -> Result<Assignment> {
 }
 
 /// The agents' candidates, in the order asked for: `claude=2` is `claude-1` and `claude-2`.
-fn assignments(session: &Session, asked: &[String]) -> Result<Vec<(Name, Assignment)>> {
-    let mut counts: BTreeMap<Name, usize> = BTreeMap::new();
+fn assignments(session: &Session, asked: &[AgentCount]) -> Result<Vec<(Name, Assignment)>> {
+    // One more than the limit is enough to be refused.
+    let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
+    let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
     let mut found = Vec::new();
-    for text in asked {
-        let (agent, times) = text.split_once('=').unwrap_or((text, "1"));
-        let agent = parse_name("--agent", agent)?;
-        let times: usize = times.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-            Error::usage(format!("--agent {text}: '{times}' is no number of candidates"))
-                .hint(format!("write --agent {agent}=2 for two"))
-        })?;
-        for _ in 0..times.min(session.config.get(keys::LIMITS_CANDIDATES) + 1) {
-            let number = counts.entry(agent.clone()).or_default();
+    for AgentCount { agent, count } in asked {
+        for _ in 0..(*count).min(limit) {
+            let number = numbers.entry(agent).or_default();
             *number += 1;
-            let name = parse_name("--agent", &format!("{agent}-{number}"))?;
-            found.push((name, agents::assign(&session.config, &agent, *number)?));
+            let name = values::name(&format!("{agent}-{number}")).map_err(|e| e.context("--agent"));
+            found.push((name?, agents::assign(&session.config, agent, *number)?));
         }
     }
     Ok(found)
 }
 
-fn candidates(args: &cli::Making) -> Result<Vec<Name>> {
+fn candidates(args: &SharedSpawnArgs) -> Result<Vec<Name>> {
     if args.candidates.is_empty() {
-        return (1..=args.count.unwrap_or(2)).map(|n| parse_name("-n", &format!("c{n}"))).collect();
+        return (1..=args.count.unwrap_or(2)).map(|n| values::name(&format!("c{n}"))).collect();
     }
-    args.candidates.iter().map(|text| parse_name("-c", text)).collect()
+    Ok(args.candidates.clone())
 }
 
 fn refuse_twins(names: &[Name]) -> Result<()> {
@@ -158,20 +255,8 @@ fn refuse_twins(names: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// A task's id is shown in a line of `status`.
-fn task(text: &str) -> Result<String> {
-    let fits = !text.trim().is_empty()
-        && text.chars().count() <= 200
-        && !text.chars().any(char::is_control);
-    let refusal = || {
-        Error::usage("--task takes 1 to 200 characters in one line")
-            .hint("write the task's id, such as `--task GH-17`")
-    };
-    fits.then(|| text.to_owned()).ok_or_else(refusal)
-}
-
 /// The prompt, byte for byte as it was given.
-fn prompt(args: &cli::Making) -> Result<Option<Arc<[u8]>>> {
+fn prompt(args: &SharedSpawnArgs) -> Result<Option<Arc<[u8]>>> {
     let read = |mut from: Box<dyn Read>, what: &str| {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes)
@@ -196,4 +281,27 @@ fn prompt(args: &cli::Making) -> Result<Option<Arc<[u8]>>> {
         return Err(Error::usage("the prompt is empty").hint("say what is to be done: `-p TEXT`"));
     }
     Ok(Some(bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_without_a_number_makes_one_candidate() {
+        let agent: Name = "claude".parse().expect("a name");
+        assert_eq!(agent_count("claude").ok(), Some(AgentCount { agent: agent.clone(), count: 1 }));
+        assert_eq!(agent_count("claude=3").ok(), Some(AgentCount { agent, count: 3 }));
+        for bad in ["", "=2", "a/b", "claude=", "claude=0", "claude=x", "claude=1=2"] {
+            assert!(agent_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn task_is_one_line_of_at_most_200_characters() {
+        assert!(task(&"é".repeat(200)).is_ok());
+        for bad in ["", " ", "two\nlines", &"é".repeat(201)] {
+            assert!(task(bad).is_err(), "{bad}");
+        }
+    }
 }

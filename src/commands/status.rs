@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands::parse_address;
+use crate::commands::values;
+use crate::complete;
 use crate::error::{Result, exit};
 use crate::fs::tree::disk_usage;
 use crate::git::diff::ChangeStatus;
@@ -27,16 +28,29 @@ use crate::ui::progress::{self as live, Line};
 use crate::ui::screen::Screen;
 use crate::ui::table::{self, Grid, Tone};
 
+/// `git frites status`
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// One run or candidate  [default: all runs]
+    #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    pub address: Option<Address>,
+    /// Look again every second until nothing runs any more; where it cannot be drawn over, print what changes
+    #[arg(short, long, conflicts_with = "json")]
+    pub watch: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// How long to wait between two looks, at least.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the command. Nothing is captured: it shows what is stored.
-pub fn run(session: &Session, args: &cli::Status) -> Result<u8> {
-    let address = parse_address(args.address.as_deref())?;
+pub fn run(session: &Session, args: &StatusArgs) -> Result<u8> {
     if args.watch {
-        return watch(session, address.as_ref());
+        return watch(session, args.address.as_ref());
     }
-    let runs = chosen(session, address.as_ref())?;
+    let runs = chosen(session, args.address.as_ref())?;
     if args.json {
         let all: Vec<Value> = runs
             .iter()

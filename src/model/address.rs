@@ -25,6 +25,19 @@ pub enum Address {
     },
 }
 
+impl Address {
+    /// The run or the candidate, as it is now.
+    #[must_use]
+    pub fn without_iteration(&self) -> Address {
+        match self.clone() {
+            Address::Word { word, .. } => Address::Word { word, iteration: None },
+            Address::Pair { run, candidate, .. } => {
+                Address::Pair { run, candidate, iteration: None }
+            }
+        }
+    }
+}
+
 impl FromStr for Address {
     type Err = InvalidAddress;
 

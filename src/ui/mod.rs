@@ -15,10 +15,9 @@ use crate::ui::style::Styles;
 use crate::ui::table::printable;
 
 /// When to colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ColorChoice {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColorMode {
     /// On a terminal, unless NO_COLOR or TERM=dumb says otherwise.
-    #[default]
     Auto,
     /// Always.
     Always,
@@ -39,7 +38,7 @@ pub struct Ui {
 
 impl Ui {
     /// Looks at the terminal, `--color` and the environment once.
-    pub fn new(color: ColorChoice, quiet: bool) -> Ui {
+    pub fn new(color: ColorMode, quiet: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
         let styles = |is_terminal| {
             if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() }

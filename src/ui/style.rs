@@ -1,7 +1,7 @@
 //! Colours by meaning. Plain by default, coloured per stream; never the only carrier of a meaning.
 use owo_colors::Style;
 
-use crate::ui::ColorChoice;
+use crate::ui::ColorMode;
 use crate::ui::table::Tone;
 
 /// A style that may be no style.
@@ -66,17 +66,17 @@ impl Styles {
 
 /// Whether to colour a stream: `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, the terminal
 /// (no-color.org, bixense.com/clicolors).
-pub fn wanted(choice: ColorChoice, is_terminal: bool) -> bool {
+pub fn wanted(choice: ColorMode, is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     match choice {
-        ColorChoice::Always => true,
-        ColorChoice::Never => false,
-        ColorChoice::Auto if set("NO_COLOR") => false,
-        ColorChoice::Auto
+        ColorMode::Always => true,
+        ColorMode::Never => false,
+        ColorMode::Auto if set("NO_COLOR") => false,
+        ColorMode::Auto
             if set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into()) =>
         {
             true
         }
-        ColorChoice::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
+        ColorMode::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
     }
 }

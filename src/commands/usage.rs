@@ -1,0 +1,161 @@
+//! Errors in the command line, as clap finds them, in git's form: one line and hints.
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::error::Error;
+use crate::model::nearest::nearest;
+
+/// The error that a user reads for clap's error `e`. `typed` are the words after the program's name:
+/// they tell which command was meant.
+pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
+    let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
+    if let Some(own) = e.source().and_then(|source| source.downcast_ref::<Error>()) {
+        let error = own.hints.iter().fold(Error::usage(&own.message), |e, hint| e.hint(hint));
+        return match argument.split(' ').next() {
+            Some(option) if option.starts_with('-') => error.context(option),
+            _ => error,
+        };
+    }
+    let verb = typed.iter().find(|word| cli.find_subcommand(word).is_some());
+    let mut error = Error::usage(message(e));
+    if let Some(near) = suggestion(e, cli) {
+        error = error.hint(format!("did you mean '{near}'?"));
+    }
+    let is_stray_word = e.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
+    match verb.map(String::as_str) {
+        Some(verb @ ("spawn" | "run")) if is_stray_word => error
+            .hint(format!("a command comes after `--`: `git frites {verb} -- {argument} …`"))
+            .hint(format!("see `git frites {verb} -h`")),
+        Some(verb) => error.hint(format!("see `git frites {verb} -h`")),
+        None => error.hint("see `git frites -h`"),
+    }
+}
+
+/// One line for each kind of error that this command line can cause.
+fn message(e: &clap::Error) -> String {
+    let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
+    let value = text(e, ContextKind::InvalidValue).unwrap_or_default();
+    match e.kind() {
+        ErrorKind::UnknownArgument => format!("unexpected argument '{argument}' found"),
+        ErrorKind::InvalidSubcommand => {
+            let word = text(e, ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!("unrecognized subcommand '{word}'")
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            format!("a value is required for '{argument}' but none was supplied")
+        }
+        ErrorKind::InvalidValue => {
+            let values = listed(e, ContextKind::ValidValue).join(", ");
+            format!("invalid value '{value}' for '{argument}' [possible values: {values}]")
+        }
+        ErrorKind::ValueValidation => {
+            let reason = e.source().map(|source| format!(": {source}")).unwrap_or_default();
+            format!("invalid value '{value}' for '{argument}'{reason}")
+        }
+        ErrorKind::TooManyValues => {
+            format!("unexpected value '{value}' for '{argument}' found; no more were expected")
+        }
+        ErrorKind::ArgumentConflict => {
+            let others = listed(e, ContextKind::PriorArg);
+            if others == [argument.as_str()] {
+                format!("the argument '{argument}' cannot be used multiple times")
+            } else {
+                format!("the argument '{argument}' cannot be used with '{}'", others.join("', '"))
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = listed(e, ContextKind::InvalidArg).join(" ");
+            format!("the following required arguments were not provided: {missing}")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The word that was probably meant: clap's suggestion, or the nearest command.
+fn suggestion(e: &clap::Error, cli: &clap::Command) -> Option<String> {
+    let kinds =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    if let Some(word) = kinds.into_iter().find_map(|kind| text(e, kind)) {
+        return Some(word);
+    }
+    let typed = text(e, ContextKind::InvalidSubcommand)?;
+    let verbs = cli.get_subcommands().map(clap::Command::get_name);
+    nearest(verbs, &typed).map(str::to_owned)
+}
+
+/// The first text that clap has for `kind`.
+fn text(e: &clap::Error, kind: ContextKind) -> Option<String> {
+    listed(e, kind).into_iter().next()
+}
+
+/// All texts that clap has for `kind`.
+fn listed(e: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match e.get(kind) {
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(several)) => several.clone(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// The message and the hints for this command line.
+    fn refused(line: &str) -> (String, Vec<String>) {
+        let typed: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let words = ["git-frites".to_owned()].into_iter().chain(typed.iter().cloned());
+        let e = Cli::try_parse_from(words).expect_err("it is refused");
+        let error = error(&e, &Cli::command(), &typed);
+        (error.message, error.hints)
+    }
+
+    #[test]
+    fn each_kind_of_error_is_one_line_that_names_the_argument() {
+        let cases = [
+            ("spwan", "unrecognized subcommand 'spwan'"),
+            ("spawn --nosuch", "unexpected argument '--nosuch' found"),
+            ("spawn -n", "a value is required for '-n <N>' but none was supplied"),
+            ("spawn -n 0", "invalid value '0' for '-n <N>': it takes a whole number from 1"),
+            ("spawn --run a/b", "--run: 'a/b' is not a valid name"),
+            ("path a/b/c", "'b/c' is not a valid name"),
+            (
+                "spawn -n 1 -c a",
+                "the argument '-n <N>' cannot be used with '--candidate <NAME>...'",
+            ),
+            ("spawn -n 1 -n 2", "the argument '-n <N>' cannot be used multiple times"),
+            ("completions", "the following required arguments were not provided: <SHELL>"),
+            ("spawn --json=x", "unexpected value 'x' for '--json' found; no more were expected"),
+            (
+                "judge --rank x",
+                "invalid value 'x' for '--rank <BY>' [possible values: blast-radius, agreement]",
+            ),
+        ];
+        for (line, message) in cases {
+            assert_eq!(refused(line).0, message, "{line}");
+        }
+    }
+
+    #[test]
+    fn hints_name_the_nearest_word_and_the_help_of_the_command() {
+        let cases = [
+            ("spwan", vec!["did you mean 'spawn'?", "see `git frites -h`"]),
+            ("judge --tset x", vec!["did you mean '--test'?", "see `git frites judge -h`"]),
+            (
+                "run make",
+                vec![
+                    "a command comes after `--`: `git frites run -- make …`",
+                    "see `git frites run -h`",
+                ],
+            ),
+            ("judge --retries 101", vec!["see `git frites judge -h`"]),
+        ];
+        for (line, hints) in cases {
+            assert_eq!(refused(line).1, hints, "{line}");
+        }
+    }
+}

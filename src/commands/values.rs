@@ -1,0 +1,60 @@
+//! The value parsers of the command line: they turn the words that a user typed into types.
+//!
+//! An [`Error`] from a parser is shown as it is, after the option's name; other errors are shown in
+//! clap's sentence, `invalid value 'x' for '-n <N>': …`.
+use std::time::Duration;
+
+use crate::config::value::parse_duration;
+use crate::error::{Error, Result};
+use crate::model::address::{Address, InvalidAddress};
+use crate::model::name::{InvalidName, Name, RULE};
+
+/// A run's or candidate's name.
+pub fn name(text: &str) -> Result<Name> {
+    text.parse().map_err(|e: InvalidName| Error::usage(e.to_string()).hint(RULE))
+}
+
+/// `RUN`, `RUN/CANDIDATE` or `RUN/CANDIDATE@ITERATION`, or a candidate of the newest run.
+pub fn address(text: &str) -> Result<Address> {
+    text.parse().map_err(|e: InvalidAddress| {
+        let error = Error::usage(e.to_string())
+            .hint("an address is RUN, RUN/CANDIDATE or RUN/CANDIDATE@ITERATION");
+        match e {
+            InvalidAddress::Name(_) => error.hint(RULE),
+            InvalidAddress::Iteration(_) => error,
+        }
+    })
+}
+
+/// A number from 1.
+pub fn count(text: &str) -> std::result::Result<u32, &'static str> {
+    text.parse().ok().filter(|n| *n > 0).ok_or("it takes a whole number from 1")
+}
+
+/// A number of retries, 0 to 100.
+pub fn retries(text: &str) -> std::result::Result<u32, &'static str> {
+    text.parse().ok().filter(|n| *n <= 100).ok_or("it takes a whole number from 0 to 100")
+}
+
+/// A duration such as `90s`, `10m` or `1h30m`.
+pub fn duration(text: &str) -> std::result::Result<Duration, &'static str> {
+    parse_duration(text).ok_or("a duration is written 90s, 10m or 1h30m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn count_begins_at_one_and_retries_at_zero() {
+        assert_eq!((count("1"), count("0").is_err(), count("-1").is_err()), (Ok(1), true, true));
+        assert_eq!((retries("0"), retries("100"), retries("101").is_err()), (Ok(0), Ok(100), true));
+    }
+
+    #[test]
+    fn address_error_tells_the_rule_that_is_broken() {
+        let hints = |text: &str| address(text).expect_err("it is invalid").hints;
+        assert!(hints("a/b/c").contains(&RULE.to_owned()));
+        assert!(!hints("1/c1@0").contains(&RULE.to_owned()));
+    }
+}
