@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
-use crate::git::refs;
 use crate::model::address::Address;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::ops::land::fresh_branch::{self, Fresh, Landed};
 use crate::ops::land::merge::{self, Merged, Target};
 use crate::ops::land::plan::{Asked, Plan};
@@ -122,16 +122,16 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         .hint("resolve them, then `git add` and `git commit`; `git status` lists them")
         .hint(format!(
             "or give up: `git switch -f -` and `git branch -D {}`",
-            refs::short(&landed.branch)
+            landed.branch.short()
         ))),
     }
 }
 
 /// What every document of a landing holds.
-fn as_json(plan: &Plan, branch: &str, commit: Option<&Oid>) -> Value {
+fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     json!({
         "run": plan.run.run, "candidate": plan.candidate, "iteration": plan.capture.iteration,
-        "branch": refs::short(branch), "base": plan.run.base, "tree": plan.tree, "commit": commit,
+        "branch": branch.short(), "base": plan.run.base, "tree": plan.tree, "commit": commit,
         "verified": plan.verified,
     })
 }
@@ -150,7 +150,7 @@ fn tell_landed(session: &Session, args: &ApplyArgs, landed: &Landed) -> Result<(
             .collect();
         return session.ui.answer(json::document(document));
     }
-    let branch = refs::short(branch);
+    let branch = branch.short();
     session.ui.answer(format!("{branch}\n"))?;
     match (commit, args.no_switch) {
         _ if conflicts.is_some() => {}
@@ -177,7 +177,7 @@ fn tell_merged(session: &Session, args: &ApplyArgs, merged: &Merged) -> Result<(
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
     }
-    session.ui.answer(format!("{}\n", refs::short(branch)))?;
+    session.ui.answer(format!("{}\n", branch.short()))?;
     session.ui.hint(merged.hint());
     Ok(())
 }
@@ -189,7 +189,7 @@ fn tell_undone(session: &Session, args: &ApplyArgs, undone: &Undone) -> Result<(
         let (n, what) = (later.len(), if later.len() == 1 { "landing" } else { "landings" });
         session.ui.warn(format!("{n} {what} came after {address} and stay: {}", later.join(", ")));
     }
-    let branch = refs::short(branch);
+    let branch = branch.short();
     if args.json {
         let document = json!({
             "run": candidate.run, "candidate": candidate.candidate, "branch": branch, "commit": commit,

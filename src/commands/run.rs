@@ -13,7 +13,6 @@ use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
-use crate::git::refs;
 use crate::integrity::watch;
 use crate::model::address::Address;
 use crate::model::name::Name;
@@ -229,11 +228,7 @@ fn conclude(
     if let Some(merged) = merged.transpose()?
         && !args.json
     {
-        session.ui.note(format!(
-            "merged {} into {}",
-            merged.plan.address(),
-            refs::short(&merged.branch)
-        ));
+        session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
         session.ui.hint(merged.hint());
     }
     Ok(judge::exit_code(&verdict))

@@ -8,7 +8,6 @@ use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{to_go_on, values};
 use crate::complete;
 use crate::error::{Result, exit};
-use crate::git::refs;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -133,7 +132,7 @@ fn answer(
             let record = candidate.record()?;
             let mut object = json!({
                 "candidate": name, "index": record.index, "state": record.state,
-                "branch": refs::short(&candidate.branch()),
+                "branch": candidate.branch().short(),
                 "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
                 "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
             });

@@ -11,7 +11,6 @@ use crate::complete;
 use crate::error::{Result, exit};
 use crate::fs::tree::disk_usage;
 use crate::git::diff::ChangeStatus;
-use crate::git::refs;
 use crate::model::address::Address;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
@@ -259,7 +258,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
             fields.remove("version");
             fields.remove("run");
         }
-        object["branch"] = json!(refs::short(&candidate.branch()));
+        object["branch"] = json!(candidate.branch().short());
         object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
         object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));

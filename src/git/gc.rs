@@ -9,6 +9,7 @@ use rustix::process::Pid;
 use crate::error::{Cause, Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 
 impl Repo {
     /// Points a ref at a new commit, and fails if that is not whole: then the ref is as it was.
@@ -18,7 +19,7 @@ impl Repo {
     /// from its start it leaves alone, and one that begins later sees the ref.
     pub fn set_ref_whole(
         &self,
-        full: &str,
+        full: &RefName,
         new: &Oid,
         old: Option<&Oid>,
         known: &Oid,
@@ -34,7 +35,7 @@ impl Repo {
         whole.or_else(|lost| {
             self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
             // Its log still names what is pruned, which git takes for damage.
-            let _ = fs::remove_file(self.common_dir().join("logs").join(full));
+            let _ = fs::remove_file(self.common_dir().join("logs").join(full.as_str()));
             Err(lost.context("objects vanished while they were stored"))
         })
     }

@@ -12,42 +12,43 @@ use crate::git::cli::{Git, OURS};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::process::environment::caller;
 
 /// `refs/heads/frites/run/RUN/CAND`: the candidate's branch.
-pub fn branch(run: &Name, candidate: &Name) -> String {
-    format!("refs/heads/frites/run/{run}/{candidate}")
+pub fn branch(run: &Name, candidate: &Name) -> RefName {
+    RefName::of_branch(format_args!("frites/run/{run}/{candidate}"))
 }
 
 /// `refs/frites/RUN/CAND`: its captures.
-pub fn capture(run: &Name, candidate: &Name) -> String {
-    format!("refs/frites/{run}/{candidate}")
+pub fn capture(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/{candidate}"))
 }
 
 /// `refs/frites/RUN/@record`: the run's records.
-pub fn record(run: &Name) -> String {
-    format!("refs/frites/{run}/@record")
+pub fn record(run: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@record"))
 }
 
 /// `refs/frites/RUN/@results/CAND`: the outcome of a candidate that was judged by itself. It sorts after
 /// the record, which is the last to go.
-pub fn result(run: &Name, candidate: &Name) -> String {
-    format!("refs/frites/{run}/@results/{candidate}")
+pub fn result(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@results/{candidate}"))
 }
 
 /// `refs/heads/frites/apply/RUN`: what was landed, unless the user names another branch.
-pub fn apply_branch(run: &Name) -> String {
-    format!("refs/heads/frites/apply/{run}")
+pub fn apply_branch(run: &Name) -> RefName {
+    RefName::of_branch(format_args!("frites/apply/{run}"))
 }
 
 /// `refs/frites/RUN/@withdrawn`: what hooks made of landings that were then withdrawn.
-pub fn withdrawn(run: &Name) -> String {
-    format!("refs/frites/{run}/@withdrawn")
+pub fn withdrawn(run: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@withdrawn"))
 }
 
 /// `refs/frites/RUN/@landing/CAND`: the commit that put a candidate on a branch, or that took it off again.
-pub fn landing(run: &Name, candidate: &Name) -> String {
-    format!("refs/frites/{run}/@landing/{candidate}")
+pub fn landing(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@landing/{candidate}"))
 }
 
 /// The run that a ref of ours belongs to, if it holds captures, records or outcomes; none of other refs.
@@ -63,19 +64,14 @@ pub fn is_branch_name(name: &str) -> bool {
     full.is_ok() && !name.starts_with('-') && name != "HEAD" && !name.starts_with("@{")
 }
 
-/// A branch as people write it.
-pub fn short(full: &str) -> &str {
-    full.strip_prefix("refs/heads/").unwrap_or(full)
-}
-
 impl Repo {
     /// The value of a ref by its full name.
-    pub fn read_ref(&self, full: &str) -> Result<Option<Oid>> {
+    pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
         };
         let gix = self.gix();
-        match gix.try_find_reference(full).map_err(|e| unreadable(&e))? {
+        match gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))? {
             Some(mut found) => {
                 Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach())))
             }
@@ -84,21 +80,21 @@ impl Repo {
     }
 
     /// All refs under a prefix that ends in `/`, sorted by name, with what they lead to.
-    pub fn refs_under(&self, prefix: &str) -> Result<Vec<(String, Oid)>> {
+    pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         self.each_ref(prefix, |name, mut reference| {
             Some((name, to_oid(reference.peel_to_id().ok()?.detach())))
         })
     }
 
     /// Their names alone, which is much quicker: no object is looked at.
-    pub fn ref_names(&self, prefix: &str) -> Result<Vec<String>> {
+    pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
         self.each_ref(prefix, |name, _| Some(name))
     }
 
     fn each_ref<T: Ord>(
         &self,
         prefix: &str,
-        read: impl Fn(String, gix::Reference<'_>) -> Option<T>,
+        read: impl Fn(RefName, gix::Reference<'_>) -> Option<T>,
     ) -> Result<Vec<T>> {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
@@ -108,7 +104,8 @@ impl Repo {
         let mut found = Vec::new();
         for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
             let reference = reference.map_err(|e| unreadable(&e))?;
-            found.extend(read(reference.name().as_bstr().to_str_lossy().into_owned(), reference));
+            let name = RefName::new(reference.name().as_bstr().to_str_lossy());
+            found.extend(read(name, reference));
         }
         found.sort();
         Ok(found)
@@ -171,7 +168,7 @@ impl Repo {
     /// Fails without effect when somebody else moved it first: of many racers exactly one wins.
     pub fn update_ref(
         &self,
-        full: &str,
+        full: &RefName,
         new: Option<&Oid>,
         old: Option<&Oid>,
         why: &str,
@@ -182,13 +179,18 @@ impl Repo {
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
         // Its log is what tells our moves from others'.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        call.arg(format!("{}: {why}", signature())).args([full, &value(new), &value(old)]).run()
+        call.arg(format!("{}: {why}", signature()))
+            .args([full.as_str(), &value(new), &value(old)])
+            .run()
     }
 
-    /// Whether git-frites gave a ref the value it has, by the ref's log, and not for an attempt that called it. With
-    /// `for_anyone` for an attempt, too.
-    pub fn moved_by_us(&self, full: &str, for_anyone: bool) -> Result<bool> {
-        let log = regular::read(&self.common_dir().join("logs").join(full)).unwrap_or_default();
+    /// True if the last line of a ref's reflog claims that git-frites gave the ref its value, and
+    /// not on behalf of an attempt; with `for_anyone`, also on behalf of one.
+    ///
+    /// No proof: whoever can write the ref can write its reflog, too.
+    pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
+        let log =
+            regular::read(&self.common_dir().join("logs").join(full.as_str())).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let Some((head, why)) = log.lines().next_back().and_then(|last| last.split_once('\t'))
         else {
@@ -228,8 +230,8 @@ fn signature() -> String {
 /// One ref that is to move.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
-    /// By its full name.
-    pub name: &'a str,
+    /// Its name.
+    pub name: &'a RefName,
     /// Where from; none if it must not exist.
     pub old: Option<&'a Oid>,
     /// Where to.

@@ -8,6 +8,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 
 /// An opened repository, as seen from the directory that the command runs in. Threads share it.
 pub struct Repo {
@@ -137,10 +138,10 @@ impl Repo {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
 
-    /// The full name of the branch HEAD is on; none when detached.
-    pub fn head_branch(&self) -> Option<String> {
+    /// The branch that HEAD is on; none when detached.
+    pub fn head_branch(&self) -> Option<RefName> {
         let name = self.gix().head_name().ok()??;
-        Some(name.as_bstr().to_str_lossy().into_owned())
+        Some(RefName::new(name.as_bstr().to_str_lossy()))
     }
 
     /// Reads a commit.

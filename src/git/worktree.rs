@@ -17,12 +17,13 @@ use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::refname::RefName;
 
 /// What a new worktree's HEAD is.
 #[derive(Clone, Copy)]
 pub enum Head<'a> {
-    /// A new branch, by its full name.
-    Branch(&'a str),
+    /// A new branch.
+    Branch(&'a RefName),
     /// Detached.
     Detached,
 }
@@ -63,7 +64,7 @@ pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Pa
 fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     let call = match head {
-        Head::Branch(full) => call.args(["--no-track", "-b", crate::git::refs::short(full)]),
+        Head::Branch(full) => call.args(["--no-track", "-b", full.short()]),
         Head::Detached => call.arg("--detach"),
     };
     call.arg("--").arg(path).arg(at.as_str()).run()?;
@@ -143,10 +144,10 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// The branch that a git directory's HEAD is on, by its full name; none when detached, or unreadable.
-pub fn head_branch(git_dir: &Path) -> Option<String> {
+/// The branch that a git directory's HEAD is on; none when detached, or unreadable.
+pub fn head_branch(git_dir: &Path) -> Option<RefName> {
     let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
-    head.strip_prefix("ref: ").map(|full| full.trim().to_owned())
+    head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
 }
 
 /// The paths that an index holds in a version that neither of two trees has.
@@ -165,7 +166,7 @@ pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> 
 }
 
 /// Where a branch is checked out, or being rebased, if anywhere but in the entry `except`.
-pub fn holder_of(repo: &Repo, branch: &str, except: Option<&Path>) -> Result<Option<PathBuf>> {
+pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         fs::read(file).is_ok_and(|text| {
             text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes()

@@ -19,6 +19,7 @@ use crate::integrity::overrides::{self, Pins};
 use crate::integrity::quarantine::{Moment, Planted};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::pool;
@@ -152,11 +153,16 @@ fn is_our_doing(
         return Ok(true);
     }
     if difference.digest.is_some() {
-        let record = Subject { kind: Kind::Ref, place: String::new(), name: refs::record(&owner) };
-        return repo.moved_by_us(name, before.digest(&record).is_none());
+        let record = Subject {
+            kind: Kind::Ref,
+            place: String::new(),
+            name: refs::record(&owner).to_string(),
+        };
+        return repo
+            .reflog_claims_us(&RefName::new(name.as_str()), before.digest(&record).is_none());
     }
     // The outcome of one candidate goes when all are judged.
-    if *name != refs::record(&owner) && name.contains("/@results/") {
+    if **name != *refs::record(&owner) && name.contains("/@results/") {
         return Ok(true);
     }
     // Gone with its log: then the event log says who did it, when that is done.
@@ -175,7 +181,7 @@ pub fn require_own_record(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, .. } = session;
     let name = refs::record(&run.run);
     let now = repo.read_ref(&name)?;
-    let is_record = |p: &&Planted| p.subject.kind == Kind::Ref && p.subject.name == name;
+    let is_record = |p: &&Planted| p.subject.kind == Kind::Ref && *p.subject.name == *name;
     match store
         .planted()
         .iter()
@@ -218,7 +224,7 @@ fn tell_and_keep(
     let planted = |subject: &Subject| match subject.kind {
         Kind::Config | Kind::Hook | Kind::OwnFile => true,
         Kind::Ref => {
-            refs::run_of(&subject.name).is_some_and(|run| subject.name == refs::record(&run))
+            refs::run_of(&subject.name).is_some_and(|run| *subject.name == *refs::record(&run))
         }
         _ => false,
     };

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 
 /// Where an attempt stands (DESIGN.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,9 +130,9 @@ pub struct Candidate {
     /// The commit that put it on a branch, or that took it off again; none if it was only staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,
-    /// That branch, by its full name.
+    /// That branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub landing_branch: Option<String>,
+    pub landing_branch: Option<RefName>,
     /// The command's exit code, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod path;
 pub mod ranking;
 pub mod rationale;
+pub mod refname;
 pub mod run;
 pub mod trailer;
 pub mod verdict;

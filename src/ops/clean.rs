@@ -10,6 +10,7 @@ use crate::fs::tree;
 use crate::git::capture::omitted::Notes;
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing, State};
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::environment::caller;
@@ -54,7 +55,7 @@ pub fn remove(
             if !repo.is_ancestor(tip, &saved)? {
                 return Err(Error::no(format!(
                     "the branch '{}' has moved while it was cleaned",
-                    refs::short(&branch)
+                    branch.short()
                 ))
                 .hint("clean again"));
             }
@@ -126,10 +127,9 @@ fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Res
 }
 
 /// A branch that is checked out elsewhere, by the user, is not removed.
-fn refuse_held(session: &Session, branch: &str, admin: Option<&Path>) -> Result<()> {
+fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
-    let what =
-        format!("the branch '{}' is checked out in '{}'", refs::short(branch), holder.display());
+    let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());
     Err(Error::no(what).hint("switch to another branch there"))
 }
 

@@ -5,6 +5,7 @@ use crate::git::capture;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer;
 use crate::ops::session::Session;
@@ -75,7 +76,7 @@ impl Disk {
     /// Of a run.
     pub fn of(session: &Session, run: &Run) -> Result<Disk> {
         let Session { repo, store, .. } = session;
-        let (ours, others): (Vec<(String, Oid)>, _) =
+        let (ours, others): (Vec<(RefName, Oid)>, _) =
             repo.refs_under("refs/")?.into_iter().partition(|(name, _)| {
                 let belongs = |prefix: &str| {
                     name.strip_prefix(prefix)

@@ -8,6 +8,7 @@ use crate::fs::regular;
 use crate::git::{capture, refs};
 use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
 use crate::store::Store;
@@ -59,13 +60,13 @@ impl CandidateRef<'_> {
         self.store.worktrees(self.run.worktree_root.as_deref())
     }
 
-    /// The full name of its branch.
-    pub fn branch(self) -> String {
+    /// The name of its branch.
+    pub fn branch(self) -> RefName {
         refs::branch(&self.run.run, self.name)
     }
 
-    /// The full name of the ref that holds its captures.
-    pub fn capture_ref(self) -> String {
+    /// The ref that holds its captures.
+    pub fn capture_ref(self) -> RefName {
         refs::capture(&self.run.run, self.name)
     }
 

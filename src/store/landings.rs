@@ -18,6 +18,7 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{read_toml, write_toml};
@@ -34,7 +35,7 @@ pub struct LandingIntent {
     /// Which capture.
     pub iteration: u32,
     /// Where.
-    pub branch: String,
+    pub branch: RefName,
     /// What the branch will hold.
     pub tree: Oid,
     /// Whether it passed.
@@ -53,7 +54,7 @@ pub struct LandingIntent {
 
 impl LandingIntent {
     /// As git's room takes it.
-    pub fn as_landing<'a>(&'a self, keep: &'a str) -> fresh_branch::Landing<'a> {
+    pub fn as_landing<'a>(&'a self, keep: &'a RefName) -> fresh_branch::Landing<'a> {
         let LandingIntent { from, branch, tree, commit, .. } = self;
         fresh_branch::Landing { from, branch, tree, commit: *commit, keep }
     }
@@ -93,7 +94,7 @@ impl Store {
             self.save_candidate(&candidate)?;
         }
         let details = json!({
-            "candidate": landing.candidate, "iteration": landing.iteration, "branch": refs::short(&landing.branch),
+            "candidate": landing.candidate, "iteration": landing.iteration, "branch": landing.branch.short(),
             "tree": landing.tree, "commit": commit, "verified": landing.verified,
         });
         self.record_event("landed", &landing.run, details)
@@ -110,7 +111,7 @@ impl Store {
     }
 
     /// Notes that a fresh branch was taken back. The caller holds the landing lock.
-    pub fn record_withdrawn(&self, landed: &Candidate, branch: &str) -> Result<()> {
+    pub fn record_withdrawn(&self, landed: &Candidate, branch: &RefName) -> Result<()> {
         let (run, name) = (&landed.run, &landed.candidate);
         let mark = refs::landing(run, name);
         if let Some(marked) = self.repo.read_ref(&mark)? {
@@ -125,11 +126,7 @@ impl Store {
             ..landed.clone()
         };
         self.save_candidate(&undone)?;
-        self.record_event(
-            "undone",
-            run,
-            json!({ "candidate": name, "branch": refs::short(branch) }),
-        )
+        self.record_event("undone", run, json!({ "candidate": name, "branch": branch.short() }))
     }
 
     /// Finishes or takes back a landing whose process was killed; gives what to tell.
@@ -147,7 +144,7 @@ impl Store {
             intent.unlocked = true;
             write_toml(&file, &intent)?;
         }
-        let branch = refs::short(&intent.branch);
+        let branch = intent.branch.short();
         let keep = refs::withdrawn(&intent.run);
         let said = match fresh_branch::interrupted(&self.repo, &intent.as_landing(&keep))? {
             Interrupted::NotBegun | Interrupted::Withdrawn if intent.undoing => {
@@ -195,7 +192,7 @@ pub struct MoveIntent {
     /// What it is when this is done: merged or undone.
     pub landing: Landing,
     /// The branch, by its full name.
-    pub target: String,
+    pub target: RefName,
     /// Where it was.
     pub old: Oid,
     /// Where it goes.
@@ -262,7 +259,7 @@ impl Store {
             self.save_candidate(&candidate)?;
         }
         let mut details = json!({
-            "candidate": moved.candidate, "iteration": moved.iteration, "branch": refs::short(&moved.target),
+            "candidate": moved.candidate, "iteration": moved.iteration, "branch": moved.target.short(),
             "from": moved.old, "commit": moved.new, "verified": moved.verified,
         });
         if let (Some(details), Value::Object(more)) = (details.as_object_mut(), more) {
@@ -288,7 +285,7 @@ impl Store {
         for file in files {
             let Some(mut intent) = read_toml::<MoveIntent>(&file) else { continue };
             said.push(self.heal_move(&mut intent).unwrap_or_else(|error| {
-                let branch = refs::short(&intent.target);
+                let branch = intent.target.short();
                 format!(
                     "a landing on '{branch}' was interrupted, and is not put right: {}",
                     error.message
@@ -300,7 +297,7 @@ impl Store {
 
     fn heal_move(&self, intent: &mut MoveIntent) -> Result<String> {
         let target = intent.target.clone();
-        let branch = refs::short(&target);
+        let branch = target.short();
         let Some(git) = self.git_of(intent.holder.as_ref())? else {
             self.end_move(intent)?;
             return Ok(format!(
@@ -357,7 +354,7 @@ impl Store {
 }
 
 /// The fresh branch at a commit: the one that is called as ours are, or one that the user named.
-fn fresh_branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<String>> {
+fn fresh_branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let own = refs::apply_branch(run);
     let branches = repo.refs_under("refs/heads/")?;
     let at = branches
@@ -375,7 +372,7 @@ pub(super) fn landing_told_by(repo: &Repo, candidate: &mut Candidate) -> Result<
         return Ok(());
     }
     let read = repo.commit(&commit)?;
-    let into = Trailer::Into.find(&read.message).map(|name| format!("refs/heads/{name}"));
+    let into = Trailer::Into.find(&read.message).map(RefName::of_branch);
     candidate.landing = match (Trailer::Undone.find(&read.message), &into) {
         (Some(_), _) => Landing::Undone,
         (None, Some(_)) => Landing::Merged,

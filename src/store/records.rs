@@ -15,6 +15,7 @@ use crate::model::FORMAT;
 use crate::model::candidate::Candidate;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{PartialVerdict, Verdict};
@@ -180,7 +181,7 @@ fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid])
 fn stored<T: DeserializeOwned>(
     repo: &Repo,
     run: &Name,
-    name: &str,
+    name: &RefName,
     file: &str,
 ) -> Result<Option<T>> {
     let Some(commit) = repo.read_ref(name)? else { return Ok(None) };
@@ -293,7 +294,7 @@ mod tests {
                     leaky,
                     again,
                     cleaned,
-                    landing_branch,
+                    landing_branch: landing_branch.map(RefName::new),
                     landing_commit,
                     ..ends
                 }

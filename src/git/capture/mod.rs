@@ -30,13 +30,14 @@ use crate::git::{commit, worktree};
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::refname::RefName;
 
 /// Where to capture from.
 pub struct Subject<'a> {
     /// The worktree's directory.
     pub worktree: &'a Path,
-    /// The candidate's branch, by its full name.
-    pub branch: &'a str,
+    /// The candidate's branch.
+    pub branch: &'a RefName,
     /// The commit that it started from.
     pub base: &'a Oid,
     /// The private index.
@@ -300,7 +301,7 @@ pub fn store(
     repo: &Repo,
     subject: &Subject<'_>,
     snapshot: &Snapshot,
-    refname: &str,
+    refname: &RefName,
     message: &str,
 ) -> Result<Oid> {
     let parent = subject.previous.map_or(subject.base, |p| &p.commit);
@@ -449,7 +450,7 @@ fn holds_file(worktree: &Path, path: &TreePath) -> bool {
 fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
     let text = fs::read_to_string(admin.join("HEAD")).ok()?;
     match text.trim().strip_prefix("ref: ") {
-        Some(full) => repo.read_ref(full).ok().flatten(),
+        Some(full) => repo.read_ref(&RefName::new(full)).ok().flatten(),
         None => Oid::parse(text.trim()),
     }
 }
@@ -466,7 +467,7 @@ fn new_heads(
     seen.extend(repo.read_ref(subject.branch)?);
     let logs = [
         admin.map(|a| a.join("logs/HEAD")),
-        Some(repo.common_dir().join("logs").join(subject.branch)),
+        Some(repo.common_dir().join("logs").join(subject.branch.as_str())),
     ];
     for log in logs.into_iter().flatten() {
         seen.extend(reflog(&log));

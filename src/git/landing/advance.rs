@@ -20,6 +20,7 @@ use crate::git::refs::Move;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::refname::RefName;
 
 /// What to move.
 pub struct Advance<'a> {
@@ -229,7 +230,7 @@ fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdit
 
 /// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the
 /// index is dealt with apart. To be called once for each: later ones are somebody else's.
-pub fn remove_locks(repo: &Repo, git: &Git, branch: &str, since: SystemTime) {
+pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
     let common = repo.common_dir();
     let locks = [
         common.join(format!("{branch}.lock")),

@@ -21,12 +21,13 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::path::quoted;
+use crate::model::refname::RefName;
 
 /// Where a checkout stands: what is put back when a landing is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
+    branch: Option<RefName>,
     /// The commit that HEAD is at.
     pub commit: Oid,
 }
@@ -96,14 +97,14 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
 pub struct Landing<'a> {
     /// Where the checkout was before.
     pub from: &'a Position,
-    /// The fresh branch, by its full name.
-    pub branch: &'a str,
+    /// The fresh branch.
+    pub branch: &'a RefName,
     /// What it is to hold.
     pub tree: &'a Oid,
     /// Whether it is to be committed.
     pub commit: bool,
     /// The ref that keeps what a hook made of it, should it be withdrawn.
-    pub keep: &'a str,
+    pub keep: &'a RefName,
 }
 
 /// Goes to a fresh branch at HEAD with `tree` staged and checked out, or leaves all as it was.
@@ -123,9 +124,9 @@ pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
     }
     require_clean(repo)?;
     repo.update_ref(branch, Some(&from.commit), None, "apply")?;
-    let left = from.branch.as_deref().map_or(from.commit.as_str(), refs::short);
+    let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
     // In git's own words, which `git switch -` reads to find the way back.
-    let moving = format!("checkout: moving from {left} to {}", refs::short(branch));
+    let moving = format!("checkout: moving from {left} to {}", branch.short());
     let moved = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]).run();
     if let Err(error) = moved.and_then(|()| advance::write_files(&git, &from.commit, tree)) {
         let (files, error) = advance::recover(repo, &git, &from.commit, tree, error)?;
@@ -228,7 +229,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
 }
 
 /// Stores the versions that lie at these paths as a commit on the position's; earlier ones stay reachable.
-fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &str) -> Result<Oid> {
+fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
     add.args(["-z", "--add", "--remove", "--replace", "--stdin"]).stdin(list).run()?;
@@ -262,7 +263,7 @@ pub enum Interrupted {
 pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
     let Landing { from, branch, tree, commit, .. } = *landing;
     let tip = repo.read_ref(branch)?;
-    if repo.head_branch().as_deref() != Some(branch) {
+    if repo.head_branch().as_ref() != Some(branch) {
         // HEAD never moved, or is back: only the fresh branch may be left.
         if tip.as_ref() == Some(&from.commit) {
             repo.update_ref(branch, None, tip.as_ref(), "apply withdrawn")?;
@@ -295,7 +296,7 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
 
 /// Removes the locks that a landing killed after `since` left: those of its branch, its checkout and
 /// `packed-refs`. To be called once for each landing: later ones are somebody else's.
-pub fn remove_locks(repo: &Repo, branch: &str, since: SystemTime) {
+pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
     let mut locks = vec![
         repo.common_dir().join(format!("{branch}.lock")),
         repo.common_dir().join("packed-refs.lock"),

@@ -7,6 +7,7 @@ use crate::git::refs::{self, Move};
 use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
@@ -30,8 +31,8 @@ pub struct Fresh {
 pub struct Landed {
     /// What landed.
     pub plan: Plan,
-    /// The branch, by its full name.
-    pub branch: String,
+    /// The branch.
+    pub branch: RefName,
     /// The commit, if one was asked for.
     pub commit: Option<Oid>,
     /// What a person has to resolve there.
@@ -87,7 +88,7 @@ fn refuse_obstacles(session: &Session, from: &Position, tree: &Oid) -> Result<()
     plan::refuse_obstacles(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
 }
 
-fn intent(plan: &Plan, branch: &str, from: &Position, commit: bool) -> LandingIntent {
+fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> LandingIntent {
     LandingIntent {
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
@@ -102,7 +103,7 @@ fn intent(plan: &Plan, branch: &str, from: &Position, commit: bool) -> LandingIn
     }
 }
 
-fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<String> {
+fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<RefName> {
     let branch = match wanted {
         None => refs::apply_branch(run),
         Some(name) => {
@@ -110,27 +111,27 @@ fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<S
                 return Err(Error::usage(format!("--branch: '{name}' is not a valid branch name"))
                     .hint("see `git help check-ref-format`"));
             }
-            format!("refs/heads/{name}")
+            RefName::of_branch(name)
         }
     };
     if session.repo.read_ref(&branch)?.is_some() {
-        let short = refs::short(&branch);
+        let short = branch.short();
         return Err(Error::fatal(format!("a branch named '{short}' exists")).hint(format!(
             "take another with `--branch NAME`, or delete it with `git branch -D {short}`"
         )));
     }
     // `a` and `a/b` cannot both be branches.
-    let above = branch.match_indices('/').map(|(at, _)| &branch[..at]).skip(2);
+    let above = branch.match_indices('/').map(|(at, _)| RefName::new(&branch[..at])).skip(2);
     let mut blocker = None;
     for name in above {
-        blocker = blocker.or(session.repo.read_ref(name)?.map(|_| name.to_owned()));
+        blocker = blocker.or(session.repo.read_ref(&name)?.map(|_| name));
     }
     let below = session.repo.ref_names(&format!("{branch}/"))?;
     if let Some(blocker) = blocker.or(below.into_iter().next()) {
         return Err(Error::fatal(format!(
             "a branch named '{}' is in the way of '{}'",
-            refs::short(&blocker),
-            refs::short(&branch)
+            blocker.short(),
+            branch.short()
         ))
         .hint("take another with `--branch NAME`"));
     }
@@ -223,7 +224,7 @@ fn tell_withdrawal(error: Error, tree: &Oid, found: &Withdrawal) -> Error {
 fn materialise(
     session: &Session,
     mut plan: Plan,
-    branch: String,
+    branch: RefName,
     from: &Position,
     base: &Oid,
     asked: &Asked,
@@ -256,7 +257,7 @@ fn materialise(
     store.end_landing()?;
     left?;
     let details = serde_json::json!({
-        "candidate": plan.candidate, "iteration": plan.capture.iteration, "branch": refs::short(&branch),
+        "candidate": plan.candidate, "iteration": plan.capture.iteration, "branch": branch.short(),
     });
     store.record_event("conflicts", &plan.run.run, details)?;
     Ok(Landed { plan, branch, commit: None, conflicts: Some(conflicts) })

@@ -17,6 +17,7 @@ use crate::model::candidate::{Landing, State};
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
@@ -30,8 +31,8 @@ use crate::store::select::{Matching, Selection};
 pub enum Target {
     /// The branch that the checkout is on.
     Current,
-    /// A branch that is checked out nowhere, by its full name.
-    Branch(String),
+    /// A branch that is checked out nowhere.
+    Branch(RefName),
     /// A candidate: its worktree and its branch.
     Candidate(Box<Run>, Name),
 }
@@ -47,7 +48,7 @@ impl Target {
             return Ok(Target::Candidate(Box::new(run), name));
         }
         let short = text.strip_prefix("refs/heads/").unwrap_or(text);
-        let full = format!("refs/heads/{short}");
+        let full = RefName::of_branch(short);
         if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
             return Ok(Target::Branch(full));
         }
@@ -58,8 +59,8 @@ impl Target {
 
 /// A branch and what of it is checked out.
 pub struct Place {
-    /// The branch, by its full name.
-    pub branch: String,
+    /// The branch.
+    pub branch: RefName,
     /// Where it is.
     pub tip: Oid,
     /// The checkout that is on it, if one is.
@@ -110,11 +111,11 @@ impl Place {
         Ok(Place { branch, tip, checkout: Some(checkout) })
     }
 
-    /// A branch by its full name: the current one, or one that is checked out nowhere.
-    pub fn branch(session: &Session, branch: &str) -> Result<Place> {
+    /// A branch: the current one, or one that is checked out nowhere.
+    pub fn branch(session: &Session, branch: &RefName) -> Result<Place> {
         let repo = &session.repo;
-        let short = refs::short(branch);
-        if repo.work_tree().is_some() && repo.head_branch().as_deref() == Some(branch) {
+        let short = branch.short();
+        if repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(branch) {
             return Place::current(session);
         }
         let tip = repo.read_ref(branch)?.ok_or_else(|| {
@@ -140,14 +141,14 @@ impl Place {
         };
         let git = store.git_of(Some(&holder))?.ok_or_else(gone)?;
         let tip = repo.read_ref(&branch)?.ok_or_else(gone)?;
-        if worktree::head_branch(git.git_dir()).as_deref() != Some(branch.as_str()) {
+        if worktree::head_branch(git.git_dir()).as_ref() != Some(&branch) {
             return Err(Error::fatal(format!(
                 "the worktree of {address} is not on its branch '{}'",
-                refs::short(&branch)
+                branch.short()
             ))
             .hint(format!(
                 "go there and switch: `cd \"$(git frites path {address})\" && git switch {}`",
-                refs::short(&branch)
+                branch.short()
             )));
         }
         if let Some((what, _)) = fresh_branch::unfinished(git.git_dir()) {
@@ -190,7 +191,7 @@ impl Place {
     pub fn name(&self) -> String {
         match self.checkout.as_ref().and_then(|c| c.candidate.as_ref()) {
             Some((run, name)) => format!("{}/{name}", run.run),
-            None => refs::short(&self.branch).to_owned(),
+            None => self.branch.short().to_owned(),
         }
     }
 
@@ -204,8 +205,8 @@ impl Place {
 pub struct Merged {
     /// What was merged.
     pub plan: Plan,
-    /// The branch, by its full name.
-    pub branch: String,
+    /// The branch.
+    pub branch: RefName,
     /// The merge commit.
     pub commit: Oid,
     /// Its second parent: what passed, as one commit.
@@ -314,7 +315,7 @@ fn merge_message(plan: &Plan, asked: &Asked, place: &Place, landed: Message) -> 
     if asked.message.is_empty() {
         message.paragraphs = plan.default_paragraphs("Merge");
     }
-    message.trailers.push(Trailer::Into.line(refs::short(&place.branch)));
+    message.trailers.push(Trailer::Into.line(place.branch.short()));
     message
         .trailers
         .extend(plan.choices.iter().map(|choice| Trailer::Choice.line(choice.in_words())));

@@ -11,6 +11,7 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::land::merge::{self, Place};
@@ -23,8 +24,8 @@ use crate::store::select::Selection;
 pub struct Undone {
     /// Whose it was.
     pub candidate: Candidate,
-    /// The branch, by its full name.
-    pub branch: String,
+    /// The branch.
+    pub branch: RefName,
     /// The commit that takes it back; none if the branch is gone.
     pub commit: Option<Oid>,
     /// What landed on the branch after it, newest first.
@@ -87,7 +88,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let repo = &session.repo;
     // The merges and their reverts, newest first: the commit, the branch, and what it takes back.
-    let log = |of: &str| -> Result<Vec<(Oid, String, bool)>> {
+    let log = |of: &str| -> Result<Vec<(Oid, RefName, bool)>> {
         let value = |trailer: Trailer| {
             format!("%(trailers:key={},valueonly,separator=%x20)", trailer.key())
         };
@@ -105,7 +106,7 @@ fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candida
             let mut fields = line.split('\t');
             let (commit, into, back) =
                 (Oid::parse(fields.next()?)?, fields.next()?, fields.next()?);
-            (!into.is_empty()).then(|| (commit, format!("refs/heads/{into}"), !back.is_empty()))
+            (!into.is_empty()).then(|| (commit, RefName::of_branch(into), !back.is_empty()))
         };
         Ok(String::from_utf8_lossy(&answer).lines().filter_map(read).collect())
     };
@@ -176,7 +177,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
     };
     if tree == repo.commit(place.state())?.tree {
         return Err(Error::no(format!("'{name}' holds nothing of {address} any more"))
-            .hint(format!("look at `git log {}..{}`", merge.short(), refs::short(&branch))));
+            .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
     if let Some(checkout) = &place.checkout {
         let root = checkout.git.root().unwrap_or(repo.common_dir());
@@ -199,7 +200,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
         ],
         trailers: vec![
             Trailer::Undone.line(format_args!("{address}@{iteration}")),
-            Trailer::Into.line(refs::short(&branch)),
+            Trailer::Into.line(branch.short()),
         ],
         // As `git revert`: those hooks are for what people commit.
         verify: false,
@@ -226,7 +227,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
 }
 
 /// Where a branch is: a candidate's is in its worktree, if that is still there.
-fn find(session: &Session, branch: &str) -> Result<Place> {
+fn find(session: &Session, branch: &RefName) -> Result<Place> {
     if let Some((run, name)) =
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
         && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
@@ -268,7 +269,7 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
     let intent = store.landed(&candidate);
     let told = intent.as_ref().map(|i| i.branch.clone()).or(candidate.landing_branch.clone());
     let branch = told.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
-    let short = refs::short(&branch).to_owned();
+    let short = branch.short().to_owned();
     let Some(tip) = repo.read_ref(&branch)? else {
         if let (None, Some(commit)) = (&told, &candidate.landing_commit) {
             refuse_unknown_branch(session, &address, commit)?;
@@ -285,7 +286,7 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
             ),
         ));
     }
-    let here = repo.work_tree().is_some() && repo.head_branch().as_deref() == Some(branch.as_str());
+    let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
     let own = here.then(|| repo.git_dir());
     if let Some(holder) = worktree::holder_of(repo, &branch, own)?
         .filter(|dir| !here || Some(dir.as_path()) != repo.work_tree())
@@ -321,8 +322,8 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
     if found.is_empty() {
         return Ok(());
     }
-    let found = found.to_string_lossy().into_owned();
-    let short = refs::short(&found);
+    let found = RefName::new(found.to_string_lossy());
+    let short = found.short();
     Err(Error::no(format!(
         "it is not known any more on which branch {address} landed, and '{short}' holds it"
     ))
@@ -340,7 +341,7 @@ fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<
     if !as_landed {
         return Err(Error::no(format!(
             "'{}' holds more than {address} brought",
-            refs::short(&intent.branch)
+            intent.branch.short()
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }

@@ -16,14 +16,15 @@ use serde_json::json;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
+use crate::git::capture;
 use crate::git::worktree::{self, Head};
-use crate::git::{capture, refs};
 use crate::integrity::watch;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 use crate::model::run::{Assignment, Parent, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::Order;
@@ -207,9 +208,9 @@ pub fn require_program(order: &Order) -> Result<()> {
 
 /// A branch called `frites` leaves no room for `frites/run/…`.
 fn refuse_blocked_refs(session: &Session) -> Result<()> {
-    for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"] {
-        if session.repo.read_ref(blocker)?.is_some() {
-            let branch = refs::short(blocker);
+    for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
+        if session.repo.read_ref(&blocker)?.is_some() {
+            let branch = blocker.short();
             return Err(Error::fatal(format!(
                 "a branch named '{branch}' is in the way of the branches '{branch}/…'"
             ))
