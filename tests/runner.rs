@@ -1,6 +1,7 @@
 //! All integration tests in one program: real git, real repositories in temporary directories.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod architecture;
 mod common;
 mod test_agents;
 mod test_apply;

@@ -1,6 +1,6 @@
 //! Continuous integration services, git hooks, and the settings of git and of git-frites itself.
 use crate::config;
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// No language: files that decide what is run in any project.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {

@@ -1,5 +1,5 @@
 //! Dart: the names of its tests.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Dart.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {

@@ -1,7 +1,7 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

@@ -1,7 +1,7 @@
 //! .NET: C#, F# and Visual Basic.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command, unreadable};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{DecisivePart, lines_where};
+use crate::ecosystems::project::{RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

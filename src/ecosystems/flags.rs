@@ -4,7 +4,8 @@
 //! A flag is no proof: an honest attempt may have to change a test. But a reviewer should know.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::{ALL, Ecosystem, file_name};
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::model::flag::Flag;
 
 /// A path that an attempt changes, with its content on both sides.

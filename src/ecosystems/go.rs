@@ -1,6 +1,6 @@
 //! Go.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

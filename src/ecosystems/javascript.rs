@@ -1,7 +1,7 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command, unreadable};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::ecosystems::project::{RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

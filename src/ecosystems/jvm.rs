@@ -1,7 +1,7 @@
 //! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are any.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::without_sections;
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

@@ -1,6 +1,6 @@
 //! Make: the targets of a Makefile.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, recipe_commands};
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{RootFiles, recipe_commands};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 

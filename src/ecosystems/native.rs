@@ -1,9 +1,9 @@
 //! C and C++: CMake presets and Bazel.
 use serde_json::Value;
 
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::lines_where;
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;

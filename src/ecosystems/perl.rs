@@ -1,5 +1,5 @@
 //! Perl: its interpreter.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Perl.
 pub const ECOSYSTEM: Ecosystem = Ecosystem { interpreters: &["perl"], ..Ecosystem::NOTHING };

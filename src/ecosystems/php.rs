@@ -1,5 +1,5 @@
 //! PHP: PHPUnit's settings.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// PHP.
 pub const ECOSYSTEM: Ecosystem =

@@ -1,7 +1,7 @@
 //! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::DecisivePart;
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

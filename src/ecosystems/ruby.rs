@@ -1,5 +1,5 @@
 //! Ruby: RSpec, minitest and test-unit. Its commands are not detected.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Ruby.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {

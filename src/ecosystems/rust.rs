@@ -1,7 +1,7 @@
 //! Rust: Cargo, with nextest where it is configured.
-use crate::ecosystems::Ecosystem;
-use crate::ecosystems::detect::{RootFiles, command};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::DecisivePart;
+use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

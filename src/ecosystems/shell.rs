@@ -1,5 +1,5 @@
 //! Shell scripts, and their tests by bats.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Shells.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {

@@ -1,5 +1,5 @@
 //! Task: its recipes. Its commands are not detected.
-use crate::ecosystems::Ecosystem;
+use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Task (taskfile.dev).
 pub const ECOSYSTEM: Ecosystem =

@@ -1,0 +1,322 @@
+//! The rules of docs/DESIGN.md §5 about the source: the order of the rooms, no cycles, unique type
+//! names, and one room each for git and for printing.
+//!
+//! A room is a directory or a file directly in src/. Test modules and comments do not count.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Imports that break the order or make a cycle, from module to module. This list must become
+/// empty: take a line away when its import is gone, add none.
+const KNOWN_IMPORTS: &[(&str, &str)] = &[
+    ("fs/stat", "git/repo"),
+    ("git/capture/omitted", "git/capture"),
+    ("git/cli", "integrity/config_snapshot"),
+    ("git/cli", "integrity/overrides"),
+    ("git/seed/placed", "git/seed/find"),
+    ("integrity/fingerprint", "integrity/overrides"),
+    ("integrity/watch", "ops/session"),
+    ("model/rationale", "model/ranking"),
+    ("model/verdict", "model/ranking"),
+    ("ops/judge/partial", "ops/judge"),
+    ("ops/land/newest_wins", "ops/land/plan"),
+    ("ops/spawn", "ops/spawn/attempt"),
+    ("store/landings", "store/records"),
+    ("ui/progress", "ui"),
+    ("ui/style", "ui"),
+    ("ui/style", "ui/table"),
+];
+
+/// Public types that share their names. This list must become empty.
+const KNOWN_NAMES: &[&str] =
+    &["Assignment", "Config", "Kind", "Landing", "Merged", "Run", "Stage", "Subject"];
+
+/// Modules outside src/git that use gix. This list must become empty.
+const KNOWN_GIX: &[&str] = &["fs/stat", "integrity/fingerprint"];
+
+/// The rooms of the line "Direction" in docs/DESIGN.md, from top to bottom. Rooms on one level do
+/// not import each other.
+fn levels() -> BTreeMap<&'static str, usize> {
+    let design = include_str!("../docs/DESIGN.md");
+    let (_, rest) = design.split_once("\nDirection: `").unwrap();
+    let (line, _) = rest.split_once('`').unwrap();
+    let mut levels = BTreeMap::new();
+    for (level, rooms) in line.split('→').enumerate() {
+        for room in rooms.split(|c: char| !is_word(c)).filter(|room| !room.is_empty()) {
+            levels.insert(room, level);
+        }
+    }
+    levels
+}
+
+/// A source file without its test module and its comment lines.
+struct Source {
+    /// The path below src/ without `.rs`; a directory's `mod.rs` has the directory's name.
+    module: String,
+    lines: Vec<String>,
+}
+
+impl Source {
+    fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+}
+
+fn room_of(module: &str) -> &str {
+    module.split('/').next().unwrap()
+}
+
+fn sources() -> Vec<Source> {
+    fn collect(directory: &Path, prefix: &str, found: &mut Vec<Source>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                collect(&path, &format!("{prefix}{stem}/"), found);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let module = if stem == "mod" {
+                    prefix.trim_end_matches('/').to_owned()
+                } else {
+                    format!("{prefix}{stem}")
+                };
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+                let is_comment = |line: &&str| line.trim_start().starts_with("//");
+                let lines = code.lines().filter(|l| !is_comment(l)).map(str::to_owned).collect();
+                found.push(Source { module, lines });
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut found);
+    found.sort_by(|a, b| a.module.cmp(&b.module));
+    found
+}
+
+/// The paths of a use tree, or of a path in an expression, that starts here: `a::{b, c::D}` gives
+/// `a/b` and `a/c/D`.
+fn use_tree(text: &str, prefix: &str, found: &mut Vec<String>) {
+    let text = text.trim_start();
+    if let Some(group) = text.strip_prefix('{') {
+        let mut depth = 1;
+        let mut start = 0;
+        for (at, c) in group.char_indices() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth == 0 || (depth == 1 && c == ',') {
+                use_tree(&group[start..at], prefix, found);
+                start = at + 1;
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+        return;
+    }
+    let end = text.find(|c: char| !is_word(c)).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    if word.is_empty() {
+        return;
+    }
+    let path = if word == "self" { prefix.to_owned() } else { join(prefix, word) };
+    match rest.strip_prefix("::") {
+        Some(rest) => use_tree(rest, &path, found),
+        None => found.push(path),
+    }
+}
+
+fn join(prefix: &str, word: &str) -> String {
+    if prefix.is_empty() { word.to_owned() } else { format!("{prefix}/{word}") }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The text after each occurrence of a word that is not part of a longer word or path.
+fn after_each<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
+    let starts_path = |at: usize| !text[..at].ends_with(|c: char| is_word(c) || c == ':');
+    text.match_indices(word)
+        .filter(|(at, _)| starts_path(*at))
+        .map(|(at, _)| &text[at + word.len()..])
+        .collect()
+}
+
+/// Every import between files, from importing module to imported module.
+fn imports(sources: &[Source]) -> BTreeSet<(&str, &str)> {
+    let modules: BTreeSet<&str> = sources.iter().map(|s| s.module.as_str()).collect();
+    let mut found = BTreeSet::new();
+    for source in sources {
+        let text = source.text();
+        let mut paths = Vec::new();
+        for rest in after_each(&text, "crate::") {
+            use_tree(rest, "", &mut paths);
+        }
+        let parent = source.module.rsplit_once('/').map_or("", |(parent, _)| parent);
+        for rest in after_each(&text, "super::") {
+            use_tree(rest, parent, &mut paths);
+        }
+        // A module names its children without `crate::`.
+        let prefix = if source.module == "lib" { "" } else { &source.module };
+        for child in after_each(&text, "mod ") {
+            let name: String = child.chars().take_while(|c| is_word(*c)).collect();
+            for rest in after_each(&text, &format!("{name}::")) {
+                use_tree(rest, &join(prefix, &name), &mut paths);
+            }
+        }
+        for path in &paths {
+            let target = path
+                .match_indices('/')
+                .map(|(at, _)| &path[..at])
+                .chain([path.as_str()])
+                .rev()
+                .find_map(|part| modules.get(part).copied());
+            if let Some(target) = target
+                && target != source.module
+            {
+                found.insert((source.module.as_str(), target));
+            }
+        }
+    }
+    found
+}
+
+/// The imports that are not in [`KNOWN_IMPORTS`].
+fn unexpected_imports(sources: &[Source]) -> BTreeSet<(&str, &str)> {
+    let mut found = imports(sources);
+    found.retain(|import| !KNOWN_IMPORTS.contains(import));
+    found
+}
+
+/// The groups of files that import each other, directly or through others.
+fn cycles<'s>(imports: &BTreeSet<(&'s str, &'s str)>) -> Vec<BTreeSet<&'s str>> {
+    let mut targets: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
+    for (from, to) in imports {
+        targets.entry(from).or_default().push(to);
+    }
+    let reachable = |start: &'s str| {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![start];
+        while let Some(module) = open.pop() {
+            for target in targets.get(module).into_iter().flatten() {
+                if seen.insert(*target) {
+                    open.push(target);
+                }
+            }
+        }
+        seen
+    };
+    let all: BTreeMap<&str, BTreeSet<&'s str>> =
+        imports.iter().map(|(from, _)| (*from, reachable(from))).collect();
+    let mut found: Vec<BTreeSet<&'s str>> = Vec::new();
+    for (module, below) in &all {
+        let group: BTreeSet<&'s str> = below
+            .iter()
+            .copied()
+            .filter(|other| all.get(other).is_some_and(|back| back.contains(module)))
+            .collect();
+        if group.len() > 1 && !found.contains(&group) {
+            found.push(group);
+        }
+    }
+    found
+}
+
+fn assert_none(offenders: &[String], rule: &str) {
+    assert!(offenders.is_empty(), "{rule}:\n  {}\n", offenders.join("\n  "));
+}
+
+#[test]
+fn a_room_imports_only_from_rooms_below_it() {
+    let sources = sources();
+    let levels = levels();
+    let level = |module: &str| levels.get(room_of(module));
+    let mut offenders: Vec<String> = sources
+        .iter()
+        .filter(|source| level(&source.module).is_none())
+        .map(|source| format!("src/{} has no place in the order", source.module))
+        .collect();
+    for (from, to) in unexpected_imports(&sources) {
+        if room_of(from) != room_of(to) && level(from) >= level(to) {
+            offenders.push(format!("src/{from} imports src/{to}"));
+        }
+    }
+    assert_none(&offenders, "imports must follow the order in docs/DESIGN.md §5, \"Direction\"");
+}
+
+#[test]
+fn no_files_import_each_other() {
+    let sources = sources();
+    let offenders: Vec<String> = cycles(&unexpected_imports(&sources))
+        .iter()
+        .map(|group| group.iter().copied().collect::<Vec<_>>().join(", "))
+        .collect();
+    assert_none(&offenders, "these files import each other, directly or through others");
+}
+
+#[test]
+fn a_public_type_has_a_name_of_its_own() {
+    let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources() {
+        for line in &source.lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [public, kind, name, ..] = words[..] else { continue };
+            if public.starts_with("pub")
+                && ["struct", "enum", "trait", "type", "union"].contains(&kind)
+            {
+                let name = name.chars().take_while(|c| is_word(*c)).collect();
+                owners.entry(name).or_default().insert(format!("src/{}", source.module));
+            }
+        }
+    }
+    let offenders: Vec<String> = owners
+        .into_iter()
+        .filter(|(name, modules)| modules.len() > 1 && !KNOWN_NAMES.contains(&name.as_str()))
+        .map(|(name, modules)| {
+            format!("{name}: {}", modules.into_iter().collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    assert_none(&offenders, "a public type's name must be unique in the crate");
+}
+
+/// The lines outside `room` that hold one of these texts.
+fn lines_outside(room: &str, texts: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources() {
+        if room_of(&source.module) == room {
+            continue;
+        }
+        for line in &source.lines {
+            if texts.iter().any(|text| !after_each(line, text).is_empty()) {
+                found.push(format!("src/{}: {}", source.module, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn only_git_touches_gix_and_starts_git() {
+    let starts = ["gix::", "cmd!(\"git\"", "cmd(\"git\"", "Command::new(\"git\")"];
+    let mut offenders = lines_outside("git", &starts);
+    offenders.retain(|line| !KNOWN_GIX.iter().any(|m| line.starts_with(&format!("src/{m}: "))));
+    assert_none(&offenders, "only src/git uses gix and starts git");
+}
+
+#[test]
+fn only_ui_prints() {
+    let mut offenders = lines_outside(
+        "ui",
+        &[
+            "print!",
+            "println!",
+            "eprint!",
+            "eprintln!",
+            "stdout()",
+            "stderr()",
+            "io::stdout()",
+            "io::stderr()",
+        ],
+    );
+    // The supervisor's standard output is a pipe to the process that it reports to.
+    offenders.retain(|line| !line.starts_with("src/process/supervisor: "));
+    assert_none(&offenders, "only src/ui prints");
+}
