@@ -2,19 +2,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::common::edits::TWO;
 use crate::common::{Answer, World, poll, write};
 
-/// What [`judged`]'s candidates must pass.
+/// The test that candidates must pass; it counts its runs in `$HOME/judged`.
 const TEST: &str = "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
-const TWO: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
-
-/// A judged run of these attempts.
-#[track_caller]
-fn judged(world: &World, scripts: &[&str]) -> String {
-    let run = world.attempts(scripts);
-    world.frites(["judge", "-q", "--test", TEST]);
-    run
-}
 
 fn judgements(world: &World) -> usize {
     fs::read_to_string(world.home().join("judged")).unwrap_or_default().lines().count()
@@ -47,7 +39,7 @@ fn the_judged_tree_lands_staged_on_a_fresh_branch() {
     world.write("notes.txt", "mine\n");
     let (base, stash) =
         (world.git(["rev-parse", "HEAD"]), world.git(["stash", "list", "--format=%H"]));
-    judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
+    world.judged(TEST, &[&format!("{TWO}; echo new > new.txt; rm README")]);
     let answer = world.frites(["apply"]).expect(0);
     assert_eq!(answer.out(), "frites/apply/1\n");
     assert!(answer.stderr.contains("hint: the change is staged"), "{}", answer.stderr);
@@ -66,7 +58,7 @@ fn the_judged_tree_lands_staged_on_a_fresh_branch() {
 #[test]
 fn apply_answers_with_the_branch_alone_or_one_json_document() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let json = world.frites(["apply", "--json", "--no-switch", "-m", "x"]).expect(0).json();
     assert_eq!(json["version"], 1);
     assert_eq!(json["branch"], "frites/apply/1");
@@ -84,7 +76,7 @@ fn a_commit_is_the_users_own_with_trailers() {
     let world = World::new();
     world.hook("pre-commit", "echo ran >> \"$HOME/hooked\"");
     let base = world.git(["rev-parse", "HEAD"]);
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let tree = world.tree("refs/frites/1/c1");
     world.frites(["apply", "-m", "Shout", "-m", "It is louder."]).expect(0);
     assert_eq!(
@@ -103,7 +95,7 @@ fn a_commit_is_the_users_own_with_trailers() {
 #[test]
 fn commit_makes_its_message_from_the_verdict() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.frites(["apply", "--commit"]).expect(0);
     assert_eq!(
         world.git(["log", "-1", "--format=%s%n%w(0,0,0)%b"]).lines().take(2).collect::<Vec<_>>(),
@@ -121,7 +113,7 @@ fn no_switch_commits_without_touching_the_checkout() {
     let world = World::new();
     // The hook sees the files, in a worktree that is not the user's.
     world.hook("pre-commit", "cat src/lib.txt new.txt > \"$HOME/seen\"; pwd > \"$HOME/where\"");
-    judged(&world, &[&format!("{TWO}; echo new > new.txt")]);
+    world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);
     world.write("README", "being edited\n");
     world.write("new.txt", "in the way of a switch\n");
     world.git(["add", "README"]);
@@ -144,7 +136,7 @@ fn no_switch_commits_without_touching_the_checkout() {
 #[test]
 fn a_named_candidate_that_passed_lands_although_another_won() {
     let world = World::new();
-    judged(&world, &[TWO, &format!("{TWO}; echo more > more.txt")]);
+    world.judged(TEST, &[TWO, &format!("{TWO}; echo more > more.txt")]);
     assert_eq!(world.frites(["judge", "-q", "--replay"]).expect(0).out(), "1/c1\n");
     world.frites(["apply", "1/c2"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c2"));
@@ -155,7 +147,7 @@ fn a_named_candidate_that_passed_lands_although_another_won() {
 #[test]
 fn what_did_not_pass_lands_only_when_told_to() {
     let world = World::new();
-    judged(&world, &[TWO, "echo BAD >> src/lib.txt"]);
+    world.judged(TEST, &[TWO, "echo BAD >> src/lib.txt"]);
     let before = state(&world);
     let answer = world.frites(["apply", "1/c2"]).refuses(1, "1/c2 failed test (exit 1)");
     assert!(
@@ -175,13 +167,13 @@ fn what_did_not_pass_lands_only_when_told_to() {
 
 #[test]
 fn a_near_miss_and_an_unverified_pick_do_not_land_by_themselves() {
-    for (judge, words) in [
-        (vec!["judge", "--test", "false"], "none of 2 passed"),
-        (vec!["judge"], "nothing is verified"),
+    for (judge, code, words) in [
+        (vec!["judge", "--test", "false"], 1, "none of 2 passed"),
+        (vec!["judge"], 3, "nothing is verified"),
     ] {
         let world = World::new();
         world.attempts(&[TWO, "echo x > x"]);
-        world.frites(judge);
+        world.frites(judge).expect(code);
         let before = state(&world);
         world.frites(["apply"]).refuses(1, words);
         world.frites(["apply", "1/c1"]).refuses(1, "nothing verified to land");
@@ -207,7 +199,7 @@ fn a_run_that_was_not_judged_does_not_land() {
 #[test]
 fn a_worktree_that_changed_after_judging_lands_only_as_it_was_judged() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let tree = world.tree("refs/frites/1/c1");
     world.sh(&world.worktree("1/c1"), "echo BAD >> src/lib.txt").expect(0);
     let before = state(&world);
@@ -318,8 +310,8 @@ fn a_file_that_git_does_not_write_changes_nothing() {
         world.write("a/b/c", "a file in a directory\n");
         world.write("d", "a file\n");
         world.commit("more");
-        judged(
-            &world,
+        world.judged(
+            TEST,
             &[&format!(
                 "{TWO}; rm -r a d; mkdir d; echo file > a; echo in > d/in; echo new > new.txt"
             )],
@@ -337,7 +329,7 @@ fn untracked_files_beside_the_landing_stay() {
     let world = World::new();
     world.write(".gitignore", ".env\n");
     world.commit("ignore");
-    judged(&world, &[&format!("{TWO}; mkdir d; echo x > d/new")]);
+    world.judged(TEST, &[&format!("{TWO}; mkdir d; echo x > d/new")]);
     world.write("d/mine", "mine\n");
     world.write(".env", "SECRET\n");
     world.frites(["apply"]).expect(0);
@@ -366,7 +358,7 @@ fn a_checkout_in_the_middle_of_something_is_refused() {
     ];
     for (script, words) in cases {
         let world = World::new();
-        judged(&world, &[TWO]);
+        world.judged(TEST, &[TWO]);
         world.sh(&world.repo, script).expect(0);
         let before = state(&world);
         let answer = world.frites(["apply"]).refuses(128, words);
@@ -383,7 +375,7 @@ fn a_checkout_in_the_middle_of_something_is_refused() {
 #[test]
 fn a_candidates_worktree_is_no_place_to_land_in() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.sh(&world.worktree("1/c1"), "git checkout -q .").expect(0);
     let before = state(&world);
     world
@@ -396,7 +388,7 @@ fn a_candidates_worktree_is_no_place_to_land_in() {
 #[test]
 fn conflicts_with_a_head_that_moved_change_nothing() {
     let world = World::new();
-    judged(&world, &[&format!("{TWO}; echo theirs > both")]);
+    world.judged(TEST, &[&format!("{TWO}; echo theirs > both")]);
     world.write("src/lib.txt", "one\nzwei\nthree\n");
     world.write("both", "ours\n");
     world.commit("elsewhere");
@@ -416,7 +408,7 @@ fn conflicts_with_a_head_that_moved_change_nothing() {
 /// A judged candidate, and a base that moved under it without a conflict. Gives the merged tree.
 fn moved(world: &World, file: &str) -> String {
     let base = world.git(["rev-parse", "HEAD"]);
-    judged(world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.write(file, "moved\n");
     world.commit("elsewhere");
     world.git([
@@ -475,7 +467,7 @@ fn no_rejudge_lands_the_merged_tree_as_unverified() {
 #[test]
 fn what_head_holds_already_does_not_land_again() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.sh(&world.repo, TWO).expect(0);
     world.commit("by hand");
     let before = state(&world);
@@ -501,7 +493,7 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
     ];
     for (name, script, words) in cases {
         let world = World::new();
-        judged(&world, &[&format!("{TWO}; echo new > new.txt; rm README")]);
+        world.judged(TEST, &[&format!("{TWO}; echo new > new.txt; rm README")]);
         world.hook(name, script);
         world.write("notes.txt", "mine\n");
         let before = state(&world);
@@ -528,7 +520,7 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
 #[test]
 fn a_withdrawn_landing_goes_back_to_a_detached_head() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.hook("pre-commit", "exit 1");
     world.git(["switch", "-q", "--detach"]);
     let before = state(&world);
@@ -540,7 +532,7 @@ fn a_withdrawn_landing_goes_back_to_a_detached_head() {
 #[test]
 fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
     let world = World::new();
-    judged(&world, &[&format!("{TWO}; echo new > new.txt")]);
+    world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);
     let before = state(&world);
     let (started, go) = (world.home().join("started"), world.home().join("go"));
     let wait = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 1000; do i=$((i+1)); sleep 0.01; done; exit 1";
@@ -584,7 +576,7 @@ fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
     let world = World::new();
     world.write("mine", "committed\n");
     world.commit("mine");
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     // Hidden from `git status`, so that the checkout counts as clean; and written while the hook runs.
     world.git(["update-index", "--assume-unchanged", "mine"]);
     world.write("mine", "precious\n");
@@ -608,7 +600,7 @@ fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
 fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
     let world = World::new();
     world.git(["branch", "other"]);
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.write("moved", "on\n");
     world.commit("main moves");
     // The oracle itself stands for another terminal: it moves the user's checkout.
@@ -627,7 +619,7 @@ fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
 #[test]
 fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let inside = world.worktree("1/c1");
     for args in [&["apply"][..], &["apply", "--no-switch", "-m", "x"]] {
         world.frites_in(&inside, args).refuses(128, "this is a candidate's worktree");
@@ -647,7 +639,7 @@ fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
 #[test]
 fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let linked = world.home().join("linked");
     world.git(["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "linked"]);
     world.hook(
@@ -675,7 +667,7 @@ fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere
 #[test]
 fn a_branch_may_be_named_and_must_be_new() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let before = state(&world);
     for bad in ["a..b", "a b", "-x", "", "x.lock", "@{-1}"] {
         world
@@ -695,7 +687,7 @@ fn a_branch_may_be_named_and_must_be_new() {
 #[test]
 fn a_second_apply_says_that_the_branch_exists() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.frites(["apply"]).expect(0);
     let before = state(&world);
     let answer = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
@@ -713,7 +705,7 @@ fn of_many_applies_at_once_exactly_one_makes_the_branch() {
         (8, &["apply", "--no-switch", "-m", "x"]),
     ] {
         let world = World::new();
-        judged(&world, &[TWO]);
+        world.judged(TEST, &[TWO]);
         let answers: Vec<Answer> = std::thread::scope(|scope| {
             let racers: Vec<_> = (0..count).map(|_| scope.spawn(|| world.frites(words))).collect();
             racers.into_iter().map(|r| r.join().unwrap()).collect()
@@ -761,7 +753,7 @@ fn links_modes_bytes_and_odd_names_land_as_they_are() {
 #[test]
 fn a_landing_from_a_subdirectory_and_from_a_linked_worktree_goes_there() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let linked = world.home().join("linked");
     world.git(["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     let before = (world.belongings(), world.files());
@@ -796,7 +788,7 @@ fn no_change_of_a_worktree_escapes_the_look_before_landing() {
         let world = World::new();
         world.write(".gitignore", "*.log\n");
         world.commit("ignore");
-        judged(&world, &[TWO]);
+        world.judged(TEST, &[TWO]);
         world.frites(["diff", "1"]).expect(0);
         world.sh(&world.worktree("1/c1"), script).expect(0);
         let answer = world.frites(["apply", "--no-switch", "-m", "x"]);
@@ -808,7 +800,7 @@ fn no_change_of_a_worktree_escapes_the_look_before_landing() {
     let world = World::new();
     world.write(".gitignore", "*.log\n");
     world.commit("ignore");
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.sh(&world.worktree("1/c1"), quiet).expect(0);
     let commit = world.git(["rev-parse", "frites/run/1/c1"]);
     world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
@@ -823,7 +815,10 @@ fn a_sparse_checkout_stays_sparse() {
     world.write("in/file", "1\n");
     world.write("out/file", "1\n");
     world.commit("more");
-    judged(&world, &[&format!("{TWO}; echo 2 >> in/file; echo 2 >> out/file; echo new > out/new")]);
+    world.judged(
+        TEST,
+        &[&format!("{TWO}; echo 2 >> in/file; echo 2 >> out/file; echo new > out/new")],
+    );
     world.git(["sparse-checkout", "set", "in"]);
     let before = state(&world);
     world.hook("pre-commit", "exit 1");

@@ -33,7 +33,7 @@ fn refused(world: &World, args: &[&str], code: i32, words: &str, hint: &str) -> 
 }
 
 /// A judged run of two whose first candidate passed.
-fn judged() -> World {
+fn world_with_a_verdict() -> World {
     let world = World::new();
     world.spawn(["-c", "alpha", "beta"]);
     fs::write(world.worktree("1/alpha").join("README"), "better\n").unwrap();
@@ -169,7 +169,7 @@ fn a_branch_of_the_users_that_is_in_the_way_is_named() {
 
 #[test]
 fn apply_refuses_a_checkout_with_uncommitted_changes() {
-    let world = judged();
+    let world = world_with_a_verdict();
     world.write("src/lib.txt", "mine\n");
     refused(&world, &["apply"], 128, "uncommitted changes: src/lib.txt", "git stash");
     world.git(["add", "-A"]);
@@ -190,7 +190,7 @@ fn apply_refuses_a_checkout_with_uncommitted_changes() {
 
 #[test]
 fn apply_refuses_in_the_middle_of_a_merge() {
-    let world = judged();
+    let world = world_with_a_verdict();
     world.git(["switch", "-q", "-c", "side"]);
     world.write("side", "side\n");
     world.commit("side");
@@ -204,7 +204,7 @@ fn apply_refuses_in_the_middle_of_a_merge() {
 
 #[test]
 fn apply_refuses_a_branch_that_exists() {
-    let world = judged();
+    let world = world_with_a_verdict();
     for (branch, args) in
         [("frites/apply/1", vec!["apply"]), ("mine", vec!["apply", "--branch", "mine"])]
     {
@@ -232,7 +232,7 @@ fn apply_refuses_a_branch_that_exists() {
 
 #[test]
 fn apply_refuses_inside_a_candidate_and_in_a_bare_repository() {
-    let world = judged();
+    let world = world_with_a_verdict();
     let before = everything(&world);
     let inside = world.worktree("1/beta").join("src");
     let answer = world.frites_in(&inside, ["apply"]).refuses(128, "this is a candidate's worktree");

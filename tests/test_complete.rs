@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::terminal::{self, Terminal};
-use crate::common::{World, skipped, write};
+use crate::common::{World, skipped, source, write};
 
 /// What is offered for the last of `words`, as fish is told: a value, or a value, a tab and its help.
 fn offered(world: &World, dir: &Path, words: &[&str]) -> Vec<String> {
@@ -144,7 +144,7 @@ fn a_tab_says_nothing_where_nothing_can_be_read() {
 #[test]
 fn the_scripts_are_printed_for_every_shell_and_need_no_repository() {
     let world = World::empty("no repository");
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("completions");
+    let directory = source().join("completions");
     for (shell, file) in
         [("bash", "git-frites.bash"), ("zsh", "_git-frites"), ("fish", "git-frites.fish")]
     {
@@ -159,7 +159,7 @@ fn the_scripts_are_printed_for_every_shell_and_need_no_repository() {
 }
 
 fn completions() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("completions")
+    source().join("completions")
 }
 
 /// Where git's own completion for bash is, if it is installed.

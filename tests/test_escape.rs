@@ -34,19 +34,9 @@ fn assert_nothing_ran(world: &World, when: &str) {
     assert_eq!(canary(world), "", "planted programs ran: {when}");
 }
 
-/// What was warned of, without the common beginning.
-fn warnings(answer: &Answer) -> BTreeSet<String> {
-    let lines = answer.stderr.lines().filter_map(|l| l.strip_prefix("warning: while run "));
-    lines
-        .filter_map(|l| l.split_once("'s commands ran: ").map(|(_, what)| what.to_owned()))
-        .collect()
-}
-
 /// The differences of the newest event `escaped`, in words.
 fn event(world: &World) -> BTreeSet<String> {
-    let log = world.frites(["log", "--json"]).expect(0).out();
-    let events: Vec<serde_json::Value> =
-        log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let events = world.events();
     let Some(event) = events.iter().rev().find(|e| e["event"] == "escaped") else {
         return BTreeSet::new();
     };
@@ -59,7 +49,7 @@ fn event(world: &World) -> BTreeSet<String> {
 fn names(world: &World, script: &str, expected: &[&str]) {
     let answer = spawn(world, "1", script).expect(0);
     let expected: BTreeSet<String> = expected.iter().map(|s| (*s).to_owned()).collect();
-    assert_eq!(warnings(&answer), expected, "{}", answer.stderr);
+    assert_eq!(answer.changes_warned_of(), expected, "{}", answer.stderr);
     assert_eq!(event(world), expected);
     assert_eq!(
         answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
@@ -160,8 +150,8 @@ fn refs_heads_and_files_of_other_checkouts_are_named() {
         format!("HEAD of '{side}' moved from branch 'side' to {base_10}"),
         format!("worktree '{}' was added", world.home().join("third").display()),
     ];
-    assert_eq!(warnings(&answer), expected.into_iter().collect(), "{}", answer.stderr);
-    assert_eq!(event(&world), warnings(&answer));
+    assert_eq!(answer.changes_warned_of(), expected.into_iter().collect(), "{}", answer.stderr);
+    assert_eq!(event(&world), answer.changes_warned_of());
     assert_eq!(world.git(["rev-parse", "moved"]), next, "nothing is reverted");
 }
 
@@ -174,7 +164,7 @@ fn a_sibling_that_was_removed_is_named_and_an_empty_one_is_not() {
         esac";
     let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]);
     assert_eq!(
-        warnings(&answer),
+        answer.changes_warned_of(),
         ["the worktree of 1/c2 was removed".to_owned()].into(),
         "{}",
         answer.stderr
@@ -243,7 +233,7 @@ fn no_program_or_hook_that_an_attempt_plants_runs_through_git_frites() {
     assert_eq!(event(&world).len(), SETTINGS.split_whitespace().count() + HOOKS.len() + 5);
     everything(&world, "1");
     // They would have run: the trace proves itself.
-    world.run(&world.repo, "git", ["status"]);
+    let _ = world.run(&world.repo, "git", ["status"]);
     assert!(canary(&world).contains("bad "), "{}", canary(&world));
 }
 
@@ -258,12 +248,16 @@ fn a_directory_of_hooks_that_an_attempt_names_is_not_used_either() {
     let answer = spawn(&world, "1", &script).expect(0);
     let directory = world.home().join("hooks").display().to_string();
     assert!(
-        warnings(&answer).contains(&format!("config 'core.hookspath' was set to '{directory}'")),
+        answer
+            .changes_warned_of()
+            .contains(&format!("config 'core.hookspath' was set to '{directory}'")),
         "{}",
         answer.stderr
     );
     assert!(
-        warnings(&answer).contains(&format!("hook 'pre-commit' in '{directory}' was added")),
+        answer
+            .changes_warned_of()
+            .contains(&format!("hook 'pre-commit' in '{directory}' was added")),
         "{}",
         answer.stderr
     );
@@ -481,7 +475,7 @@ fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
         echo $c >$(git rev-parse --git-common-dir)/refs/heads/frites/run/$FRITES_RUN/$FRITES_CANDIDATE";
     let answer = spawn(&world, "1", script);
     assert!(
-        warnings(&answer).contains("config 'remote.evil.promisor' was set to 'true'"),
+        answer.changes_warned_of().contains("config 'remote.evil.promisor' was set to 'true'"),
         "{}",
         answer.stderr
     );
@@ -491,7 +485,7 @@ fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
         assert_nothing_ran(&world, args[0]);
     }
     let commit = fs::read_to_string(world.home().join("commit")).unwrap();
-    world.run(&world.repo, "git", ["rev-list", "--objects", commit.trim()]);
+    let _ = world.run(&world.repo, "git", ["rev-list", "--objects", commit.trim()]);
     assert!(canary(&world).contains("bad "), "it would have been fetched");
 }
 
@@ -506,8 +500,9 @@ fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
           refs/replace/$(git --no-replace-objects rev-parse $FRITES_BASE^{tree}) $(git rev-parse $other^{tree})
         mkdir -p $(git rev-parse --git-common-dir)/info; echo \"$FRITES_BASE $other\" >$(git rev-parse --git-common-dir)/info/grafts";
     let answer = spawn(&world, "1", script).expect(0);
-    assert!(warnings(&answer).contains("'info/grafts' was added"), "{}", answer.stderr);
-    let replaced = warnings(&answer).iter().filter(|w| w.starts_with("ref 'refs/replace/")).count();
+    assert!(answer.changes_warned_of().contains("'info/grafts' was added"), "{}", answer.stderr);
+    let replaced =
+        answer.changes_warned_of().iter().filter(|w| w.starts_with("ref 'refs/replace/")).count();
     assert_eq!(replaced, 2, "{}", answer.stderr);
     let plain = |args: &[&str]| {
         world
@@ -573,7 +568,7 @@ fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
     let said = world.frites(["diff", "1"]).expect(0).stderr;
     assert!(said.contains("'lib' (a submodule with uncommitted changes)"), "{said}");
     assert_nothing_ran(&world, "diff");
-    world.run(&dir.join("lib"), "git", ["status"]);
+    let _ = world.run(&dir.join("lib"), "git", ["status"]);
     assert!(canary(&world).contains("bad "), "it would have run");
     fs::remove_file(world.home().join("canary")).unwrap();
 
@@ -583,9 +578,9 @@ fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
         "config 'filter.x.smudge' of submodule 'lib' was set to '{}'",
         world.home().join("bad").display()
     );
-    assert!(warnings(&answer).contains(&smudge), "{}", answer.stderr);
+    assert!(answer.changes_warned_of().contains(&smudge), "{}", answer.stderr);
     assert!(
-        warnings(&answer).contains("'info/attributes' of submodule 'lib' was added"),
+        answer.changes_warned_of().contains("'info/attributes' of submodule 'lib' was added"),
         "{}",
         answer.stderr
     );
@@ -632,7 +627,7 @@ fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
         world.write(".git/info/exclude", ".frites.toml\n");
         world.spawn(["-n", "1"]);
         let answer = spawn(&world, "1", &format!("echo 1 >>README; {change}")).expect(0);
-        assert_eq!(warnings(&answer), [words.to_owned()].into(), "{}", answer.stderr);
+        assert_eq!(answer.changes_warned_of(), [words.to_owned()].into(), "{}", answer.stderr);
         // The configuration is every run's, and forgetting one run makes it no better.
         for run in ["2", "1"] {
             let refused = world
@@ -696,7 +691,7 @@ fn a_configuration_that_an_attempt_breaks_is_named_and_stops_no_capture() {
     let words = format!(
         "the configuration cannot be read: git config failed: bad config line 6 in file {config}"
     );
-    assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
+    assert_eq!(answer.changes_warned_of(), [words].into(), "{}", answer.stderr);
     assert!(answer.stderr.contains("1/c1: succeeded in "), "{}", answer.stderr);
     assert!(world.repo.join(".git/refs/frites/1/c1").exists());
     // git itself refuses from here on.
@@ -746,9 +741,9 @@ fn a_killed_spawn_still_tells() {
         "config 'frites.oracle.test' was set to 'true'".to_owned(),
         format!("branch 'new' was added at {base}"),
     ];
-    assert_eq!(warnings(&said), expected.into(), "{}", said.stderr);
-    assert_eq!(event(&world), warnings(&said));
-    assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
+    assert_eq!(said.changes_warned_of(), expected.into(), "{}", said.stderr);
+    assert_eq!(event(&world), said.changes_warned_of());
+    assert!(world.frites(["status"]).expect(0).changes_warned_of().is_empty(), "once");
     let names = |dir: &str| {
         fs::read_dir(world.repo.join(dir))
             .unwrap()
@@ -768,7 +763,7 @@ fn many_changes_are_told_in_few_lines() {
     let world = world();
     let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done")
         .expect(0);
-    let said = warnings(&answer);
+    let said = answer.changes_warned_of();
     assert_eq!(said.len(), 21, "{}", answer.stderr);
     assert!(
         said.contains("10 more changes; `git frites log --json 1` names them"),

@@ -7,28 +7,19 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
+use fastrand::Rng;
+
 use crate::common::{Answer, World, files_below};
 
-/// Numbers that are the same in every run of the test (xorshift).
-struct Dice(u64);
+/// The random numbers of a test: in each run those of one seed.
+fn random_numbers() -> Rng {
+    let seed = std::env::var("FRITES_TEST_SEED").ok().and_then(|n| n.parse().ok());
+    Rng::with_seed(seed.unwrap_or(29))
+}
 
-impl Dice {
-    fn new() -> Dice {
-        let seed = std::env::var("FRITES_TEST_SEED").ok().and_then(|n| n.parse().ok());
-        Dice(seed.unwrap_or(29).max(1))
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-
-    /// Some of these one after the other.
-    fn some(&mut self, of: &[&[u8]], most: usize) -> Vec<u8> {
-        (0..=self.below(most)).flat_map(|_| of[self.below(of.len())].to_vec()).collect()
-    }
+/// One to `most` + 1 of the `parts`, one after the other.
+fn some_of(parts: &[&[u8]], most: usize, random: &mut Rng) -> Vec<u8> {
+    (0..=random.usize(..most)).flat_map(|_| parts[random.usize(..parts.len())].to_vec()).collect()
 }
 
 /// What no name, number, pattern or option has in it.
@@ -72,7 +63,7 @@ fn everything(world: &World) -> String {
 }
 
 /// Two candidates, captured and judged.
-fn judged() -> World {
+fn world_with_a_verdict() -> World {
     let world = World::new();
     world.spawn(["-c", "a", "b"]);
     fs::write(world.worktree("1/a").join("README"), "better\n").unwrap();
@@ -82,7 +73,7 @@ fn judged() -> World {
 
 #[test]
 fn fuzzed_names_addresses_and_arguments_are_refused_in_one_line_without_effect() {
-    let world = judged();
+    let world = world_with_a_verdict();
     let before = everything(&world);
     let slots: [&[&str]; 25] = [
         &["spawn", "--run="],
@@ -111,11 +102,11 @@ fn fuzzed_names_addresses_and_arguments_are_refused_in_one_line_without_effect()
         &["--color="],
         &[""],
     ];
-    let mut dice = Dice::new();
+    let mut random = random_numbers();
     for slot in slots {
         for _ in 0..2 {
-            let mut word = dice.some(&[&ODD[..], &[b"1", b"a", b"h", b"-"]].concat(), 4);
-            // Whatever the dice say, no slot takes this.
+            let mut word = some_of(&[&ODD[..], &[b"1", b"a", b"h", b"-"]].concat(), 4, &mut random);
+            // Whatever the numbers are, no slot takes this.
             word.extend(b"\x1b\n");
             let at =
                 slot.iter().rposition(|part| part.is_empty() || part.ends_with(['=', '/', '@']));
@@ -135,7 +126,7 @@ fn fuzzed_names_addresses_and_arguments_are_refused_in_one_line_without_effect()
 
 #[test]
 fn fuzzed_configuration_is_read_or_refused_with_its_place() {
-    let mut world = judged();
+    let mut world = world_with_a_verdict();
     let before = everything(&world);
     let whole = "[oracle]\ntest = [\"true\"]\ntimeout = \"10m\"\n[agents.\"m\"]\ncommand = 'x'\n[spawn]\njobs = 4\n";
     let mut texts: Vec<Vec<u8>> = vec![
@@ -146,12 +137,15 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
         b"[spawn]\njobs = 99999999999999999999\n".to_vec(),
         b"\xff\xfe".to_vec(),
     ];
-    let mut dice = Dice::new();
+    let mut random = random_numbers();
     for _ in 0..24 {
         let mut text = whole.as_bytes().to_vec();
-        let at = dice.below(text.len());
-        let end = (at + dice.below(4)).min(text.len());
-        text.splice(at..end, dice.some(&[&ODD[..], &[b"\"", b"=", b"[", b"#", b"\0"]].concat(), 3));
+        let at = random.usize(..text.len());
+        let end = (at + random.usize(..4)).min(text.len());
+        text.splice(
+            at..end,
+            some_of(&[&ODD[..], &[b"\"", b"=", b"[", b"#", b"\0"]].concat(), 3, &mut random),
+        );
         texts.push(text);
     }
     let file = world.repo.join(".frites.toml");
@@ -204,9 +198,9 @@ fn fuzzed_worktreeinclude_lines_are_named_and_the_others_count() {
     let mut lines: Vec<Vec<u8>> =
         vec![b"{".repeat(99), b"[z-a]\x1b[31m".to_vec(), b"**/".repeat(20_000), b"\\".to_vec()];
     let bad = lines.len();
-    let mut dice = Dice::new();
+    let mut random = random_numbers();
     lines.extend((0..40).map(|_| {
-        let odd = dice.some(&[&ODD[..], &[b"*", b"[", b"!", b"**", b"}"]].concat(), 6);
+        let odd = some_of(&[&ODD[..], &[b"*", b"[", b"!", b"**", b"}"]].concat(), 6, &mut random);
         odd.split(|b| *b == b'\n').collect::<Vec<_>>().concat()
     }));
     lines.push(b"*.key".to_vec());
@@ -234,7 +228,7 @@ fn fuzzed_worktreeinclude_lines_are_named_and_the_others_count() {
 #[test]
 fn fuzzed_junit_files_are_no_report_and_decide_nothing() {
     let world = World::new();
-    let mut dice = Dice::new();
+    let mut random = random_numbers();
     let tags: [&[u8]; 10] = [
         b"<testsuite>",
         b"</testsuite>",
@@ -248,7 +242,7 @@ fn fuzzed_junit_files_are_no_report_and_decide_nothing() {
         b"<!DOCTYPE x [<!ENTITY a 'b'>]>",
     ];
     let mut files = vec![b"<a>".repeat(100_000), b"\0".repeat(100), Vec::new()];
-    files.extend((0..5).map(|_| dice.some(&tags, 12)));
+    files.extend((0..5).map(|_| some_of(&tags, 12, &mut random)));
     let run = world.spawn(["-n", &files.len().to_string()]);
     for (at, bytes) in files.iter().enumerate() {
         fs::write(world.worktree(&format!("{run}/c{}", at + 1)).join("r"), bytes).unwrap();
@@ -266,9 +260,9 @@ fn fuzzed_junit_files_are_no_report_and_decide_nothing() {
 
 #[test]
 fn a_fuzzed_event_log_hides_no_event_and_writes_nothing_on_the_terminal() {
-    let world = judged();
+    let world = world_with_a_verdict();
     let file = world.repo.join(".frites/events.jsonl");
-    let mut dice = Dice::new();
+    let mut random = random_numbers();
     let mut log = fs::read(&file).unwrap();
     let told = ask(&world, ["log"]).expect(0).out();
     log.extend(
@@ -279,7 +273,11 @@ fn a_fuzzed_event_log_hides_no_event_and_writes_nothing_on_the_terminal() {
             .concat(),
     );
     for _ in 0..30 {
-        log.extend(dice.some(&[&ODD[..], &[b"{", b"\"run\":", b"1,", b"}", b"\0"]].concat(), 8));
+        log.extend(some_of(
+            &[&ODD[..], &[b"{", b"\"run\":", b"1,", b"}", b"\0"]].concat(),
+            8,
+            &mut random,
+        ));
     }
     fs::write(&file, &log).unwrap();
     let text = ask(&world, ["log"]).expect(0).out();
@@ -321,7 +319,7 @@ fn plant(world: &World, edit: impl Fn(&str) -> String) {
 
 #[test]
 fn fuzzed_records_become_no_arguments_of_git_and_are_named_with_the_way_out() {
-    let world = judged();
+    let world = world_with_a_verdict();
     let victim = world.home().join("victim");
     let whole = world.git(["rev-parse", "refs/frites/1/@record"]);
     let base = world.git(["rev-parse", "HEAD"]);

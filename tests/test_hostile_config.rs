@@ -138,13 +138,6 @@ fn refuses_to_commit_and_stages(world: &World) {
     assert_eq!(world.git(write_tree), world.tree("refs/frites/1/c1"));
 }
 
-/// One attempt that passed.
-fn judged(world: &World) {
-    world.spawn(["-n", "1"]);
-    world.sh(&world.worktree("1/c1"), EDIT).expect(0);
-    world.frites(["judge", "-q", "--test", "true"]).expect(0);
-}
-
 #[test]
 fn prefixes_and_paths() {
     same_under(&[("diff.noprefix", "true"), ("core.quotePath", "false")]);
@@ -310,7 +303,7 @@ fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
     for (key, value) in hostile {
         world.git(["config", "--global", key, value]);
     }
-    judged(&world);
+    world.judged("true", &[EDIT]);
     refuses_to_commit_and_stages(&world);
 }
 
@@ -324,7 +317,7 @@ fn without_an_identity_only_the_users_commit_stops() {
     assert_eq!(&work(&world_1), plain());
     let world_2 = world();
     nobody(&world_2);
-    judged(&world_2);
+    world_2.judged("true", &[EDIT]);
     refuses_to_commit_and_stages(&world_2);
 }
 
@@ -375,7 +368,7 @@ fn no_hook_runs_but_for_the_users_own_commit() {
 fn a_failing_hook_stops_the_users_commit_with_the_checkout_as_it_was() {
     for hook in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"] {
         let world = world();
-        judged(&world);
+        world.judged("true", &[EDIT]);
         plant_hooks(&world, &[hook]);
         refuses_to_commit_and_stages(&world);
         assert!(fs::read_to_string(world.home().join("hooks-ran")).unwrap().contains(hook));

@@ -4,17 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::{World, make_executable, poll, skipped, write};
+use crate::common::edits::{LARGE, MIDDLE, SMALL};
+use crate::common::{World, make_executable, poll, sentence, skipped, write};
 
 /// Three attempts at one line: of 2 changed lines, of 3, of 4.
-const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
-const MIDDLE: &str = "printf 'one\\nTWO\\nthree\\nfour\\n' > src/lib.txt";
-const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
-
-/// The last line of a verdict as it is printed.
-fn sentence(out: &str) -> &str {
-    out.lines().last().unwrap_or_default()
-}
 
 /// The words of a candidate's row in the table.
 fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {

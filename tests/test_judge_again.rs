@@ -3,10 +3,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::World;
-
-const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
-const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
+use crate::common::edits::{LARGE, SMALL};
+use crate::common::{World, sentence};
 
 /// A test that fails for the first `n` times on a tree whose second line is small.
 fn fails_first(n: u32) -> String {
@@ -20,10 +18,6 @@ fn said(stderr: &str, address: &str) -> String {
     let line = stderr.lines().find(|l| l.starts_with(address)).unwrap_or_default();
     let (before, after) = line.split_once('(').unwrap_or((line, ")"));
     format!("{before}({}", after.trim_start_matches(|c| c != ')'))
-}
-
-fn sentence(out: &str) -> &str {
-    out.lines().last().unwrap_or_default()
 }
 
 #[test]
@@ -168,9 +162,8 @@ fn single_tests_tell_the_closest_near_miss_and_what_it_broke() {
         json!({"broken": ["t::a"], "before": ["t::b"], "new": []})
     );
     assert_eq!(verdict["candidates"][1]["results"][0]["tests"]["failing"], json!(["t::a"]));
-    let log = world.frites(["log", "--json"]).expect(0).out();
-    let judged: Value =
-        serde_json::from_str(log.lines().rfind(|l| l.contains("\"judged\"")).unwrap()).unwrap();
+    let events = world.events();
+    let judged = events.iter().rfind(|e| e["event"] == "judged").unwrap();
     assert_eq!(judged["failing_tests"]["c1"], json!(["t::a", "t::b"]));
     world.assert_clean();
 }

@@ -6,10 +6,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::common::edits::{LARGE, SMALL};
 use crate::common::{World, poll};
-
-const SMALL: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
-const LARGE: &str = "printf 'ONE\\nTWO\\nthree\\n' > src/lib.txt";
 
 /// A test that writes a line to `$HOME/runs` each time, and passes where `needle` is.
 fn counted(needle: &str) -> String {
@@ -242,11 +240,21 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
         diff -r --no-dereference -x .git "$HOME/tree" . || exit 9
         pwd >> "$HOME/places""#;
     let harm = r#"
-        for f in *; do test -f "$f" && ! test -L "$f" && { cp -p "$f" /tmp/frites-old.$$; tr a-z A-Z < /tmp/frites-old.$$ > "$f"; touch -r /tmp/frites-old.$$ "$f"; }; done
-        rm -f /tmp/frites-old.$$
-        git update-index --assume-unchanged .gitattributes; echo '* -text' > .gitattributes; git add -A; git commit -qm hijack; git checkout -q -b hijacked-$$
-        rm -rf becomes; ln -s "$HOME/victim" becomes; mkdir -p out/locked nested; echo x > out/locked/x; git init -q nested; chmod -R a-w out; chmod 700 .
-        echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git; exit 0"#;
+        old="$HOME/old"
+        # Other content, with the size and the times of before.
+        for f in *; do
+            test -f "$f" && ! test -L "$f" || continue
+            cp -p "$f" "$old"; tr a-z A-Z < "$old" > "$f"; touch -r "$old" "$f"
+        done
+        rm -f "$old"
+        git update-index --assume-unchanged .gitattributes
+        echo '* -text' > .gitattributes
+        git add -A; git commit -qm hijack; git checkout -q -b hijacked-$$
+        rm -rf becomes; ln -s "$HOME/victim" becomes
+        mkdir -p out/locked nested; echo x > out/locked/x; git init -q nested
+        chmod -R a-w out; chmod 700 .
+        echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git
+        exit 0"#;
     world.sh(&world.home(), "umask 022; mkdir victim; echo precious > victim/file").expect(0);
     for test in [format!("umask 022; {proof}"), format!("umask 022; {proof}\n{harm}")] {
         let answer = world.frites(["judge", "--test", &test]).expect(0);
@@ -568,20 +576,10 @@ fn the_table_fits_80_columns_and_needs_no_colour() {
     assert!(table.iter().all(|l| l.chars().count() <= 80), "{out}");
     assert!(!out.contains('\u{1b}'), "{out}");
     let colored = world.frites(["judge", "--color", "always"]).expect(0).out();
-    let plain = strip_colors(&colored);
+    let plain = console::strip_ansi_codes(&colored);
     // The second time outcomes are known, which is another word in the last column.
     assert!(colored.contains('\u{1b}') && plain.contains("tests edited"), "{colored}");
     world.assert_clean();
-}
-
-fn strip_colors(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\u{1b}') {
-        plain.push_str(before);
-        rest = after.split_once('m').map_or("", |(_, after)| after);
-    }
-    plain + rest
 }
 
 /// SCOREBOARD row 27: fifty judgings of the same candidates, several at a time, in any order.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{Answer, World, make_executable, poll};
+use crate::common::{World, make_executable, poll};
 
 /// Two attempts: the first has the file `bad`, and its `$BAD` leaves a trace in `$HOME/canary`.
 fn world() -> World {
@@ -27,25 +27,12 @@ fn if_bad(script: &str) -> String {
     format!("g=$(git rev-parse --git-common-dir); if test -e bad; then {script}; fi")
 }
 
-/// What was warned of, with when it was.
-fn warnings(answer: &Answer) -> BTreeSet<String> {
-    answer
-        .stderr
-        .lines()
-        .filter_map(|l| l.strip_prefix("warning: while ").map(str::to_owned))
-        .collect()
-}
-
 fn words(lines: &[&str]) -> BTreeSet<String> {
     lines.iter().map(|l| (*l).to_owned()).collect()
 }
 
 fn escaped(world: &World) -> Vec<Value> {
-    let log = world.frites(["log", "--json"]).expect(0).out();
-    log.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .filter(|e: &Value| e["event"] == "escaped")
-        .collect()
+    world.events().into_iter().filter(|e| e["event"] == "escaped").collect()
 }
 
 const PLANT: &str =
@@ -68,7 +55,7 @@ fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verif
             "hook 'post-checkout' was added".into(),
         ];
         let expected = changes.clone().map(|change| format!("{when} was judged: {change}"));
-        assert_eq!(warnings(&answer), expected.into(), "{}", answer.stderr);
+        assert_eq!(answer.warnings(), expected.into(), "{}", answer.stderr);
         assert!(
             answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
             "{}",
@@ -109,7 +96,7 @@ fn what_the_last_one_plants_has_bent_no_outcome() {
     let test = "test -e bad || git config alias.x log";
     let answer = world.frites(["judge", "--test", test]).expect(0);
     assert_eq!(
-        warnings(&answer),
+        answer.warnings(),
         words(&["1/c2 was judged: config 'alias.x' was set to 'log'"]),
         "{}",
         answer.stderr
@@ -127,7 +114,7 @@ fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own
         git config core.hooksPath .husky; cp \"$BAD\" $g/hooks/pre-push";
     let answer = world.frites(["judge", "--json", "--test", &if_bad(test)]).expect(0);
     assert!(answer.stderr.contains("config 'safe.directory' was set to"), "{}", answer.stderr);
-    let mut found = warnings(&answer);
+    let mut found = answer.warnings();
     found.retain(|words| !words.contains("safe.directory"));
     let expected = [
         "1/c1 was judged: config 'branch.x.remote' was set to '.'",
@@ -154,7 +141,7 @@ fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own
     // What was told once is not told again, and known outcomes need no look.
     let known = world.frites(["judge", "--json", "--test", &if_bad(test)]).expect(0);
     assert_eq!(
-        (warnings(&known), &known.json()["effort"]["saved_cached"]),
+        (known.warnings(), &known.json()["effort"]["saved_cached"]),
         (BTreeSet::new(), &2.into())
     );
 }
@@ -170,7 +157,7 @@ fn what_is_found_at_the_end_alone_counts_and_nothing_is_known_from_then() {
         "run 1 was judged: config 'filter.own.smudge' was set to '{}'",
         world.env("BAD").display()
     );
-    assert_eq!(warnings(&answer), [words].into(), "{}", answer.stderr);
+    assert_eq!(answer.warnings(), [words].into(), "{}", answer.stderr);
     assert!(!world.home().join("canary").exists(), "a planted filter ran in the next checkout");
     let verdict = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
     assert_eq!(
@@ -189,7 +176,7 @@ fn single_candidates_are_watched_too() {
     };
     let answer = judge(&["--candidate", "c1", "--candidate", "c2"]).expect(3);
     assert_eq!(
-        warnings(&answer),
+        answer.warnings(),
         words(&["1/c1 was judged: config 'alias.x' was set to 'log'"]),
         "{}",
         answer.stderr
@@ -199,7 +186,7 @@ fn single_candidates_are_watched_too() {
     // By itself it can have bent nothing but its own outcome.
     world.git(["config", "--unset", "alias.x"]);
     let answer = judge(&["--candidate", "c1"]).expect(0);
-    assert_eq!(warnings(&answer).len(), 1, "{}", answer.stderr);
+    assert_eq!(answer.warnings().len(), 1, "{}", answer.stderr);
 }
 
 #[test]
@@ -247,8 +234,8 @@ fn a_killed_judge_still_tells() {
     child.wait().unwrap();
     world.sh(&world.home(), "touch go").expect(0);
     let said = world.frites(["status"]).expect(0);
-    assert_eq!(warnings(&said), [format!("run 1 was judged: {words}")].into(), "{}", said.stderr);
-    assert!(warnings(&world.frites(["status"]).expect(0)).is_empty(), "once");
+    assert_eq!(said.warnings(), [format!("run 1 was judged: {words}")].into(), "{}", said.stderr);
+    assert!(world.frites(["status"]).expect(0).warnings().is_empty(), "once");
     assert_eq!(fs::read_dir(world.repo.join(".frites/watches")).unwrap().count(), 0);
     world
         .frites(["judge", "--test", "true"])

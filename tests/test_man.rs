@@ -4,11 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{World, skipped};
-
-fn source() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::common::{World, skipped, source};
 
 fn names(directory: &Path) -> BTreeSet<String> {
     fs::read_dir(directory)

@@ -2,18 +2,10 @@
 use std::fs;
 
 use crate::common::World;
+use crate::common::edits::TWO;
 
 /// What the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
-const TWO: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt";
-
-/// A judged run of these attempts, in their order.
-#[track_caller]
-fn judged(world: &World, scripts: &[&str]) -> String {
-    let run = world.attempts(scripts);
-    world.frites(["judge", "-q", "--test", TEST, &run]);
-    run
-}
 
 /// The user's belongings to the byte, their stash and files included, and all branches of landings.
 fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -29,7 +21,7 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
     let world = World::new();
     let base = world.git(["rev-parse", "HEAD"]);
     world.write("notes.txt", "mine\n");
-    judged(&world, &[&format!("{TWO}; git commit -qam attempt; echo new > new.txt")]);
+    world.judged(TEST, &[&format!("{TWO}; git commit -qam attempt; echo new > new.txt")]);
     let tree = world.tree("refs/frites/1/c1");
     let answer = world.frites(["apply", "--merge"]).expect(0);
     assert_eq!(answer.out(), "main\n");
@@ -69,15 +61,14 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
             .contains(&format!("merged {}", &world.git(["rev-parse", "HEAD"])[..10]))
     );
     assert!(world.git(["reflog", "-1", "--format=%gs"]).starts_with("merge 1/c1: "));
-    let events = world.frites(["log", "--json"]).expect(0).out();
-    assert!(events.lines().last().unwrap().contains(r#""event":"merged""#), "{events}");
+    assert_eq!(world.events().last().unwrap()["event"], "merged");
     world.assert_clean();
 }
 
 #[test]
 fn the_message_is_the_users_and_the_document_names_the_commits() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     let json = world
         .frites(["apply", "--merge", "-m", "Shout", "-m", "Louder.", "--json"])
         .expect(0)
@@ -93,7 +84,7 @@ fn the_message_is_the_users_and_the_document_names_the_commits() {
 #[test]
 fn a_base_that_moved_is_merged_and_judged_again() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.write("other", "moved\n");
     world.commit("elsewhere");
     let answer = world.frites(["apply", "--merge"]).expect(0);
@@ -117,7 +108,7 @@ fn a_base_that_moved_is_merged_and_judged_again() {
 fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
     let world = World::new();
     world.git(["branch", "release"]);
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.write("README", "being edited\n");
     let before = (
         world.git(["rev-parse", "HEAD"]),
@@ -265,8 +256,8 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
     let mut world = World::new();
     world.write("README", "stashed\n");
     world.git(["stash", "-q"]);
-    judged(
-        &world,
+    world.judged(
+        TEST,
         &[&format!("{TWO}; echo more >> README; echo new > new.txt"), "echo BAD >> src/lib.txt"],
     );
     world.keep();
@@ -289,7 +280,7 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
 fn files_that_were_only_touched_are_landed_on() {
     for options in [&["--merge"][..], &[]] {
         let world = World::new();
-        judged(&world, &[TWO]);
+        world.judged(TEST, &[TWO]);
         world.sh(&world.repo, "touch -d '2030-01-01 00:00' src/lib.txt").expect(0);
         world.frites(["apply"].iter().chain(options)).expect(0);
         assert_eq!(
@@ -303,7 +294,7 @@ fn files_that_were_only_touched_are_landed_on() {
 #[test]
 fn a_signature_that_cannot_be_made_changes_nothing() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.git(["config", "commit.gpgsign", "true"]);
     world.git(["config", "gpg.program", "false"]);
     let before = state(&world);
@@ -321,7 +312,7 @@ fn a_signature_that_cannot_be_made_changes_nothing() {
 #[test]
 fn no_verify_and_no_rejudge_skip_what_they_name() {
     let world = World::new();
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.hook("pre-commit", "exit 1");
     world.hook("pre-merge-commit", "exit 1");
     world.write("bad", "x\n");
@@ -349,7 +340,7 @@ fn hooks_and_signatures_of_a_merge_are_those_of_git() {
         world.hook(name, &format!("echo {name} >> \"$HOME/hooked\"; test -e README"));
     }
     world.hook("commit-msg", "echo 'Signed-off-by: H <h@example.com>' >> \"$1\"");
-    judged(&world, &[TWO]);
+    world.judged(TEST, &[TWO]);
     world.frites(["apply", "--merge"]).expect(0);
     let ran = fs::read_to_string(world.home().join("hooked")).unwrap();
     let ran: Vec<&str> = ran.lines().filter(|l| *l != "prepare-commit-msg").collect();
@@ -365,7 +356,7 @@ fn hooks_and_signatures_of_a_merge_are_those_of_git() {
 fn several_merges_at_once_go_one_after_the_other() {
     let world = World::new();
     for i in 1..=4 {
-        judged(&world, &[&format!("echo {i} > file{i}")]);
+        world.judged(TEST, &[&format!("echo {i} > file{i}")]);
     }
     let answers: Vec<_> = std::thread::scope(|scope| {
         let world = &world;
@@ -393,8 +384,8 @@ fn several_merges_at_once_go_one_after_the_other() {
 #[test]
 fn of_two_merges_that_conflict_the_second_says_so() {
     let world = World::new();
-    judged(&world, &[TWO]);
-    judged(&world, &["printf 'one\\nzwei\\nthree\\n' > src/lib.txt"]);
+    world.judged(TEST, &[TWO]);
+    world.judged(TEST, &["printf 'one\\nzwei\\nthree\\n' > src/lib.txt"]);
     let answers: Vec<_> = std::thread::scope(|scope| {
         let world = &world;
         let racers: Vec<_> = ["1", "2"]
@@ -417,7 +408,7 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
     let world = World::new();
     world.write("gone", "x\n");
     world.commit("more");
-    judged(&world, &[&format!("{TWO}; echo theirs > both; echo y > gone; echo clean > clean")]);
+    world.judged(TEST, &[&format!("{TWO}; echo theirs > both; echo y > gone; echo clean > clean")]);
     world.sh(&world.repo, "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; echo ours > both; git rm -q gone; git add -A; git commit -qm moved").expect(0);
     let head = world.git(["rev-parse", "HEAD"]);
     let answer = world.frites(["apply", "--conflicts"]).refuses(

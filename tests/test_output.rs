@@ -1,11 +1,10 @@
 //! What people see: the same words on every kind of output, cut and coloured on a terminal alone, and a
 //! clean end where the output cannot be written.
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::common::terminal;
-use crate::common::{Answer, World, answer, poll, skipped};
+use crate::common::{Answer, World, answer, poll, skipped, source};
 
 /// Every command that needs no pager, in an order that makes each of them do something.
 const COMMANDS: &[&[&str]] = &[
@@ -145,7 +144,7 @@ fn every_command_says_what_the_transcript_says() {
             answer
         }
     });
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcript.txt");
+    let file = source().join("tests/transcript.txt");
     if std::env::var_os("FRITES_BLESS").is_some() {
         fs::write(&file, &seen).unwrap();
     }

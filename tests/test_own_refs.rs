@@ -1,6 +1,5 @@
 //! What commands do to the refs of git-frites itself: captures and records of other runs. Who moves them by other means,
 //! or lets git-frites do it from within an attempt, is named, and a verdict that came so verifies nothing.
-use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::common::{Answer, World, poll};
@@ -11,12 +10,6 @@ fn world() -> World {
     world.attempts(&["echo bad >>README"]);
     world.frites(["judge", "--test", "false"]).expect(1);
     world
-}
-
-/// What was warned of while the commands of a run ran.
-fn warnings(answer: &Answer) -> BTreeSet<String> {
-    let lines = answer.stderr.lines().filter_map(|l| l.strip_prefix("warning: while run "));
-    lines.filter_map(|l| l.split_once(" ran: ").map(|(_, what)| what.to_owned())).collect()
 }
 
 fn attempt(world: &World, script: &str) -> Answer {
@@ -40,7 +33,7 @@ fn a_verdict_that_others_wrote_is_named_and_verifies_nothing() {
         let answer = attempt(&world, forge);
         let after = world.git(["rev-parse", name]);
         let words = format!("ref '{name}' moved from {} to {}", &before[..10], &after[..10]);
-        assert_eq!(warnings(&answer), [words.clone()].into(), "{}", answer.stderr);
+        assert_eq!(answer.changes_warned_of(), [words.clone()].into(), "{}", answer.stderr);
         let why = format!(
             "its record is not what its last judging wrote; while run 2's commands ran, {words}"
         );
@@ -63,9 +56,9 @@ fn captures_that_others_remove_are_named_with_where_they_were() {
         let tip = world.git(["rev-parse", "refs/frites/1/c1"]);
         let answer = attempt(&world, remove);
         let words = format!("ref 'refs/frites/1/c1' was deleted; it was at {tip}");
-        assert!(warnings(&answer).contains(&words), "{}", answer.stderr);
+        assert!(answer.changes_warned_of().contains(&words), "{}", answer.stderr);
         assert_eq!(
-            warnings(&answer).len(),
+            answer.changes_warned_of().len(),
             if remove.contains("forget") { 2 } else { 1 },
             "{}",
             answer.stderr

@@ -1,13 +1,9 @@
 //! The README: its transcript is the demo's, its blocks work as they are written, its recipes do what they
 //! promise.
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{World, make_executable, write};
-
-fn source() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::common::{World, make_executable, source, write};
 
 fn readme() -> String {
     fs::read_to_string(source().join("README.md")).unwrap()

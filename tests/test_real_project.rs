@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::World;
+use crate::common::{World, source};
 
 /// The line of strsim's Levenshtein distance that the bug is in, and with the bug.
 const RIGHT: &str = "result = min(result + 1, min(distance_a, distance_b + 1));";
@@ -110,13 +110,13 @@ impl Strsim {
 
 /// Where cargo keeps a package of this project's lock file.
 fn package(world: &World, name: &str) -> PathBuf {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let rustc = world.run(project, "rustc", ["-vV"]).expect(0).out();
+    let project = source();
+    let rustc = world.run(&project, "rustc", ["-vV"]).expect(0).out();
     let host = rustc.lines().find_map(|l| l.strip_prefix("host: ")).unwrap();
     // Without a platform cargo would want packages for others, which nobody downloaded.
     let words =
         ["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", host];
-    let metadata = world.run(project, "cargo", words).expect(0).json();
+    let metadata = world.run(&project, "cargo", words).expect(0).json();
     let found =
         metadata["packages"].as_array().unwrap().iter().find(|p| p["name"] == name).unwrap();
     assert_eq!(found["dependencies"].as_array().unwrap().len(), 0, "{name} builds alone");

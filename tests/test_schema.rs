@@ -3,15 +3,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::common::{Answer, World, poll};
+use crate::common::{Answer, World, poll, source};
 
 fn schema() -> Value {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/git-frites.schema.json");
+    let file = source().join("schema/git-frites.schema.json");
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
@@ -308,8 +307,8 @@ fn judged_in_every_way(checker: &mut Checker) {
         1,
         world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]),
     );
-    for line in world.frites(["log", "--json"]).expect(0).out().lines() {
-        checker.check("log", &serde_json::from_str(line).unwrap());
+    for event in world.events() {
+        checker.check("log", &event);
     }
 }
 

@@ -11,14 +11,6 @@ fn log_file(world: &World) -> PathBuf {
     world.repo.join(".frites/events.jsonl")
 }
 
-/// `log --json`, a line at a time.
-#[track_caller]
-fn events(world: &World) -> Vec<Value> {
-    let text = world.frites(["log", "--json"]).expect(0).out();
-    assert!(text.is_empty() || text.ends_with('\n'));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// The events' names and what they are about.
 #[track_caller]
 fn told(world: &World) -> Vec<String> {
@@ -26,7 +18,7 @@ fn told(world: &World) -> Vec<String> {
         let candidate = e["candidate"].as_str().map(|c| format!("/{c}")).unwrap_or_default();
         format!("{} {}{candidate}", e["event"].as_str().unwrap(), e["run"].as_str().unwrap())
     };
-    events(world).iter().map(name).collect()
+    world.events().iter().map(name).collect()
 }
 
 /// One attempt that passes.
@@ -51,7 +43,7 @@ fn without_a_run_status_and_log_are_empty_and_say_how_to_start() {
     let words = "nothing has happened yet\nhint: start a run with `git frites spawn`\n";
     assert_eq!((log.out().as_str(), log.stderr.as_str()), ("", words));
     assert_eq!(world.frites(["log", "--json"]).expect(0).out(), "");
-    assert!(events(&world).is_empty());
+    assert!(world.events().is_empty());
     assert!(!world.repo.join(".frites").exists(), "looking leaves no trace");
     world.frites(["status", "1"]).refuses(128, "there is no run yet");
 }
@@ -213,7 +205,7 @@ fn the_log_tells_what_happened_in_order() {
         "forgotten 1",
     ];
     assert_eq!(told(&world), expected);
-    let all = events(&world);
+    let all = world.events();
     let mut last = jiff::Timestamp::MIN;
     for event in &all {
         assert_eq!(event["version"], 1);

@@ -5,9 +5,7 @@ use crate::common::World;
 
 #[track_caller]
 fn judged(world: &World, script: &str) -> String {
-    let run = world.attempts(&[script]);
-    world.frites(["judge", "-q", "--test", "true", &run]).expect(0);
-    run
+    world.judged("true", &[script])
 }
 
 fn landing(world: &World, run: &str) -> String {

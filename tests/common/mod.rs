@@ -1,7 +1,9 @@
 //! A repository of its own for each test, with its own HOME, cache and git configuration.
+pub mod edits;
 pub mod processes;
 pub mod terminal;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -72,6 +74,18 @@ impl Answer {
     pub fn left_out(&self) -> String {
         let captured = |line: &&str| line.starts_with("captured ");
         self.stderr.lines().filter(|l| !captured(l)).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// The warnings of changes to the repository, each from the words after `warning: while `.
+    pub fn warnings(&self) -> BTreeSet<String> {
+        let lines = self.stderr.lines().filter_map(|line| line.strip_prefix("warning: while "));
+        lines.map(str::to_owned).collect()
+    }
+
+    /// The changes to the repository that were made while a run's commands ran, as warned of.
+    pub fn changes_warned_of(&self) -> BTreeSet<String> {
+        let change = |warning: &String| Some(warning.split_once(" ran: ")?.1.to_owned());
+        self.warnings().iter().filter_map(change).collect()
     }
 
     /// Standard output as JSON.
@@ -173,6 +187,7 @@ impl World {
     }
 
     /// Runs a program in `dir` to its end.
+    #[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
     pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
         &self,
         dir: &Path,
@@ -201,11 +216,13 @@ impl World {
     }
 
     /// `git frites …` in the user's checkout, through git as a user types it.
+    #[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
     pub fn frites<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Answer {
         self.frites_in(&self.repo.clone(), args)
     }
 
     /// The same in another directory.
+    #[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
     pub fn frites_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
         &self,
         dir: &Path,
@@ -217,6 +234,7 @@ impl World {
     }
 
     /// A shell script in `dir`, with `set -eu`.
+    #[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
     pub fn sh(&self, dir: &Path, script: &str) -> Answer {
         self.run(dir, "sh", ["-euc", script])
     }
@@ -256,6 +274,22 @@ impl World {
             self.sh(&self.worktree(&format!("{run}/c{}", at + 1)), script).expect(0);
         }
         run
+    }
+
+    /// A run of [`World::attempts`] that was judged by the command `test`, which one of them passes.
+    #[track_caller]
+    pub fn judged(&self, test: &str, scripts: &[&str]) -> String {
+        let run = self.attempts(scripts);
+        self.frites(["judge", "-q", "--test", test, &run]).expect(0);
+        run
+    }
+
+    /// All events of all runs, the oldest first.
+    #[track_caller]
+    pub fn events(&self) -> Vec<serde_json::Value> {
+        let text = self.frites(["log", "--json"]).expect(0).out();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What `status --json` says of a run's first candidate.
@@ -387,6 +421,16 @@ fn room() -> PathBuf {
         s.f_bavail * s.f_frsize > 8 << 30 && !s.f_flag.contains(StatVfsMountFlags::NOEXEC)
     });
     if fits && std::env::var_os("TMPDIR").is_none() { memory } else { std::env::temp_dir() }
+}
+
+/// The directory of git-frites' own source.
+pub fn source() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A verdict's sentence, the last line of what `judge` prints.
+pub fn sentence(out: &str) -> &str {
+    out.lines().last().unwrap_or_default()
 }
 
 /// Writes a file with its directories.
