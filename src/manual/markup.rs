@@ -86,7 +86,7 @@ pub fn fill(page: &str) -> String {
         }
         let mut width = 0;
         for word in line.split(' ').filter(|word| !word.is_empty()) {
-            if width > 0 && width + 1 + word.len() > 78 {
+            if width > 0 && width + 1 + source_width(word) > 78 {
                 filled.push('\n');
                 width = 0;
             }
@@ -96,11 +96,17 @@ pub fn fill(page: &str) -> String {
                 filled.push_str("\\&");
             }
             filled.push_str(word);
-            width += 1 + word.len();
+            width += 1 + source_width(word);
         }
         filled.push('\n');
     }
     filled
+}
+
+/// The width of a word as mandoc counts it: a character beyond ASCII is an escape like `\[u2026]` there.
+fn source_width(word: &str) -> usize {
+    let width = |c: char| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() };
+    word.chars().map(width).sum()
 }
 
 #[cfg(test)]
@@ -127,6 +133,13 @@ mod tests {
         let page = format!(".SH A\n{word}  words .git 'quoted'\n.nf\n{word} {word}\n.fi\n");
         let filled = format!(".SH A\n{word} words\n\\&.git 'quoted'\n.nf\n{word} {word}\n.fi\n");
         assert_eq!(fill(&page), filled);
+    }
+
+    #[test]
+    fn a_line_with_an_ellipsis_is_broken_where_mandoc_counts_80_bytes() {
+        let word = "x".repeat(68);
+        assert_eq!(fill(&format!("{word} … y\n")), format!("{word} …\ny\n"));
+        assert_eq!(fill(&format!("{word} ... y\n")), format!("{word} ... y\n"));
     }
 
     #[test]
