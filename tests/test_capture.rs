@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::common::{Answer, World, make_executable, skipped};
+use crate::common::{Answer, World, make_executable};
 
 /// What an attempt did in its worktree, and the world it did it in.
 struct Attempt {
@@ -468,32 +468,6 @@ fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_read_is_flagged_and_kept() {
-    let attempt = attempt("mkdir locked; echo work >locked/work; chmod 0 locked; echo 1 >>README");
-    // root reads everything, but without these capabilities.
-    let plain = match fs::read_dir(attempt.dir.join("locked")) {
-        Err(_) => "",
-        Ok(_) => "setpriv --bounding-set=-dac_override,-dac_read_search",
-    };
-    let frites = |words: &str| {
-        attempt.world.sh(&attempt.world.repo, &format!("{plain} git-frites {words} 1/c1"))
-    };
-    if !plain.is_empty()
-        && attempt.world.sh(&attempt.dir, &format!("! {plain} ls locked")).code != 0
-    {
-        return skipped("root may read everything, and `setpriv` is not there");
-    }
-    let said = frites("diff").expect(0).left_out();
-    assert_eq!(said, "warning: 1/c1: not captured: 'locked' (it may not be read)\n");
-    for words in ["clean -n", "clean"] {
-        frites(words).refuses(1, "'locked' (it may not be read)");
-        assert!(attempt.dir.join("locked").exists());
-    }
-    frites("clean --discard").expect(0);
-    attempt.world.assert_clean();
-}
-
-#[test]
 fn an_embedded_repository_without_commits_is_flagged_and_kept() {
     let attempt = attempt("git init -q inner; echo x >inner/x; echo 1 >>README");
     assert_eq!(
@@ -645,22 +619,6 @@ fn where_modes_of_files_mean_nothing_those_of_the_attempts_index_count() {
         captured("git commit -qam x; git update-index --chmod=-x README"),
         "100644 README\n100755 new"
     );
-    world.assert_clean();
-}
-
-/// As after a copy from a Mac: git believes the setting, and takes two files for one.
-#[test]
-fn names_that_differ_in_case_alone_are_two_where_the_disk_has_both() {
-    let world = World::new();
-    if world.repo.join("readme").exists() {
-        return skipped("this disk takes both for one");
-    }
-    world.git(["config", "core.ignoreCase", "true"]);
-    world.attempts(&["mv README readme; echo x >SRC; echo x >src/LIB.txt"]);
-    let names = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
-    assert_eq!(names, "D\tREADME\nA\tSRC\nA\treadme\nA\tsrc/LIB.txt\n");
-    let test = "test -e SRC && test -e src/LIB.txt && test -e src/lib.txt && ! test -e README";
-    world.frites(["judge", "-q", "--test", test]).expect(0);
     world.assert_clean();
 }
 

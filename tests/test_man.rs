@@ -2,10 +2,11 @@
 //! installed is what `git frites --help` and `man` open.
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{World, skipped, source};
+use crate::common::{World, source};
 
+/// The names of a directory's files.
 fn names(directory: &Path) -> BTreeSet<String> {
     fs::read_dir(directory)
         .unwrap()
@@ -22,10 +23,6 @@ fn verbs(world: &World) -> Vec<String> {
         .map(|l| l.split_whitespace().next().unwrap().to_owned())
         .filter(|name| name != "help")
         .collect()
-}
-
-fn has(world: &World, program: &str) -> bool {
-    world.sh(&world.repo, &format!("command -v {program}")).code == 0
 }
 
 #[test]
@@ -71,119 +68,6 @@ fn every_command_has_a_page_with_all_its_options() {
             );
         }
     }
-}
-
-#[test]
-fn the_pages_render_without_a_warning() {
-    let world = World::empty("no repository");
-    let mandoc = has(&world, "mandoc");
-    if !mandoc {
-        skipped("mandoc is not installed");
-    }
-    // What man-db calls; macOS has another man.
-    let man = has(&world, "man") && world.sh(&world.repo, "man --version").out().contains("man 2");
-    if !man {
-        skipped("man-db is not installed");
-    }
-    for name in &names(&source().join("man")) {
-        let file = source().join("man").join(name);
-        if mandoc {
-            let lint =
-                world.run(&world.repo, "mandoc", ["-Tlint", "-Wall", file.to_str().unwrap()]);
-            assert_eq!((lint.code, lint.out()), (0, String::new()), "{name}");
-        }
-        if man {
-            let line = "MANROFFSEQ= MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z \"$1\" >/dev/null";
-            let warned = world.run(&world.repo, "sh", ["-euc", line, "sh", file.to_str().unwrap()]);
-            assert_eq!((warned.code, warned.stderr.as_str()), (0, ""), "{name}");
-        }
-    }
-}
-
-/// Installs with the program that is being tested, which saves a release build.
-fn install(world: &World, arguments: &[&str]) {
-    let target = world.home().join("target");
-    fs::create_dir_all(target.join("release")).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_git-frites"), target.join("release/git-frites")).unwrap();
-    let target = format!("TARGET={}", target.display());
-    let arguments = [&["-s", "install", "CARGO=:", &target], arguments].concat();
-    world.run(&source(), "make", arguments).expect(0);
-}
-
-#[test]
-fn what_is_installed_is_what_help_opens() {
-    let mut world = World::new();
-    if !has(&world, "man") {
-        return skipped("man is not installed");
-    }
-    let prefix = world.home().join("a prefix");
-    install(&world, &[&format!("PREFIX={}", prefix.display())]);
-    // The manual path is taken apart at colons alone, so the blank is no matter; git's own pages may be missing.
-    world.set_env("MANPATH", prefix.join("share/man"));
-    world.set_env("MANWIDTH", "80");
-    let path = std::env::join_paths(
-        std::iter::once(prefix.join("bin"))
-            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-    );
-    world.set_env("PATH", path.unwrap());
-    let cases: &[(&str, &[&str], &str)] = &[
-        ("git", &["frites", "--help"], "GIT-FRITES(1)"),
-        ("git", &["help", "frites"], "GIT-FRITES(1)"),
-        ("git", &["help", "git-frites-judge"], "GIT-FRITES-JUDGE(1)"),
-        ("man", &["git-frites-judge"], "GIT-FRITES-JUDGE(1)"),
-        ("man", &["git-frites-tutorial"], "GIT-FRITES-TUTORIAL(7)"),
-    ];
-    for (program, arguments, title) in cases {
-        let page = world.run(&world.repo, program, *arguments).expect(0).out();
-        assert!(page.starts_with(title), "{program} {arguments:?}:\n{page}");
-        assert!(page.contains("EXAMPLES") || page.contains("NEXT STEPS"), "{page}");
-    }
-}
-
-#[test]
-fn installing_respects_destdir_and_is_undone_by_uninstall() {
-    let world = World::empty("root");
-    let destination = format!("DESTDIR={}", world.repo.display());
-    install(&world, &[&destination, "PREFIX=/usr"]);
-    let installed: BTreeSet<String> = crate::common::files_below(&world.repo)
-        .into_iter()
-        .map(|path| path.strip_prefix(&world.repo).unwrap().to_str().unwrap().to_owned())
-        .collect();
-    let pages = names(&source().join("man")).into_iter();
-    let mut expected: BTreeSet<String> = pages
-        .map(|page| format!("usr/share/man/man{}/{page}", page.rsplit('.').next().unwrap()))
-        .collect();
-    expected.extend(
-        [
-            "usr/bin/git-frites",
-            "usr/share/git-frites/git-frites.schema.json",
-            "usr/share/bash-completion/completions/git-frites",
-            "usr/share/zsh/site-functions/_git-frites",
-            "usr/share/fish/vendor_completions.d/git-frites.fish",
-        ]
-        .map(str::to_owned),
-    );
-    assert_eq!(installed, expected);
-    world.run(&source(), "make", ["-s", "uninstall", &destination, "PREFIX=/usr"]).expect(0);
-    assert_eq!(crate::common::files_below(&world.repo), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn the_program_shows_its_pages_itself() {
-    let world = World::empty("no repository");
-    world.run(&world.repo, "git-frites", ["man", "jugde"]).refuses(2, "there is no page 'jugde'");
-    if !has(&world, "man") {
-        return skipped("man is not installed");
-    }
-    for (page, title) in
-        [("judge", "GIT-FRITES-JUDGE(1)"), ("git-frites-spawn", "GIT-FRITES-SPAWN(1)")]
-    {
-        let shown = world.run(&world.repo, "git-frites", ["man", page]).expect(0);
-        assert!(shown.out().starts_with(title), "{}", shown.out());
-    }
-    assert!(
-        world.run(&world.repo, "git-frites", ["man"]).expect(0).out().starts_with("GIT-FRITES(1)")
-    );
 }
 
 #[test]
@@ -233,4 +117,10 @@ fn the_tutorial_can_be_typed_along() {
         );
     }
     assert_eq!(fs::read_to_string(tour.join("greeting")).unwrap(), "hello\n");
+}
+
+#[test]
+fn man_of_an_unknown_page_is_refused() {
+    let world = World::empty("no repository");
+    world.run(&world.repo, "git-frites", ["man", "jugde"]).refuses(2, "there is no page 'jugde'");
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crate::common::processes::{living, marked};
-use crate::common::terminal::{self, Terminal};
-use crate::common::{World, answer, make_executable, poll, skipped, write};
+use crate::common::{World, answer, make_executable, poll, write};
 
 /// `c1` breaks the test, `c2` and `c3` pass it, `c2` with fewer lines.
 const ATTEMPT: &str = "case $FRITES_CANDIDATE in
@@ -311,44 +310,6 @@ fn status_tells_of_a_run_at_work_what_the_run_itself_shows() {
         .refuses(128, "run 1 is still at work in another process");
     fs::write(&gated.gate, "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn on_a_terminal_a_line_for_each_candidate_tells_how_far_it_is() {
-    let world = World::new();
-    if !terminal::available(&world) {
-        return skipped("`script` cannot make a terminal here");
-    }
-    let gate = world.home().join("gate");
-    let wait = |gate: &Path| format!("until test -e '{}'; do sleep 0.01; done", gate.display());
-    let script = format!(
-        "echo \"thinking about $FRITES_CANDIDATE\"; {}; echo good >> src/lib.txt",
-        wait(&gate)
-    );
-    let judged = world.home().join("judged");
-    let test = format!("echo checking; {}", wait(&judged));
-    world.write("attempt", script);
-    world.write("check", test);
-    world.commit("scripts");
-    let line = "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
-    let shown = Terminal::start(&world, line);
-    shown.wait_for("c1  running");
-    shown.wait_for("thinking about c1");
-    shown.wait_for("c2  waiting");
-    fs::write(gate, "").unwrap();
-    shown.wait_for("1/c2: succeeded in");
-    shown.wait_for("checking");
-    fs::write(judged, "").unwrap();
-    shown.wait_for("exit 0");
-    let screen = shown.screen();
-    assert!(
-        screen.contains("judge: 2 of 2 passed") || screen.contains("made the same tree"),
-        "{screen}"
-    );
-    assert!(screen.contains("\x1b["), "lines are drawn over");
-    // No line of progress is left on the last screen: each was erased or drawn over.
-    let end = screen.rsplit("1/c1: test passed").next().unwrap();
-    assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A repository of its own for each test, with its own HOME, cache and git configuration.
 pub mod edits;
+pub mod fixtures;
 pub mod processes;
-pub mod terminal;
+pub mod transcript;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -456,12 +457,6 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Says that a part of a test was left out, and why.
-#[expect(clippy::print_stderr, reason = "a skipped test should be seen")]
-pub fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 /// Waits for something that is about to be true, 20 seconds at most.

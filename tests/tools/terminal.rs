@@ -4,13 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::{World, poll};
-
-/// Whether `script` is there and takes the options of util-linux, and a terminal can be made.
-pub fn available(world: &World) -> bool {
-    let answer = world.command(&world.repo, "script", ["-qec", "exit 7", "/dev/null"]).output();
-    answer.is_ok_and(|output| output.status.code() == Some(7))
-}
+use crate::common::{World, poll};
 
 /// A program on a terminal of its own.
 pub struct Terminal {

@@ -1,0 +1,133 @@
+//! Disks that are full or read-only, directories that cannot be read, names that differ in case.
+use std::fs;
+
+use crate::common::World;
+use crate::common::transcript::judged_by_true;
+use crate::tool::{CASE_SENSITIVE_DISK, READ_ONLY_MOUNT, TMPFS, UNREADABLE_DIRECTORY, trials};
+
+trials! {
+    read_only_repository_can_be_read: [READ_ONLY_MOUNT];
+    unreadable_directory_is_flagged_and_kept: [UNREADABLE_DIRECTORY];
+    names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
+    run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
+}
+
+fn read_only_repository_can_be_read() {
+    let world = judged_by_true();
+    world.attempts(&["echo x >>README"]);
+    world.frites(["judge"]).expect(0);
+    let readonly = |words: &str| {
+        let script = format!(
+            "mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && exec git frites {words}"
+        );
+        world.run(&world.repo, "unshare", ["-rm", "sh", "-c", &script])
+    };
+    let belongings = world.belongings();
+    for words in
+        ["status", "status 1/c1", "diff", "diff --no-capture 1/c1", "log", "path 1/c1", "config"]
+    {
+        let answer = readonly(words);
+        assert_eq!(answer.code, 0, "{words}: {}", answer.stderr);
+        assert!(!answer.out().is_empty(), "{words}");
+    }
+    for words in [
+        "spawn",
+        "judge",
+        "judge --replay",
+        "apply",
+        "apply --merge",
+        "clean",
+        "config --init",
+        "run -n 1 -- true",
+    ] {
+        let answer = readonly(words);
+        if words == "config --init" {
+            answer.refuses(128, "exists already");
+        } else {
+            let answer = answer.refuses(128, "Read-only file system");
+            assert!(answer.stderr.contains("mounted read-only"), "{words}: {}", answer.stderr);
+        }
+    }
+    assert_eq!(world.belongings(), belongings);
+    world.assert_clean();
+}
+
+fn unreadable_directory_is_flagged_and_kept() {
+    let world = World::new();
+    world.attempts(&["mkdir locked; echo work >locked/work; chmod 0 locked; echo 1 >>README"]);
+    let locked = world.worktree("1/c1/locked");
+    // root reads everything, but without these capabilities.
+    let unprivileged = match fs::read_dir(&locked) {
+        Err(_) => "",
+        Ok(_) => "setpriv --bounding-set=-dac_override,-dac_read_search",
+    };
+    let frites =
+        |words: &str| world.sh(&world.repo, &format!("{unprivileged} git-frites {words} 1/c1"));
+    let said = frites("diff").expect(0).left_out();
+    assert_eq!(said, "warning: 1/c1: not captured: 'locked' (it may not be read)\n");
+    for words in ["clean -n", "clean"] {
+        frites(words).refuses(1, "'locked' (it may not be read)");
+        assert!(locked.exists());
+    }
+    frites("clean --discard").expect(0);
+    world.assert_clean();
+}
+
+/// As after a copy from a Mac: git believes the setting, and takes two files for one.
+fn names_that_differ_in_case_are_two_files_despite_ignorecase() {
+    let world = World::new();
+    world.git(["config", "core.ignoreCase", "true"]);
+    world.attempts(&["mv README readme; echo x >SRC; echo x >src/LIB.txt"]);
+    let names = world.frites(["diff", "1/c1", "--name-status"]).expect(0).out();
+    assert_eq!(names, "D\tREADME\nA\tSRC\nA\treadme\nA\tsrc/LIB.txt\n");
+    let test = "test -e SRC && test -e src/LIB.txt && test -e src/lib.txt && ! test -e README";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    world.assert_clean();
+}
+
+/// On a file system of four megabytes, which a command fills to the last byte.
+fn run_that_fills_the_disk_fails_and_leaves_other_runs_whole() {
+    let world = World::empty("disk");
+    let script = r#"
+        mount -t tmpfs -o size=4m tmpfs disk
+        cd disk; git init -q repo; cd repo
+        git config frites.limits.min-free-disk 1
+        echo base > base; git add base; git commit -qm base
+        git frites spawn -q -n 1; echo old > .frites/worktrees/1/c1/old
+        git frites judge -q --test 'test -e old'
+        git frites diff 1/c1 > ../../before
+        git frites spawn -q -n 2 -- sh -c 'cat /dev/zero > big' && exit 1
+        code=$?
+        # Full or not: what was there is there.
+        git frites diff --no-capture 1/c1 > ../../full
+        git fsck --no-dangling --no-progress >&2
+        # Room is made, and everything works again.
+        rm -f .frites/worktrees/2/*/big
+        git frites status > /dev/null
+        git frites diff 1/c1 > ../../after
+        git frites apply -q --no-switch -m x 1
+        git frites clean -q --discard 2
+        git fsck --no-dangling --no-progress >&2
+        git worktree list | wc -l
+        echo $code
+    "#;
+    let answer = world.run(
+        &world.home(),
+        "unshare",
+        ["--user", "--map-root-user", "--mount", "sh", "-euc", script],
+    );
+    let answer = answer.expect(0);
+    let out = answer.out();
+    let last: Vec<&str> = out.lines().rev().take(2).collect();
+    assert!(matches!(last[0], "128" | "4" | "1"), "{out}{}", answer.stderr);
+    assert_eq!(last[1], "2", "the user's checkout and that of the old run are left");
+    assert!(
+        answer.stderr.contains("No space left on device") || answer.stderr.contains("failed (exit"),
+        "{}",
+        answer.stderr
+    );
+    assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
+    let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
+    assert!(read("before").contains("+old"));
+    assert_eq!((read("full"), read("after")), (read("before"), read("before")));
+}

@@ -1,0 +1,28 @@
+//! The tests that need a tool which may be missing; without it, they are ignored with the reason.
+//!
+//! libtest knows when it compiles which tests it ignores. libtest-mimic lets a test find it out when it runs.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "tests/runner.rs uses the rest")]
+mod common;
+mod completion;
+mod file_systems;
+mod manual;
+mod terminal;
+mod terminal_output;
+mod tool;
+mod toolchains;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    let mut trials = completion::trials();
+    trials.extend(file_systems::trials());
+    trials.extend(manual::trials());
+    trials.extend(terminal_output::trials());
+    trials.extend(toolchains::trials());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

@@ -1,0 +1,177 @@
+//! Output on a terminal, which `script` makes: widths, colours, the pager, progress.
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::transcript::{judged_by_true, transcript};
+use crate::common::{Answer, World, answer};
+use crate::terminal::Terminal;
+use crate::tool::{TERMINAL, trials};
+
+trials! {
+    terminal_cuts_tables_and_a_dumb_one_gets_no_escapes: [TERMINAL];
+    status_watch_redraws_in_place: [TERMINAL];
+    diff_is_paged_on_a_terminal_only: [TERMINAL];
+    diff_is_coloured_on_a_terminal_unless_switched_off: [TERMINAL];
+    run_shows_a_progress_line_per_candidate: [TERMINAL];
+}
+
+fn run(command: &mut Command) -> Answer {
+    answer(&command.output().unwrap())
+}
+
+/// A run of two candidates: `c1` adds lines, `c2` changes nothing.
+fn with_a_change() -> World {
+    let world = World::new();
+    world.attempts(&["echo more >>README; echo x >new", "true"]);
+    world
+}
+
+/// The same commands on a terminal of some width.
+fn transcript_on_a_terminal(columns: &str, term: &str) -> String {
+    transcript(|world, words| {
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let line = format!("git frites {}", quoted.join(" "));
+        let mut command = world.command(&world.repo, "script", ["-qec", &line, "/dev/null"]);
+        run(command
+            .env("COLUMNS", columns)
+            .env("TERM", term)
+            .env("GIT_PAGER", "cat")
+            .env("SHELL", "/bin/sh"))
+    })
+}
+
+fn terminal_cuts_tables_and_a_dumb_one_gets_no_escapes() {
+    for term in ["dumb", "xterm"] {
+        let narrow = transcript_on_a_terminal("40", term);
+        assert_eq!(narrow.contains('\x1b'), term != "dumb", "{narrow}");
+        let narrow = console::strip_ansi_codes(&narrow).into_owned();
+        let table =
+            narrow.split("$ git frites config\n").nth(1).unwrap().split("=> 0").next().unwrap();
+        assert!(table.lines().any(|line| line.ends_with('…')), "{table}");
+        for line in table.lines().filter(|line| !line.starts_with("hint:")) {
+            assert!(console::measure_text_width(line) <= 40, "{line}");
+        }
+        let wide = console::strip_ansi_codes(&transcript_on_a_terminal("200", term)).into_owned();
+        let wide = wide.split_once("$ git frites --version").unwrap().1;
+        assert!(!wide.contains('…'), "{wide}");
+        for words in [
+            "judge: 2 of 2 passed; one changes the fewest lines",
+            "Größe 日本 👍",
+            "limits.min-free-disk",
+        ] {
+            assert!(wide.contains(words), "{words}:\n{wide}");
+        }
+    }
+}
+
+fn status_watch_redraws_in_place() {
+    let world = judged_by_true();
+    world.attempts(&["echo x >>README"]);
+    let mut command =
+        world.command(&world.repo, "script", ["-qec", "git frites status -w", "/dev/null"]);
+    let seen = run(command.env("TERM", "xterm").env("COLUMNS", "60").env("SHELL", "/bin/sh"))
+        .expect(0)
+        .out();
+    let frames: Vec<&str> = seen.split("\x1b[J").collect();
+    assert_eq!(frames.len(), 3, "two looks, and nothing after them: {seen:?}");
+    assert!(frames[1].starts_with("\x1b[4A\r") && frames[1].contains("1/c1"), "{seen:?}");
+}
+
+/// On a terminal that `script` makes; gives what the terminal showed.
+fn on_a_terminal(
+    world: &World,
+    command: &str,
+    pager: Option<&str>,
+    env: &[(&str, &str)],
+) -> (i32, String) {
+    let mut call = world.command(&world.repo, "script", ["-qefc", command, "/dev/null"]);
+    call.envs(env.iter().copied()).env("SHELL", "/bin/sh");
+    if let Some(pager) = pager {
+        call.env("GIT_PAGER", pager);
+    }
+    let answer = answer(&call.output().unwrap());
+    (answer.code, answer.out().replace('\r', ""))
+}
+
+fn diff_is_paged_on_a_terminal_only() {
+    let world = with_a_change();
+    let patch = world.frites(["diff", "1/c1"]).expect(0).out();
+    let paged: String = patch.lines().map(|l| format!("PAGED:{l}\n")).collect();
+    let sed = "sed s/^/PAGED:/";
+    assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", Some(sed), &[]), (0, paged.clone()));
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff --exit-code 1/c1", Some(sed), &[]),
+        (1, paged.clone())
+    );
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1 | cat", Some(sed), &[]),
+        (0, patch.clone())
+    );
+    assert_eq!(on_a_terminal(&world, "git frites diff 1/c1", Some("cat"), &[]), (0, patch.clone()));
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c2", Some(sed), &[]),
+        (0, String::new()),
+        "nothing to page"
+    );
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1", Some("head -n 1"), &[]).0,
+        0,
+        "a pager that is quit"
+    );
+    world.git(["config", "--global", "core.pager", sed]);
+    assert_eq!(
+        on_a_terminal(&world, "git frites diff 1/c1", None, &[]),
+        (0, paged),
+        "git's own setting"
+    );
+}
+
+fn diff_is_coloured_on_a_terminal_unless_switched_off() {
+    let world = with_a_change();
+    let green = "\u{1b}[32m";
+    let on = [("TERM", "xterm")];
+    let colored = |command: &str, env: &[(&str, &str)]| {
+        on_a_terminal(&world, command, Some("cat"), env).1.contains(green)
+    };
+    assert!(colored("git frites diff 1/c1", &on));
+    assert!(!colored("git frites --color=never diff 1/c1", &on));
+    assert!(!colored("git frites diff 1/c1", &[("TERM", "xterm"), ("NO_COLOR", "1")]));
+    assert!(!colored("git frites diff -z --patch 1/c1", &on));
+    assert!(world.frites(["--color=always", "diff", "1/c1"]).expect(0).out().contains(green));
+    assert!(!world.frites(["diff", "1/c1"]).expect(0).out().contains(green));
+}
+
+fn run_shows_a_progress_line_per_candidate() {
+    let world = World::new();
+    let gate = world.home().join("gate");
+    let wait = |gate: &Path| format!("until test -e '{}'; do sleep 0.01; done", gate.display());
+    let script = format!(
+        "echo \"thinking about $FRITES_CANDIDATE\"; {}; echo good >> src/lib.txt",
+        wait(&gate)
+    );
+    let judged = world.home().join("judged");
+    let test = format!("echo checking; {}", wait(&judged));
+    world.write("attempt", script);
+    world.write("check", test);
+    world.commit("scripts");
+    let line = "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
+    let shown = Terminal::start(&world, line);
+    shown.wait_for("c1  running");
+    shown.wait_for("thinking about c1");
+    shown.wait_for("c2  waiting");
+    fs::write(gate, "").unwrap();
+    shown.wait_for("1/c2: succeeded in");
+    shown.wait_for("checking");
+    fs::write(judged, "").unwrap();
+    shown.wait_for("exit 0");
+    let screen = shown.screen();
+    assert!(
+        screen.contains("judge: 2 of 2 passed") || screen.contains("made the same tree"),
+        "{screen}"
+    );
+    assert!(screen.contains("\x1b["), "lines are drawn over");
+    // No line of progress is left on the last screen: each was erased or drawn over.
+    let end = screen.rsplit("1/c1: test passed").next().unwrap();
+    assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
+}

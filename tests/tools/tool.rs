@@ -1,0 +1,80 @@
+//! The tools that tests need, and the tests as trials that look for their tools first.
+use libtest_mimic::{Completion, Trial};
+
+use crate::common::World;
+
+/// A tool that a test needs.
+pub struct Tool {
+    /// A shell command that succeeds where the tool can be used.
+    probe: &'static str,
+    /// The reason for which tests are ignored where it cannot.
+    missing: &'static str,
+}
+
+macro_rules! tools {
+    ($($name:ident: $probe:expr, $missing:expr;)*) => {
+        $(pub const $name: Tool = Tool { probe: $probe, missing: $missing };)*
+    };
+}
+
+tools! {
+    BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
+    CARGO: "cargo --version", "cargo is not installed";
+    CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
+    FISH: "fish --version", "fish is not installed";
+    GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
+    MAKE: "make --version", "make is not installed";
+    MAN: "command -v man", "man is not installed";
+    // macOS has another man.
+    MAN_DB: "man --version | grep -q 'man 2'", "man-db is not installed";
+    MANDOC: "command -v mandoc", "mandoc is not installed";
+    NODE: "node --version", "node is not installed";
+    NPM: "npm --version", "npm is not installed";
+    PYTHON: "python3 --version", "python3 is not installed";
+    READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
+        "`unshare -rm` cannot mount a directory read-only here";
+    // The exit code shows that the options are those of util-linux, too.
+    TERMINAL: "script -qec 'exit 7' /dev/null; test $? = 7", "`script` cannot make a terminal here";
+    TMPFS: "mkdir small; unshare -rm mount -t tmpfs -o size=4m tmpfs small", "`unshare -rm` cannot mount a tmpfs here";
+    // root reads everything, but without these capabilities.
+    UNREADABLE_DIRECTORY: "mkdir -m 0 d; ! ls d || ! setpriv --bounding-set=-dac_override,-dac_read_search ls d",
+        "root may read everything, and `setpriv` is not installed";
+    ZSH: "zsh --version", "zsh is not installed";
+}
+
+/// Prints the path of git's completion for bash.
+pub const FIND_GIT_BASH_COMPLETION: &str = "
+    for file in /usr/share/bash-completion/completions/git \
+        /usr/local/share/bash-completion/completions/git \
+        /usr/local/etc/bash_completion.d/git-completion.bash \
+        /opt/homebrew/etc/bash_completion.d/git-completion.bash; do
+        test ! -e $file || { echo $file; exit 0; }
+    done
+    exit 1";
+
+/// A test that is ignored unless each of its tools can be used.
+pub fn trial(name: &str, tools: &'static [Tool], test: fn()) -> Trial {
+    Trial::ignorable_test(name.trim_start_matches("tools::"), move || {
+        let world = World::empty("probe");
+        let works = |tool: &Tool| world.run(&world.repo, "sh", ["-c", tool.probe]).code == 0;
+        if let Some(tool) = tools.iter().find(|tool| !works(tool)) {
+            return Ok(Completion::ignored_with(tool.missing));
+        }
+        test();
+        Ok(Completion::Completed)
+    })
+}
+
+/// Declares a module's trials: its test functions, each with the tools that it needs.
+macro_rules! trials {
+    ($($test:ident: [$($tool:expr),*];)*) => {
+        pub fn trials() -> Vec<libtest_mimic::Trial> {
+            vec![$(crate::tool::trial(
+                concat!(module_path!(), "::", stringify!($test)),
+                const { &[$($tool),*] },
+                $test,
+            )),*]
+        }
+    };
+}
+pub(crate) use trials;
