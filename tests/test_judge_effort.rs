@@ -441,7 +441,7 @@ fn judged_in_place_nothing_is_verified() {
     world.attempts(&[&format!("{SMALL}; touch built"), LARGE]);
     let answer = world.frites(["judge", "--in-place", "--test", "test -e built"]).expect(3);
     assert!(answer.out().contains("tests: only c1 of 2 passed test"), "{}", answer.out());
-    assert!(answer.stderr.contains("nothing is verified"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("is not verified"), "{}", answer.stderr);
     assert_eq!(
         world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(),
         ""
@@ -503,7 +503,7 @@ fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
     world.frites(["judge", "--candidate", "c2", "--test", "true"]).expect(0);
     world
         .frites(["judge", "--replay"])
-        .refuses(128, "1/c2 was judged by other commands, or on other terms");
+        .refuses(128, "1/c2 was judged by other commands, or with other settings");
     world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
     world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
     assert_eq!(world.git(["for-each-ref", "refs/frites"]), "");

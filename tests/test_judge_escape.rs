@@ -73,7 +73,7 @@ fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verif
             .frites(["apply", "1/c2"])
             .refuses(1, "what git goes by changed while run 1 was judged");
         let again = world.frites(["judge", "--replay"]).expect(3).stderr;
-        assert!(again.contains("nothing is verified"), "{again}");
+        assert!(again.contains("is not verified"), "{again}");
 
         // Under settled conditions, and with nothing from before.
         let verdict = world.frites(judge).expect(0).json();

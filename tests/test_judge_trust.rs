@@ -254,7 +254,7 @@ fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
     let test = "cp -p README old; printf 'HELLO\\n' > README; touch -r old README; touch -d @1 src/lib.txt; git update-index --assume-unchanged README";
     let answer = world.frites(["judge", "--build", "true", "--test", test]).expect(0);
     assert_eq!(
-        answer.stderr.matches("it changed README, which git tracks: that does not land").count(),
+        answer.stderr.matches("it changed tracked files (README), which will not land").count(),
         2
     );
     assert!(

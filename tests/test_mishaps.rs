@@ -201,5 +201,13 @@ fn more_commands_at_once_than_the_limit_are_refused_before_anything_is_made() {
         .frites(["spawn", "--", "true"])
         .refuses(128, "4 commands at once are more than limits.jobs = 3");
     assert!(!world.repo.join(".frites/runs").exists());
+    world
+        .frites(["run", "--oracle-jobs", "4", "--test", "true", "--", "true"])
+        .refuses(128, "4 commands at once are more than limits.jobs = 3");
+    assert!(!world.repo.join(".frites/runs").exists());
     world.frites(["spawn", "-q", "-j", "3", "--", "sh", "-c", "echo x > x"]).expect(0);
+    world
+        .frites(["judge", "-j", "4", "--test", "true"])
+        .refuses(128, "4 commands at once are more than limits.jobs = 3");
+    world.frites(["judge", "-j", "3", "--test", "true"]).expect(0);
 }

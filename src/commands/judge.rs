@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::judge_args::SharedJudgeArgs;
-use crate::commands::{tell_verdict, values};
+use crate::commands::{require_jobs_within_limit, tell_verdict, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::watch;
@@ -78,33 +78,40 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
             "write `git frites judge {run}`; `--candidate {name}` judges it by itself"
         )));
     }
+    require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     let run = selection.run;
     if args.trust_config {
         watch::accept(session, &run)?;
     }
     watch::require_trust(session, Some(&run))?;
-    let told = |oracle: &[OracleCommand]| {
+    let on_oracle = |oracle: &[OracleCommand]| {
         if args.explain {
             explain_oracle(&session.ui, oracle);
         }
     };
     if !args.candidates.is_empty() {
-        let parts = judge::judge_some(session, &run, &args.candidates, &asked(args), told)?;
+        let parts = judge::judge_some(session, &run, &args.candidates, &options(args), on_oracle)?;
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
         judge::replay(session, &run, args.judging.rank)?
     } else {
-        judge::judge(session, &run, &asked(args), told)?
+        judge::judge(session, &run, &options(args), on_oracle)?
     };
     if args.explain {
         explain_ranking(&session.ui, &verdict);
     }
-    tell_verdict(session, &verdict, args.json.then(|| judge::as_json(&verdict)), args.quiet, true)?;
-    Ok(judge::exit_code(&verdict))
+    tell_verdict(
+        session,
+        &verdict,
+        args.json.then(|| comparison::as_json(&verdict)),
+        args.quiet,
+        true,
+    )?;
+    Ok(comparison::exit_code(&verdict))
 }
 
-fn asked(args: &JudgeArgs) -> JudgeOptions {
+fn options(args: &JudgeArgs) -> JudgeOptions {
     JudgeOptions {
         jobs: args.jobs as usize,
         timeout: args.timeout,
@@ -147,7 +154,7 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
             }
         }
     }
-    for line in ranking::steps(&verdict.candidates, judge::rules(&verdict.terms)) {
+    for line in ranking::steps(&verdict.candidates, judge::rules(&verdict.settings)) {
         ui.note(line);
     }
 }
@@ -167,7 +174,7 @@ fn render_parts(
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
         exit::NO
-    } else if parts.iter().any(|part| !part.terms.verify()) {
+    } else if parts.iter().any(|part| !part.settings.allow_verification()) {
         exit::UNVERIFIED
     } else {
         exit::OK

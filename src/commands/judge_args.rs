@@ -1,4 +1,7 @@
 //! The options that `judge` and `run` share: how candidates are judged.
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
 use crate::commands::values;
 use crate::model::ranking::Rank;
 use crate::ops::judge::JudgeOptions;
@@ -34,7 +37,7 @@ pub struct SharedJudgeArgs {
     /// Keep ignored build directories from one candidate to the next
     #[arg(long)]
     warm: bool,
-    /// Run everything, whatever is known from before
+    /// Run everything, even what is cached
     #[arg(long)]
     no_cache: bool,
 }
@@ -57,5 +60,20 @@ impl SharedJudgeArgs {
             no_cache: self.no_cache,
             ..JudgeOptions::default()
         }
+    }
+}
+
+impl ValueEnum for Rank {
+    fn value_variants<'a>() -> &'a [Rank] {
+        &[Rank::BlastRadius, Rank::Agreement]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Rank::BlastRadius => PossibleValue::new("blast-radius")
+                .help("The fewest changed lines, then the fewest files"),
+            Rank::Agreement => PossibleValue::new("agreement")
+                .help("What covers best what the other attempts do, then blast radius"),
+        })
     }
 }

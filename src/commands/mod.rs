@@ -18,11 +18,23 @@ mod values;
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::config::keys;
+use crate::error::{Error, Result};
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::ui::{comparison, json};
+
+/// Refuses to run more commands at once than `limits.jobs` allows. `option` is the one that sets their number.
+fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
+    let limit = session.config.get(keys::LIMITS_JOBS);
+    if jobs <= limit {
+        return Ok(());
+    }
+    Err(Error::fatal(format!("{jobs} commands at once are more than limits.jobs = {limit}")).hint(
+        format!("ask for fewer with `{option}`, or raise it: `git config frites.limits.jobs N`"),
+    ))
+}
 
 /// What to type after something left a run's commands unfinished.
 fn to_go_on(run: &Run) -> String {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::{Cli, Command};
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{tell_verdict, to_go_on, values};
+use crate::commands::{require_jobs_within_limit, tell_verdict, to_go_on, values};
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
@@ -27,6 +27,7 @@ use crate::ops::spawn::{self, Made};
 use crate::ops::spawn::{resume, synthesis};
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
+use crate::ui::comparison;
 
 /// `git frites run`
 #[derive(Debug, clap::Args)]
@@ -74,7 +75,7 @@ pub fn run(session: &Session, args: &RunArgs) -> Result<u8> {
 }
 
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
-    require_landable(session, args)?;
+    check_before_work(session, args)?;
     let terms = spawn_args::terms(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
     let orders = request.orders();
@@ -102,7 +103,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
     let run = session.store.select(Some(address), Matching::Prefix)?.run;
     let before = recorded(&run);
     let args = before.as_ref().unwrap_or(args);
-    require_landable(session, args)?;
+    check_before_work(session, args)?;
     let terms = spawn_args::terms(session, &args.shared)?;
     let mut orders: Vec<(Name, Order)> = Vec::new();
     for name in &run.candidates {
@@ -127,8 +128,9 @@ fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
     conclude(session, args, &run, &worked, &terms)
 }
 
-/// What would keep a winner from being merged is said before an hour of work, not after it.
-fn require_landable(session: &Session, args: &RunArgs) -> Result<()> {
+/// Fails before an hour of work where its result could not be judged or merged.
+fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
+    require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
     if args.merge { Place::find(session, &Target::Current).map(drop) } else { Ok(()) }
 }
 
@@ -186,7 +188,7 @@ fn conclude(
     interrupted()?;
     let judge = |run: &Run| {
         watch::require_trust(session, Some(run))?;
-        judge::judge(session, run, &asked(args), |_| ())
+        judge::judge(session, run, &options(args), |_| ())
             .map_err(|e| if interrupted().is_err() { e.hint(to_go_on(run)) } else { e })
     };
     let mut verdict = judge(run)?;
@@ -218,7 +220,7 @@ fn conclude(
     // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
     let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
     let document = args.json.then(|| {
-        let mut document = judge::as_json(&verdict);
+        let mut document = comparison::as_json(&verdict);
         document["escaped"] = json!(escaped);
         document["commit"] =
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
@@ -231,7 +233,7 @@ fn conclude(
         session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
         session.ui.hint(merged.hint());
     }
-    Ok(judge::exit_code(&verdict))
+    Ok(comparison::exit_code(&verdict))
 }
 
 fn merge(session: &Session, run: &Run) -> Result<Merged> {
@@ -239,12 +241,12 @@ fn merge(session: &Session, run: &Run) -> Result<Merged> {
     merge::merge(session, selection, &plan::Asked::default(), &Target::Current)
 }
 
-fn asked(args: &RunArgs) -> JudgeOptions {
-    JudgeOptions {
-        jobs: args.oracle_jobs.unwrap_or(1) as usize,
-        timeout: args.oracle_timeout,
-        ..args.judging.options()
-    }
+fn oracle_jobs(args: &RunArgs) -> usize {
+    args.oracle_jobs.unwrap_or(1) as usize
+}
+
+fn options(args: &RunArgs) -> JudgeOptions {
+    JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
 }
 
 /// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::agents;
+use crate::commands::require_jobs_within_limit;
 use crate::commands::values;
 use crate::complete;
 use crate::config::keys;
@@ -145,12 +146,8 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
 /// How the commands are to run.
 pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
-    let limit = session.config.get(keys::LIMITS_JOBS);
-    if let Some(jobs) = jobs.filter(|jobs| *jobs > limit) {
-        return Err(Error::fatal(format!(
-            "{jobs} commands at once are more than limits.jobs = {limit}"
-        ))
-        .hint("ask for fewer with `-j`, or raise it: `git config frites.limits.jobs N`"));
+    if let Some(jobs) = jobs {
+        require_jobs_within_limit(session, jobs, "-j")?;
     }
     let limits = Limits {
         hard: Some(args.timeout.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),

@@ -17,15 +17,14 @@ use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
 use crate::ops::history::{self, Disk};
-use crate::ops::judge;
 use crate::ops::progress;
 use crate::ops::session::{Captured, Session};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
-use crate::ui::json;
 use crate::ui::progress::{self as live, Line};
 use crate::ui::screen::Screen;
 use crate::ui::table::{self, Grid, Tone};
+use crate::ui::{comparison, json};
 
 /// `git frites status`
 #[derive(Debug, clap::Args)]
@@ -280,7 +279,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,
-        "verdict": verdict.as_ref().map(judge::as_json),
+        "verdict": verdict.as_ref().map(comparison::as_json),
         "disk": {
             "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.records, "objects": disk.objects,
         },

@@ -1,7 +1,6 @@
 //! What keys take: how each type is read from TOML, and from layers that know nothing but text.
 use std::time::Duration;
 
-use clap::ValueEnum;
 use toml::Value;
 
 use crate::model::oracle::CommandLine;
@@ -109,7 +108,7 @@ impl Setting for Rank {
     const TAKES: &'static str = "one of blast-radius, agreement";
 
     fn read(value: &Value) -> Option<Self> {
-        ValueEnum::from_str(value.as_str()?, false).ok()
+        value.clone().try_into().ok()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
 /// What ranks those that passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
     /// The fewest changed lines, then the fewest files.

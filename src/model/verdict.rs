@@ -280,7 +280,7 @@ pub struct JudgeSettings {
 
 impl JudgeSettings {
     /// Whether a pass on these terms tells that the tree passes.
-    pub fn verify(&self) -> bool {
+    pub fn allow_verification(&self) -> bool {
         !self.in_place && !self.tainted
     }
 }
@@ -304,9 +304,9 @@ pub struct Verdict {
     /// Which candidate is recommended, and why.
     #[serde(flatten)]
     pub decision: Decision,
-    /// Under which terms.
-    #[serde(default)]
-    pub terms: JudgeSettings,
+    /// The settings it was judged with.
+    #[serde(default, rename = "terms")]
+    pub settings: JudgeSettings,
     /// What that took.
     #[serde(default)]
     pub effort: Effort,
@@ -334,12 +334,12 @@ impl Verdict {
 
     /// Whether the recommended candidate is verified: it passed, in a pristine checkout, and undisturbed.
     pub fn verified(&self) -> bool {
-        self.decision.decision.verified() && self.terms.verify()
+        self.decision.decision.verified() && self.settings.allow_verification()
     }
 
     /// Whether this very tree passed so.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        self.terms.verify()
+        self.settings.allow_verification()
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
     }
 
@@ -363,9 +363,9 @@ pub struct PartialVerdict {
     pub base: Oid,
     /// When it was judged.
     pub judged: jiff::Timestamp,
-    /// Under which terms.
-    #[serde(default)]
-    pub terms: JudgeSettings,
+    /// The settings it was judged with.
+    #[serde(default, rename = "terms")]
+    pub settings: JudgeSettings,
     /// What was run, in order.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,

@@ -1,9 +1,9 @@
-//! CachedOutcome outcomes: what the oracle said of a tree, kept in the user's cache directory for a day.
+//! The outcome cache: how the oracle ended on a tree, kept in the user's cache directory for a day.
 //!
-//! Not under `.frites/` and not in refs: an attempt can write there. Nor is this directory out of its reach,
-//! for nothing is sandboxed; but an outcome that appeared while an attempt's command ran is not believed, by
-//! its change time, which a program cannot choose.
-use std::ffi::OsString;
+//! It is neither under `.frites/` nor in refs, where an attempt can write. An attempt can write to this directory as well,
+//! for nothing is sandboxed. But an outcome that appeared while an attempt's command ran is not believed: its change time
+//! tells, and no program can choose that.
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, digest};
 use crate::git::seed::find::Seeds;
 use crate::model::FORMAT;
 use crate::model::env;
@@ -27,10 +27,10 @@ use crate::oracle::run::OracleOptions;
 use crate::process;
 use crate::process::environment::Policy;
 
-/// How long an outcome is believed: what is installed on the machine changes, and is not looked at.
+/// The age up to which an outcome is believed. It depends on installed software, too, which is not part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Variables that say who works where, not how: they differ from terminal to terminal.
+/// Variables that describe the terminal or the session, not how commands work.
 const OF_THE_TERMINAL: [&str; 20] = [
     "PWD",
     "OLDPWD",
@@ -54,17 +54,88 @@ const OF_THE_TERMINAL: [&str; 20] = [
     "CLICOLOR_FORCE",
 ];
 
-/// The same, by how they begin. What git-frites is told by `FRITES_*` is in the oracle's definition already.
+/// Prefixes of more such variables. `FRITES_*` is git-frites's own configuration, which is part of the key already.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
 /// The outcomes of one oracle under the same conditions.
 pub struct Cache {
     dir: PathBuf,
+    /// The user's checkout, whose submodules a checkout gets.
     home: Option<PathBuf>,
-    conditions: String,
-    /// When attempts' commands ran.
+    conditions: Conditions,
+    /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
+}
+
+/// A tree, and a commit of that tree that can be checked out.
+pub struct JudgedTree {
+    /// The tree.
+    pub tree: Oid,
+    /// A commit of it.
+    pub commit: Oid,
+}
+
+/// Everything beside the tree and its submodules that an outcome depends on.
+#[derive(Clone, Serialize)]
+pub struct Conditions {
+    /// The version of git-frites: another one may judge differently.
+    version: &'static str,
+    format: u32,
+    oracle: Vec<OracleCommand>,
+    options: OracleOptions,
+    /// A digest of the seeds.
+    seeds: String,
+    programs: Vec<Program>,
+    machine: String,
+    /// A digest of each variable's value: values may be secret.
+    environment: BTreeMap<String, String>,
+}
+
+/// A program that is started without a shell. An update changes its size or its time.
+#[derive(Clone, Serialize)]
+struct Program {
+    path: String,
+    bytes: u64,
+    modified: i64,
+}
+
+impl Conditions {
+    /// The conditions under which these commands run now.
+    pub fn new(
+        oracle: &[OracleCommand],
+        options: &OracleOptions,
+        seeds: &Seeds,
+        policy: &Policy,
+    ) -> Result<Conditions> {
+        Ok(Conditions {
+            version: env!("CARGO_PKG_VERSION"),
+            format: FORMAT,
+            oracle: oracle.to_vec(),
+            options: options.clone(),
+            seeds: seeds.digest()?,
+            programs: programs(oracle),
+            machine: machine(),
+            environment: environment(policy),
+        })
+    }
+}
+
+/// `conditions.json` in the cache: all that an outcome depends on. Its digest is the outcome's key. It is kept beside the
+/// outcome, so that a person can compare two of them to see why an outcome was not found in the cache.
+#[derive(Serialize)]
+struct KeyedBy<'a> {
+    tree: Oid,
+    /// The submodules' paths and commits.
+    submodules: Vec<(String, Oid)>,
+    #[serde(flatten)]
+    conditions: &'a Conditions,
+}
+
+/// A key, and the text that it is the digest of.
+struct Key {
+    digest: String,
+    text: String,
 }
 
 /// `outcome.toml` in the cache.
@@ -76,55 +147,44 @@ struct CachedOutcome {
 }
 
 impl Cache {
-    /// The outcomes under these conditions.
+    /// The outcomes under these conditions. `home` is the user's checkout. An outcome that appeared in one of the
+    /// `distrusted` spans of time is not believed.
     pub fn open(
         repo: &Repo,
         home: Option<&Path>,
-        oracle: &[OracleCommand],
-        manner: &OracleOptions,
-        seeds: &Seeds,
-        policy: &Policy,
+        conditions: Conditions,
         distrusted: Vec<(SystemTime, SystemTime)>,
     ) -> Result<Cache> {
-        let seeds = seeds.digest()?;
         let dir = pool::home(repo)?.join("outcomes");
         forget_old(&dir);
-        let conditions = format!(
-            "{FORMAT} {oracle:?} {manner:?} {seeds} {:?} {:?}",
-            programs(oracle),
-            surroundings(policy)
-        );
         Ok(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted })
     }
 
-    fn key(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<String> {
-        let submodules = pool::submodules(repo, self.home.as_deref(), commit)?;
-        Ok(crate::git::repo::digest(
-            format!("{tree} {submodules:?} {}", self.conditions).as_bytes(),
-        ))
+    fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<Key> {
+        let submodules = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
+        let submodules = submodules.iter().map(|(path, oid)| (escaped(path), *oid)).collect();
+        Ok(key(&KeyedBy { tree: judged.tree, submodules, conditions: &self.conditions }))
     }
 
-    /// How the oracle ended on `tree`, if that is known; its logs are put into the directory `logs`.
+    /// The results of the oracle on a tree, if they are cached. Their logs are put into the directory `logs`.
     pub fn find(
         &self,
         repo: &Repo,
-        tree: &Oid,
-        commit: &Oid,
+        judged: &JudgedTree,
         logs: &Path,
     ) -> Result<Option<Vec<StageResult>>> {
-        let key = self.key(repo, tree, commit)?;
+        let key = self.key(repo, judged)?.digest;
         let directory = self.dir.join(&key);
         let file = directory.join("outcome.toml");
         if !(self.is_trusted(&directory) && self.is_trusted(&file)) {
             return Ok(None);
         }
-        let known = fs::read_to_string(&file)
-            .ok()
-            .and_then(|text| toml::from_str::<CachedOutcome>(&text).ok());
-        let Some(mut known) = known.filter(|k| k.key == key && k.version == FORMAT) else {
+        let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
+        let Ok(mut outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
+        if outcome.key != key || outcome.version != FORMAT {
             return Ok(None);
-        };
-        for result in &mut known.results {
+        }
+        for result in &mut outcome.results {
             result.cached = result.outcome != Outcome::Skipped;
         }
         fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
@@ -135,57 +195,52 @@ impl Cache {
                 let _ = reflink_copy::reflink_or_copy(&log, &to);
             }
         }
-        Ok(Some(known.results))
+        Ok(Some(outcome.results))
     }
 
-    /// Keeps an outcome, if it is one that the tree is to blame for: a time limit or a signal may be the
-    /// machine's doing. That it cannot be kept is no error.
+    /// Keeps results, if the tree alone decided them: a time limit or a signal may be the machine's doing. It is no error
+    /// that they cannot be written.
     pub fn keep(
         &self,
         repo: &Repo,
-        tree: &Oid,
-        commit: &Oid,
+        judged: &JudgedTree,
         results: &[StageResult],
         logs: &Path,
     ) -> Result<()> {
-        let lasting = |outcome: &Outcome| {
-            matches!(
-                outcome,
-                Outcome::Passed | Outcome::Flaky { .. } | Outcome::Failed { .. } | Outcome::Skipped
-            )
-        };
         let all =
             results.iter().flat_map(|r| r.earlier.iter().map(|a| &a.outcome).chain([&r.outcome]));
-        if !all.into_iter().all(lasting) {
+        if !all.into_iter().all(is_lasting) {
             return Ok(());
         }
-        let key = self.key(repo, tree, commit)?;
-        let known = CachedOutcome { version: FORMAT, key: key.clone(), results: results.to_vec() };
-        let write = || -> io::Result<()> {
-            fs::create_dir_all(&self.dir)?;
-            let directory = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;
-            let text = toml::to_string(&known).map_err(io::Error::other)?;
-            fs::write(directory.path().join("outcome.toml"), text)?;
-            for log in logs_in(logs).filter(|log| results.iter().any(|r| is_log_of(log, r))) {
-                if let Some(name) = log.file_name() {
-                    reflink_copy::reflink_or_copy(&log, directory.path().join(name))?;
-                }
-            }
-            let place = self.dir.join(&key);
-            tree::delete_tree(&place)?;
-            fs::rename(directory.path(), place)
-        };
-        let _ = write();
+        let _ = self.write(&self.key(repo, judged)?, results, logs);
         Ok(())
     }
 
-    /// Forgets what was kept of a tree: it may not mean what it says.
-    pub fn forget(&self, repo: &Repo, tree: &Oid, commit: &Oid) -> Result<()> {
-        let place = self.dir.join(self.key(repo, tree, commit)?);
+    fn write(&self, key: &Key, results: &[StageResult], logs: &Path) -> io::Result<()> {
+        let outcome =
+            CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.to_vec() };
+        fs::create_dir_all(&self.dir)?;
+        let directory = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;
+        let text = toml::to_string(&outcome).map_err(io::Error::other)?;
+        fs::write(directory.path().join("outcome.toml"), text)?;
+        fs::write(directory.path().join("conditions.json"), &key.text)?;
+        for log in logs_in(logs).filter(|log| results.iter().any(|r| is_log_of(log, r))) {
+            if let Some(name) = log.file_name() {
+                reflink_copy::reflink_or_copy(&log, directory.path().join(name))?;
+            }
+        }
+        let place = self.dir.join(&key.digest);
+        tree::delete_tree(&place)?;
+        fs::rename(directory.path(), place)
+    }
+
+    /// Removes a tree's outcome, which may be wrong.
+    pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
+        let place = self.dir.join(self.key(repo, judged)?.digest);
         tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
     }
 
-    /// Whether a file is young enough, and did not appear while an attempt's command ran.
+    /// True if a file is less than a day old and did not appear while an attempt's command ran.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(path) else { return false };
         let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
@@ -208,7 +263,7 @@ fn logs_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
     files.filter(|path| path.extension().is_some_and(|e| e == "log"))
 }
 
-/// Removes what is too old to be believed, and what killed processes left.
+/// Removes outcomes that are too old, and directories that killed processes left.
 fn forget_old(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
@@ -218,27 +273,111 @@ fn forget_old(dir: &Path) {
     }
 }
 
-/// The programs that are started as they stand, with their sizes and times: updated, they are others.
-fn programs(oracle: &[OracleCommand]) -> Vec<(PathBuf, u64, i64)> {
-    let look = |command: &OracleCommand| {
-        let CommandLine::Argv(words) = &command.command else { return None };
-        let path = process::find(words.first()?.as_ref())?;
-        let meta = fs::metadata(&path).ok()?;
-        Some((path, meta.len(), meta.mtime()))
-    };
-    oracle.iter().filter_map(look).collect()
+/// True if the same commands would end so on the same tree again.
+fn is_lasting(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Passed | Outcome::Flaky { .. } | Outcome::Failed { .. } | Outcome::Skipped
+    )
 }
 
-/// The machine, and the environment as the oracle's commands see it.
-fn surroundings(policy: &Policy) -> (String, Vec<(OsString, OsString)>) {
+fn key(keyed_by: &KeyedBy<'_>) -> Key {
+    let text =
+        serde_json::to_string_pretty(keyed_by).expect("text and numbers have a form in JSON");
+    Key { digest: digest(text.as_bytes()), text }
+}
+
+/// A path as text, whatever its bytes.
+fn escaped(path: &Path) -> String {
+    path.as_os_str().as_bytes().escape_ascii().to_string()
+}
+
+fn programs(oracle: &[OracleCommand]) -> Vec<Program> {
+    let mut found = Vec::new();
+    for command in oracle {
+        let CommandLine::Argv(words) = &command.command else { continue };
+        let Some(path) = words.first().and_then(|word| process::find(word.as_ref())) else {
+            continue;
+        };
+        if let Ok(meta) = fs::metadata(&path) {
+            found.push(Program { path: escaped(&path), bytes: meta.len(), modified: meta.mtime() });
+        }
+    }
+    found
+}
+
+fn machine() -> String {
     let uname = rustix::system::uname();
-    let machine = format!("{:?} {:?} {:?}", uname.nodename(), uname.release(), uname.machine());
+    let [name, release, kind] = [uname.nodename(), uname.release(), uname.machine()];
+    format!("{} {} {}", name.to_string_lossy(), release.to_string_lossy(), kind.to_string_lossy())
+}
+
+/// The environment as the oracle's commands see it, without the variables that differ from terminal to terminal.
+fn environment(policy: &Policy) -> BTreeMap<String, String> {
     let of_the_terminal = |name: &[u8]| {
         OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)
             || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()))
     };
-    let seen = policy.environment(&env::ALL, &[]).into_iter();
-    let mut seen: Vec<_> = seen.filter(|(name, _)| !of_the_terminal(name.as_bytes())).collect();
-    seen.sort();
-    (machine, seen)
+    let variables = policy.environment(&env::ALL, &[]);
+    variables
+        .into_iter()
+        .filter(|(name, _)| !of_the_terminal(name.as_bytes()))
+        .map(|(name, value)| (name.as_bytes().escape_ascii().to_string(), digest(value.as_bytes())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::Stage;
+
+    fn conditions() -> Conditions {
+        let options =
+            OracleOptions { timeout: LIFETIME, retries: 0, refuse_flaky: false, junit: None };
+        let command = CommandLine::Argv(vec!["sh".into(), "-c".into(), "true".into()]);
+        let oracle = [OracleCommand { stage: Stage::Test, command, source: "--test".into() }];
+        Conditions::new(&oracle, &options, &Seeds::default(), &Policy::default())
+            .expect("no seed has to be read")
+    }
+
+    fn key_of(conditions: &Conditions, submodules: &[(&str, Oid)]) -> Key {
+        let tree = Oid::parse(&"a".repeat(40)).expect("a valid id");
+        let submodules = submodules.iter().map(|(path, oid)| ((*path).to_owned(), *oid)).collect();
+        key(&KeyedBy { tree, submodules, conditions })
+    }
+
+    #[test]
+    fn every_condition_is_part_of_the_key() {
+        let usual = conditions();
+        assert_eq!(usual.version, env!("CARGO_PKG_VERSION"));
+        let changes: [fn(&mut Conditions); 8] = [
+            |c| c.version = "another",
+            |c| c.format += 1,
+            |c| c.oracle[0].stage = Stage::Lint,
+            |c| c.options.retries = 1,
+            |c| c.seeds.push('x'),
+            |c| c.programs[0].modified += 1,
+            |c| c.machine.push('x'),
+            |c| drop(c.environment.insert("NEW".into(), digest(b""))),
+        ];
+        let first = key_of(&usual, &[]).digest;
+        assert_eq!(key_of(&usual.clone(), &[]).digest, first);
+        for (at, change) in changes.iter().enumerate() {
+            let mut other = usual.clone();
+            change(&mut other);
+            assert_ne!(key_of(&other, &[]).digest, first, "change {at}");
+        }
+        let commit = Oid::parse(&"b".repeat(40)).expect("a valid id");
+        assert_ne!(key_of(&usual, &[("sub", commit)]).digest, first);
+    }
+
+    #[test]
+    fn the_stored_conditions_can_be_read_and_hold_no_value_of_a_variable() {
+        let mut conditions = conditions();
+        conditions.environment = [("TOKEN".to_owned(), digest(b"secret"))].into();
+        let Key { text, digest: key } = key_of(&conditions, &[]);
+        assert_eq!(digest(text.as_bytes()), key);
+        assert!(text.contains("\"TOKEN\"") && text.contains("\"sh\""), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+    }
 }

@@ -1,42 +1,39 @@
-//! JUnit files: what a test command tells of single tests.
+//! JUnit files: the results of single tests that a test command reports.
 //!
-//! The attempt's own code may write them: whatever they hold decides nothing but which near-miss is shown
-//! first, and none can hurt.
-use std::fs;
-use std::io;
+//! The attempt's own code may write these files. So whatever they hold decides nothing but which near-miss is shown first,
+//! and no content can do harm.
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use junit_parser::TestSuite;
-use quick_xml::events::Event;
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesStart, Event};
 
 use crate::model::outcome::TestReport;
 
-/// More than this is no report.
+/// The most bytes that are read of one file.
 const LARGEST: u64 = 64 << 20;
 
-/// Deeper than this is no report: the parser would run out of stack.
-const DEEPEST: usize = 64;
-
-/// Files that a command is about to write.
+/// The files that a command is about to write.
 pub struct ExpectedReport {
     path: PathBuf,
     name: String,
-    /// What was there before; the same again is not the command's.
+    /// The files that were there before. The command did not write those that are still the same.
     before: Vec<(PathBuf, FileMark)>,
 }
 
 /// Tells a file from the one that was there before: inode and change time.
 type FileMark = (u64, i64, i64);
 
-/// Looks at what lies at `path` of the checkout: a file, or a directory of `.xml` files.
+/// Looks at what lies at `name` in the checkout before the command runs: a file, or a directory of `.xml` files.
 pub fn expect(checkout: &Path, name: &str) -> ExpectedReport {
     let path = checkout.join(name);
     ExpectedReport { before: files(&path), path, name: name.to_owned() }
 }
 
 impl ExpectedReport {
-    /// Reads what is new there; what is wrong with it is part of the report.
+    /// Reads the files that are new. A file that cannot be read becomes the report's problem.
     pub fn read(&self) -> TestReport {
         let new: Vec<PathBuf> = files(&self.path)
             .into_iter()
@@ -48,8 +45,8 @@ impl ExpectedReport {
             report.problem = Some(format!("the tests wrote no '{}'", self.name));
         }
         for file in new {
-            match read(&file).and_then(|bytes| parse(&bytes)) {
-                Ok(suites) => suites.iter().for_each(|suite| add(&mut report, suite)),
+            match read_cases(&file) {
+                Ok(cases) => cases.iter().for_each(|case| add(&mut report, case)),
                 Err(why) => {
                     report.problem = Some(format!("'{}' is no JUnit file: {why}", self.name));
                 }
@@ -59,7 +56,7 @@ impl ExpectedReport {
             names.sort();
             names.dedup();
         }
-        // A test of two results has failed.
+        // A test that passed once and failed once has failed.
         let failing = std::mem::take(&mut report.failing);
         report.passing.retain(|name| failing.binary_search(name).is_err());
         report.failing = failing;
@@ -82,54 +79,136 @@ fn files(path: &Path) -> Vec<(PathBuf, FileMark)> {
     found
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, String> {
+/// One `<testcase>`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct TestCase {
+    name: String,
+    /// The test's class or group, by which runners tell tests of one name apart.
+    class: Option<String>,
+    /// The source file, which some runners write in place of a class.
+    file: Option<String>,
+    result: CaseResult,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CaseResult {
+    #[default]
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl TestCase {
+    fn new(element: &BytesStart<'_>) -> Result<TestCase, String> {
+        let mut case = TestCase::default();
+        let mut group = None;
+        for attribute in element.attributes() {
+            let attribute = attribute.map_err(|e| first_line(&e))?;
+            let value = || match unescape(&attribute.value) {
+                Ok(text) => Ok(text.into_owned()),
+                Err(e) => Err(first_line(&e)),
+            };
+            match attribute.key.0 {
+                "name" => case.name = value()?,
+                "classname" => case.class = Some(value()?),
+                "group" => group = Some(value()?),
+                "file" => case.file = Some(value()?),
+                _ => {}
+            }
+        }
+        case.class = case.class.or(group);
+        Ok(case)
+    }
+
+    /// The name that tells this test from all others, on one line.
+    fn full_name(&self) -> String {
+        let name = match self.class.as_ref().or(self.file.as_ref()) {
+            Some(place) => format!("{place}::{}", self.name),
+            None => self.name.clone(),
+        };
+        name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    }
+}
+
+fn read_cases(file: &Path) -> Result<Vec<TestCase>, String> {
     let describe = |e: io::Error| crate::error::describe(&e);
     if fs::symlink_metadata(file).map_err(describe)?.len() > LARGEST {
         return Err("it is too large".into());
     }
-    fs::read(file).map_err(describe)
+    let file = File::open(file).map_err(describe)?;
+    parse(BufReader::new(file.take(LARGEST)))
 }
 
-/// The suites of a file.
-fn parse(bytes: &[u8]) -> Result<Vec<TestSuite>, String> {
-    let mut reader = quick_xml::Reader::from_reader(bytes);
-    let mut depth = 0usize;
+/// The test cases below `<testsuites>` and `<testsuite>`, in one pass. Of a case's children only those count that say how
+/// it ended.
+fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
+    let mut reader = quick_xml::Reader::from_reader(file);
     let mut buffer = Vec::new();
+    let mut cases: Vec<TestCase> = Vec::new();
+    let mut has_suite = false;
+    // The number of open elements, of the suites that enclose all others among them, and whether a case is open in these.
+    let mut depth = 0usize;
+    let mut suites = 0usize;
+    let mut in_case = false;
     loop {
-        match reader.read_event_into(&mut buffer).map_err(|e| first_line(&e))? {
-            Event::Start(_) => depth += 1,
-            Event::End(_) => depth = depth.saturating_sub(1),
+        buffer.clear();
+        let event = reader.read_event_into(&mut buffer).map_err(|e| first_line(&e))?;
+        let (element, is_open) = match &event {
+            Event::Start(element) => (element, true),
+            Event::Empty(element) => (element, false),
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                suites = suites.min(depth);
+                in_case &= depth > suites;
+                continue;
+            }
             Event::Eof => break,
+            _ => continue,
+        };
+        match element.name().0 {
+            "testsuites" | "testsuite" if depth == suites => {
+                has_suite = true;
+                suites += usize::from(is_open);
+            }
+            "testcase" if depth == suites && depth > 0 => {
+                cases.push(TestCase::new(element)?);
+                in_case = is_open;
+            }
+            child if in_case && depth == suites + 1 => {
+                let result = match child {
+                    "failure" | "error" => CaseResult::Failed,
+                    "skipped" => CaseResult::Skipped,
+                    _ => CaseResult::Passed,
+                };
+                if let Some(case) = cases.last_mut()
+                    && result != CaseResult::Passed
+                {
+                    case.result = result;
+                }
+            }
             _ => {}
         }
-        if depth > DEEPEST {
-            return Err("it is too deep".into());
-        }
-        buffer.clear();
+        depth += usize::from(is_open);
     }
-    junit_parser::from_reader(bytes).map(|document| document.suites).map_err(|e| first_line(&e))
+    if depth > 0 {
+        return Err("it ends too early".into());
+    }
+    if !has_suite {
+        return Err("it has no test suite".into());
+    }
+    Ok(cases)
 }
 
 fn first_line(e: &dyn std::error::Error) -> String {
     e.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn add(report: &mut TestReport, suite: &TestSuite) {
-    for case in &suite.cases {
-        report.total += 1;
-        // One line each, whatever a test is called.
-        let name: String =
-            case.name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if case.status.is_skipped() {
-            report.skipped += 1;
-        } else if case.status.is_success() {
-            report.passing.push(name);
-        } else {
-            report.failing.push(name);
-        }
-    }
-    for suite in &suite.suites {
-        add(report, suite);
+fn add(report: &mut TestReport, case: &TestCase) {
+    report.total += 1;
+    match case.result {
+        CaseResult::Skipped => report.skipped += 1,
+        CaseResult::Passed => report.passing.push(case.full_name()),
+        CaseResult::Failed => report.failing.push(case.full_name()),
     }
 }
 
@@ -146,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_test_runners_write_is_read() {
+    fn a_report_of_a_test_runner_is_read() {
         // pytest, jest-junit, surefire, nextest and gotestsum all write subsets of this.
         let text = r#"<?xml version="1.0" encoding="utf-8"?><testsuites name="all" tests="5"><testsuite name="s" time="1.5">
             <testcase classname="m.T" name="ok" time="0.1"/><testcase classname="m.T" name="bad &lt;1&gt;"><failure message="x"><![CDATA[<testsuite>]]></failure></testcase>
@@ -159,9 +238,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_so() {
+    fn a_file_that_is_no_report_is_a_problem() {
         let deep = "<testsuite>".repeat(200_000);
-        for text in ["", "nothing", "<testsuite><testcase name='a'>", "<a></b>", &deep] {
+        let texts = [
+            "",
+            "nothing",
+            "<a/>",
+            "<testcase name='a'/>",
+            "<testsuite><testcase name='a'>",
+            "<a></b>",
+            &deep,
+        ];
+        for text in texts {
             let read = report(text);
             assert!(
                 read.problem.is_some_and(|p| p.starts_with("'r.xml' is no JUnit file: ")),
@@ -171,7 +259,40 @@ mod tests {
     }
 
     #[test]
-    fn what_lay_there_before_is_not_the_commands() {
+    fn the_name_of_a_test_has_its_class_its_group_or_its_file() {
+        let text = r#"<testsuite><testcase name="a" classname="C" group="g" file="f"/>
+            <testcase name="b" group="g" file="f"/><testcase name="c" file="f&amp;"/>
+            <testcase name="d&#9;"/></testsuite>"#;
+        assert_eq!(report(text).passing, ["C::a", "d ", "f&::c", "g::b"]);
+    }
+
+    #[test]
+    fn only_cases_in_suites_count_and_only_their_own_children() {
+        let text = r#"<testsuites><testsuite><properties><testcase name="no"/></properties>
+            <testcase name="ok"><system-out><failure/><testcase name="no"/></system-out>
+            <rerunFailure/></testcase><failure/><testcase name="bad"><a/><error>x</error><b/></testcase>
+            </testsuite><testsuite/><testsuite><testcase name="last"/></testsuite></testsuites>"#;
+        let read = report(text);
+        assert_eq!((read.total, read.problem), (3, None));
+        assert_eq!(
+            (read.passing, read.failing),
+            (vec!["last".into(), "ok".into()], vec!["bad".to_owned()])
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_read() {
+        let deep = 100_000;
+        let text = [
+            "<testsuite>".repeat(deep),
+            "<testcase name='a'/>".into(),
+            "</testsuite>".repeat(deep),
+        ];
+        assert_eq!(report(&text.concat()).passing, ["a"]);
+    }
+
+    #[test]
+    fn a_file_that_was_there_before_is_not_read() {
         let dir = tempfile::tempdir().expect("a directory");
         let one = "<testsuite><testcase name='a'/></testsuite>";
         fs::create_dir(dir.path().join("out")).expect("a directory");
@@ -185,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_is_written_there_panics(parts in prop::collection::vec(prop::sample::select(vec![
+        fn no_content_panics(parts in prop::collection::vec(prop::sample::select(vec![
             "<testsuites>", "</testsuites>", "<testsuite name='s'>", "</testsuite>", "<testcase name='a'", ">", "/>", "</testcase>",
             "<failure>", "</failure>", "<![CDATA[", "]]>", "<!--", "-->", "&lt;", "&", "'", "\u{0}", "é", "time='x'", "<?xml?>",
         ]), 0..30)) {

@@ -1,7 +1,9 @@
-//! Running the oracle on one tree: setup, build, lint, test, stopping at the first that says no.
+//! Runs the oracle on one tree: setup, build, lint, test, up to the first that fails.
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::model::env;
@@ -13,21 +15,21 @@ use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Job, Limits};
 
-/// How the commands are run.
-#[derive(Clone, Debug)]
+/// The options that apply to every oracle command.
+#[derive(Clone, Debug, Serialize)]
 pub struct OracleOptions {
-    /// How long each may take.
+    /// The time limit of each attempt.
     pub timeout: Duration,
-    /// How often one that failed is tried again.
+    /// The number of further attempts after a failure.
     pub retries: u32,
-    /// Whether a pass after a failure is a no.
+    /// True if a pass after a failure counts as a failure.
     pub refuse_flaky: bool,
-    /// Where tests leave a JUnit file, from the checkout's root.
+    /// The JUnit file, or directory of such files, that tests write: a path from the checkout's root.
     pub junit: Option<String>,
 }
 
-/// Refuses an oracle whose program is not there, before anything is checked out: that would make
-/// every candidate fail for a reason of its own.
+/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise every candidate would fail,
+/// and none of them would be the cause.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     for command in oracle {
         let CommandLine::Argv(words) = &command.command else { continue };
@@ -39,30 +41,39 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     Ok(())
 }
 
-/// Where commands run, who may stop them and who hears of them.
+/// The surroundings of the commands on one tree.
 pub struct ExecContext<'a> {
     /// The checkout.
     pub dir: &'a Path,
-    /// Gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that counts.
+    /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that counts.
     pub logs: &'a Path,
-    /// Which variables they see.
+    /// The variables that the commands see.
     pub policy: &'a Policy,
-    /// Ends it all.
+    /// Ends the commands early.
     pub cancel: &'a Cancel,
-    /// Tells which tracked files are not as they were checked out.
+    /// Gives the tracked files that are not as they were checked out.
     pub changed: &'a dyn Fn() -> Result<Vec<TreePath>>,
-    /// Hears of each command as it ends.
-    pub told: &'a dyn Fn(&StageResult),
+    /// Called with each command's result as it ends.
+    pub on_end: &'a dyn Fn(&StageResult),
 }
 
-/// Runs the oracle; none if it was cancelled.
+/// How the oracle ended on one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OracleEnd {
+    /// The results of all commands, in order; those after a failure are skipped.
+    Finished(Vec<StageResult>),
+    /// The results did not matter any more, and the commands were killed.
+    Cancelled,
+}
+
+/// Runs the oracle's commands in order, up to the first that fails.
 ///
-/// Fails when git-frites is asked to stop: a partial result is never a pass, nor a fail.
+/// Fails when git-frites is interrupted: a partial result is neither a pass nor a failure.
 pub fn run(
     oracle: &[OracleCommand],
-    manner: &OracleOptions,
-    stand: &ExecContext<'_>,
-) -> Result<Option<Vec<StageResult>>> {
+    options: &OracleOptions,
+    context: &ExecContext<'_>,
+) -> Result<OracleEnd> {
     let mut results: Vec<StageResult> = Vec::new();
     let mut changed: Vec<TreePath> = Vec::new();
     for command in oracle {
@@ -70,39 +81,42 @@ pub fn run(
             results.push(StageResult::new(command.stage, 0.0, Outcome::Skipped));
             continue;
         }
-        let Some(mut result) = attempts(command, manner, stand)? else { return Ok(None) };
-        let now = (stand.changed)()?;
+        let Some(mut result) = run_with_retries(command, options, context)? else {
+            return Ok(OracleEnd::Cancelled);
+        };
+        let now = (context.changed)()?;
         let new = now.iter().filter(|path| !changed.contains(path));
         result.changed = new.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         changed = now;
-        (stand.told)(&result);
+        (context.on_end)(&result);
         results.push(result);
     }
-    Ok(Some(results))
+    Ok(OracleEnd::Finished(results))
 }
 
-/// Runs one command until it passes, or there are no retries left; none if it was cancelled.
-fn attempts(
+/// Runs one command until it passes or no retries are left. None if it was cancelled.
+fn run_with_retries(
     command: &OracleCommand,
-    manner: &OracleOptions,
-    stand: &ExecContext<'_>,
+    options: &OracleOptions,
+    context: &ExecContext<'_>,
 ) -> Result<Option<StageResult>> {
     let stage = command.stage;
-    let (argv, log) = (command.command.argv(), stand.logs.join(format!("{stage}.log")));
-    forget_logs(stand.logs, stage);
-    let limits = Limits { hard: Some(manner.timeout), idle: None };
-    let (dir, policy, hide) = (stand.dir, stand.policy, &env::ALL);
+    let argv = command.command.argv();
+    let log = context.logs.join(format!("{stage}.log"));
+    forget_logs(context.logs, stage);
+    let limits = Limits { hard: Some(options.timeout), idle: None };
+    let ExecContext { dir, policy, .. } = *context;
+    let hide = &env::ALL;
     let job =
         Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
-        let report = manner
-            .junit
-            .as_ref()
-            .filter(|_| stage == Stage::Test)
-            .map(|path| junit::expect(stand.dir, path));
-        let end = match process::run_until(&job, stand.cancel) {
-            // The command before has removed the checkout: that is this tree's affair alone.
+        let expected_report = match &options.junit {
+            Some(path) if stage == Stage::Test => Some(junit::expect(dir, path)),
+            _ => None,
+        };
+        let end = match process::run_until(&job, context.cancel) {
+            // An earlier command has removed the checkout: that is a failure of this tree alone.
             Err(e) if !dir.is_dir() => End::not_started(crate::error::describe(&e)),
             other => {
                 other.map_err(|e| Error::io(format!("could not run the {stage} command"), e))?
@@ -116,20 +130,22 @@ fn attempts(
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
-        let again = matches!(
+        let failed = matches!(
             end.outcome,
             Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut
         );
-        if again && earlier.len() < manner.retries as usize {
+        if failed && earlier.len() < options.retries as usize {
             earlier.push(Attempt { seconds, outcome: end.outcome });
-            // A log that cannot be kept aside is no reason to stop.
-            let _ = fs::rename(&log, stand.logs.join(format!("{stage}.try-{}.log", earlier.len())));
+            // A log that cannot be renamed is no reason to stop.
+            let aside = context.logs.join(format!("{stage}.try-{}.log", earlier.len()));
+            let _ = fs::rename(&log, aside);
             continue;
         }
         let End { outcome, leaky, .. } = end;
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
-        let outcome = if flaky { Outcome::Flaky { refused: manner.refuse_flaky } } else { outcome };
-        let tests = report.map(|expected| expected.read());
+        let outcome =
+            if flaky { Outcome::Flaky { refused: options.refuse_flaky } } else { outcome };
+        let tests = expected_report.map(|expected| expected.read());
         return Ok(Some(StageResult {
             leaky,
             tests,
@@ -139,7 +155,7 @@ fn attempts(
     }
 }
 
-/// Removes the logs of a stage from an earlier judging: what is there is of this one.
+/// Removes the logs that an earlier judging left for a stage.
 fn forget_logs(logs: &Path, stage: Stage) {
     let _ = fs::remove_file(logs.join(format!("{stage}.log")));
     for n in 1.. {
@@ -149,7 +165,7 @@ fn forget_logs(logs: &Path, stage: Stage) {
     }
 }
 
-/// What is recorded for a tree that cannot be checked out whole: the first command could not start on it.
+/// The results for a tree that cannot be checked out whole: the first command could not start.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
     let outcome = |at| {
         if at == 0 {

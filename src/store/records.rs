@@ -357,7 +357,7 @@ mod tests {
                     not_run: Vec::new(),
                     rationale: rationale.clone(),
                 },
-                terms: JudgeSettings {
+                settings: JudgeSettings {
                     protect: argv.clone(),
                     junit: Some(rationale.clone()),
                     ..JudgeSettings::default()

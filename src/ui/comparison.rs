@@ -1,12 +1,15 @@
-//! How a verdict looks: the comparison table, the decision, and what to type next.
+//! A verdict on the screen: the comparison table, the decision, progress lines and hints, and the same verdict as JSON.
 use std::path::PathBuf;
 
 use console::measure_text_width;
+use serde_json::{Value, json};
 
+use crate::error::exit;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::{Outcome, StageResult, TestReport};
+use crate::model::rationale::some_of;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ui::style::Styles;
 use crate::ui::table::{self, Grid, Tone};
@@ -35,12 +38,72 @@ pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> St
     grid(styles, entries.map(|e| (e, false, false)))
 }
 
-/// What the verdict took, and what makes it less than it could be.
+/// The exit code of `judge` for a verdict (DESIGN.md §2).
+pub fn exit_code(verdict: &Verdict) -> u8 {
+    match verdict.decision.decision {
+        DecisionKind::NearMiss => exit::NO,
+        DecisionKind::NoOracle => exit::UNVERIFIED,
+        DecisionKind::None => exit::UNUSABLE,
+        _ if !verdict.verified() => exit::UNVERIFIED,
+        _ => exit::OK,
+    }
+}
+
+/// A verdict as JSON: the record, and what the table shows beside it.
+pub fn as_json(verdict: &Verdict) -> Value {
+    let mut value = serde_json::to_value(verdict).unwrap_or_default();
+    value["verified"] = json!(verdict.verified());
+    value["exit_code"] = json!(exit_code(verdict));
+    for (at, entry) in verdict.candidates.iter().enumerate() {
+        value["candidates"][at]["usable"] = json!(entry.usable());
+        value["candidates"][at]["passed"] = json!(entry.passed());
+        if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
+            value["candidates"][at]["failing_tests"] = json!(comparison);
+        }
+    }
+    value
+}
+
+/// A progress line: how one command ended on the tree that `name` stands for.
+pub fn stage_line(name: &str, result: &StageResult) -> String {
+    let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier } = result;
+    let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
+    let mut line = format!("{name}: {stage} {outcome} ({time})");
+    if !earlier.is_empty() {
+        let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();
+        line.push_str(&format!(", before that {}", ends.join(", ")));
+    }
+    if let Some(report) = tests {
+        line.push_str("; ");
+        line.push_str(&test_summary(report));
+    }
+    if !changed.is_empty() {
+        line.push_str(&format!(
+            "; it changed tracked files ({}), which will not land",
+            some_of(changed)
+        ));
+    }
+    if *leaky {
+        line.push_str("; it left processes behind, which were ended");
+    }
+    line
+}
+
+fn test_summary(report: &TestReport) -> String {
+    let TestReport { total, problem, failing, .. } = report;
+    match problem {
+        Some(problem) => problem.clone(),
+        None if failing.is_empty() => format!("{total} tests"),
+        None => format!("{} of {total} tests failed: {}", failing.len(), some_of(failing)),
+    }
+}
+
+/// Notes on the verdict: the commands that were run and saved, and what makes the verdict weaker.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let effort = verdict.effort;
     let saved = [
         (effort.saved_equal, "for equal trees"),
-        (effort.saved_cached, "known from before (`--no-cache` runs them)"),
+        (effort.saved_cached, "from the cache (`--no-cache` runs them)"),
         (effort.saved_not_run, "that could not change the recommendation"),
     ];
     let saved: Vec<String> =
@@ -50,17 +113,20 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
         let plural = if effort.ran == 1 { "" } else { "s" };
         lines.push(format!("{} command{plural} run, saved {}", effort.ran, saved.join(", ")));
     }
-    if verdict.terms.warm {
-        lines.push("judged warm: what git ignores was kept from one candidate to the next".into());
+    if verdict.settings.warm {
+        lines.push("judged warm: ignored files were kept from one candidate to the next".into());
     }
-    if verdict.terms.in_place {
+    if verdict.settings.in_place {
         lines.push(
-            "judged in place: what lay in the worktrees had a part in it, so nothing is verified"
+            "judged in place: other files in the worktrees may have affected the result, so it is not verified"
                 .into(),
         );
     }
-    if verdict.terms.tainted {
-        lines.push("what git goes by changed while commands ran, so nothing is verified: look at what is named".into());
+    if verdict.settings.tainted {
+        lines.push(
+            "git configuration changed while the checks ran, so the result is not verified; see the warnings above"
+                .into(),
+        );
     }
     lines
 }
@@ -69,11 +135,11 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
 pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> {
     let (run, decision) = (&verdict.run, &verdict.decision);
     match (decision.decision, &decision.recommended) {
-        (kind, Some(_)) if kind.verified() && verdict.terms.in_place => {
+        (kind, Some(_)) if kind.verified() && verdict.settings.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
         }
-        (kind, Some(_)) if kind.verified() && verdict.terms.tainted => {
-            vec![format!("undo it, or leave it, and judge again: `git frites judge {run}`")]
+        (kind, Some(_)) if kind.verified() && verdict.settings.tainted => {
+            vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {
             vec![format!(
@@ -82,7 +148,7 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         }
         (DecisionKind::NearMiss, Some(name)) => vec![
             format!("the logs are in '{}'", logs(name).display()),
-            format!("go on in `cd \"$(git frites path {run}/{name})\"` and judge again"),
+            format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
         (DecisionKind::NoOracle, Some(_)) => {
             vec![
@@ -221,7 +287,7 @@ fn flags(entry: &Entry) -> Vec<String> {
         (any(silent), "no test report"),
         (any(|r| !r.changed.is_empty()), "oracle wrote"),
         (any(|r| r.leaky), "leaky"),
-        (any(|r| r.cached), "known"),
+        (any(|r| r.cached), "cached"),
     ];
     words.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned()));
     words

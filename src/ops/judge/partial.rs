@@ -1,8 +1,7 @@
-//! Judging spread over processes or machines: outcomes of single candidates, and deciding from what is
-//! stored.
+//! Partial verdicts: the outcomes of candidates that were judged by themselves, in several processes or on several
+//! machines, and the decision over all that are stored.
 use serde_json::json;
 
-use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
 use crate::integrity::watch;
@@ -12,52 +11,57 @@ use crate::model::oracle::OracleCommand;
 use crate::model::ranking::{Rank, decide};
 use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
-use crate::ops::judge::runner::{OracleRunner, StopWhen};
+use crate::ops::judge::runner::OracleRunner;
+use crate::ops::judge::schedule::StopWhen;
 use crate::ops::judge::{JudgeOptions, entries, rules, save};
 use crate::ops::session::Session;
 use crate::store::select::check_candidate;
 
-/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same
-/// time. Nothing is decided: see [`replay`].
+/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same time.
+/// Nothing is decided: see [`replay`].
 pub fn judge_some(
     session: &Session,
     run: &Run,
     names: &[Name],
-    asked: &JudgeOptions,
-    told: impl Fn(&[OracleCommand]),
+    options: &JudgeOptions,
+    on_oracle: impl Fn(&[OracleCommand]),
 ) -> Result<Vec<PartialVerdict>> {
     let Session { repo, store, .. } = session;
     for name in names {
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
-    let oracle = asked.oracle(session, run, told)?;
-    let mut terms = asked.terms(session);
+    let oracle = options.oracle(session, run, on_oracle)?;
+    let mut settings = options.settings(session);
     let mut captured = Vec::new();
     for name in names {
         let one = session.capture_or_tell(store.candidate(run, name))?;
         session.tell_notes(&one);
         captured.push(one);
     }
-    let mut entries = entries::from_captured(session, run, &oracle, &terms, &captured)?;
+    let mut entries = entries::from_captured(session, run, &oracle, &settings, &captured)?;
     if !oracle.is_empty() {
-        let timeout = asked.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT));
-        let runner = OracleRunner::open(session, run, &oracle, &terms, timeout, !asked.no_cache)?;
-        let judged = runner
-            .watched(|runner| runner.run_all(&mut entries, asked.jobs.max(1), &StopWhen::All));
-        (_, terms.tainted) = judged?;
+        let timeout = options.timeout(session);
+        let runner =
+            OracleRunner::new(session, run, &oracle, &settings, timeout, !options.no_cache)?;
+        let run_all = |runner: &OracleRunner<'_>| {
+            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan)
+        };
+        let (_, tainted) = runner.watched(run_all)?;
+        settings.tainted = tainted;
     }
     let mut parts = Vec::new();
     for mut entry in entries {
         entries::forget_passing_tests(&mut entry.results);
-        // The others it was compared with are not known here, nor who else has its tree.
-        (entry.agreement, entry.same_as) = (None, None);
+        // Only a verdict over all candidates can compare them, or tell which of them have the same tree.
+        entry.agreement = None;
+        entry.same_as = None;
         let part = PartialVerdict {
             version: FORMAT,
             run: run.run.clone(),
             base: run.base,
             judged: jiff::Timestamp::now(),
-            terms: terms.clone(),
+            settings: settings.clone(),
             oracle: oracle.clone(),
             candidate: entry,
         };
@@ -75,10 +79,10 @@ pub fn judge_some(
     Ok(parts)
 }
 
-/// Decides again from the stored outcomes, without running anything: those of the last judging, and of
-/// candidates that were judged by themselves since. `rank` decides by another ranking.
+/// Decides again from the stored outcomes, without running anything: those of the last verdict, and of candidates that
+/// were judged by themselves since. `rank` is another ranking than the recorded one.
 ///
-/// What was decided anew is recorded, for `apply` goes by it.
+/// A new decision is recorded, because `apply` lands by the record.
 pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
     let store = &session.store;
     let _lock = store.lock_run(&run.run)?;
@@ -98,7 +102,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     for part in parts {
         require_same_oracle(run, &verdict, &part)?;
         verdict.judged = verdict.judged.max(part.judged);
-        verdict.terms.tainted |= part.terms.tainted;
+        verdict.settings.tainted |= part.settings.tainted;
         match verdict.candidates.iter_mut().find(|e| e.candidate == part.candidate.candidate) {
             Some(entry) => *entry = part.candidate,
             None => verdict.candidates.push(part.candidate),
@@ -107,30 +111,30 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     if stored.as_ref().map(|v| &v.candidates) != Some(&verdict.candidates) {
         entries::compare_judged(session, run, &mut verdict.candidates)?;
     }
-    verdict.terms.rank = rank.unwrap_or(verdict.terms.rank);
+    verdict.settings.rank = rank.unwrap_or(verdict.settings.rank);
     verdict.decision =
-        decide(&verdict.candidates, verdict.baseline.as_ref(), rules(&verdict.terms));
+        decide(&verdict.candidates, verdict.baseline.as_ref(), rules(&verdict.settings));
     if stored.as_ref() != Some(&verdict) {
         save(session, run, &verdict)?;
     }
     Ok(verdict)
 }
 
-/// A verdict over nothing yet, on the terms of the first part: every candidate as it was last captured.
+/// A verdict without any results, with the settings of a partial one: every candidate as it was last captured.
 fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
     let captured = session
         .store
         .candidates(run)
         .map(|candidate| session.stored(candidate))
         .collect::<Result<Vec<_>>>()?;
-    let candidates = entries::from_captured(session, run, &part.oracle, &part.terms, &captured)?;
+    let candidates = entries::from_captured(session, run, &part.oracle, &part.settings, &captured)?;
     Ok(Verdict {
         version: FORMAT,
         run: run.run.clone(),
         base: run.base,
         judged: part.judged,
-        decision: decide(&candidates, None, rules(&part.terms)),
-        terms: part.terms.clone(),
+        decision: decide(&candidates, None, rules(&part.settings)),
+        settings: part.settings.clone(),
         effort: Default::default(),
         oracle: part.oracle.clone(),
         baseline: None,
@@ -138,26 +142,26 @@ fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verd
     })
 }
 
-/// Outcomes of different oracles cannot be compared.
+/// Refuses a partial verdict of another oracle, or with other settings: its outcomes cannot be compared.
 fn require_same_oracle(run: &Run, verdict: &Verdict, part: &PartialVerdict) -> Result<()> {
-    let without_rank = |terms: &JudgeSettings| JudgeSettings {
+    let without_rank = |settings: &JudgeSettings| JudgeSettings {
         rank: Rank::default(),
         ceiling: None,
         tainted: false,
-        ..terms.clone()
+        ..settings.clone()
     };
     let commands = |oracle: &[OracleCommand]| -> Vec<_> {
         oracle.iter().map(|c| (c.stage, c.command.clone())).collect()
     };
     let same = commands(&part.oracle) == commands(&verdict.oracle)
-        && without_rank(&part.terms) == without_rank(&verdict.terms)
+        && without_rank(&part.settings) == without_rank(&verdict.settings)
         && part.base == verdict.base;
     if same {
         return Ok(());
     }
     let name = &part.candidate.candidate;
     Err(Error::fatal(format!(
-        "{}/{name} was judged by other commands, or on other terms, than the rest",
+        "{}/{name} was judged by other commands, or with other settings, than the rest",
         run.run
     ))
     .hint(format!("judge it as the others were: `git frites judge {} --candidate {name}`", run.run))

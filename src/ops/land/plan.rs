@@ -294,7 +294,7 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
     let why = match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v) if v.terms.tainted => {
+        Some(v) if v.settings.tainted => {
             format!(
                 "what git goes by changed while run {} was judged, so not all were judged alike",
                 run.run

@@ -1,0 +1,462 @@
+//! The scheduler: which tree is judged next, on how many threads, and when judging stops.
+//!
+//! It knows neither git nor processes: unit tests give it a [`Judge`] of their own.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::model::name::Name;
+use crate::model::outcome::{Outcome, StageResult};
+use crate::model::ranking::{Rules, undecided};
+use crate::model::verdict::{Effort, Entry};
+use crate::oracle::run::OracleEnd;
+use crate::process::interrupt::Cancel;
+
+/// The moment at which judging stops.
+#[derive(Clone, Copy, Debug)]
+pub enum StopWhen {
+    /// Every usable candidate was judged.
+    AllRan,
+    /// No outcome that is missing could change the recommended candidate.
+    Decided(Rules),
+}
+
+/// Runs the oracle for one entry.
+pub trait Judge: Sync {
+    /// Runs the oracle on the entry's tree, until it ends or is cancelled.
+    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<OracleEnd>;
+}
+
+/// Judges each distinct tree once and gives the results to every entry with that tree.
+///
+/// A group of entries with one tree goes by the position of its first entry, which is the one that is judged.
+pub struct Scheduler<'e> {
+    stop: StopWhen,
+    /// The group of each entry, by the entry's spawn index.
+    groups: BTreeMap<u32, usize>,
+    shared: Mutex<Shared<'e>>,
+    /// Signalled when a group has ended.
+    changed: Condvar,
+}
+
+/// The state that the workers share.
+struct Shared<'e> {
+    entries: &'e mut [Entry],
+    running: BTreeMap<usize, Arc<Cancel>>,
+    effort: Effort,
+    /// The first error of any worker.
+    error: Option<Error>,
+    /// Set after an error or a panic: no worker starts another group.
+    stopped: bool,
+}
+
+impl<'e> Scheduler<'e> {
+    /// A scheduler for the entries that have no results yet. Judged in place, candidates share nothing: then each one
+    /// is a group by itself.
+    pub fn new(entries: &'e mut [Entry], in_place: bool, stop: StopWhen) -> Scheduler<'e> {
+        let same_group = |a: &Entry, b: &Entry| {
+            let same_tree = a.judged().is_some() && a.judged() == b.judged();
+            a.candidate == b.candidate || (same_tree && !in_place)
+        };
+        let mut groups = BTreeMap::new();
+        for (at, entry) in entries.iter().enumerate().filter(|(_, e)| e.not_run()) {
+            let first = entries[..at].iter().position(|e| e.not_run() && same_group(e, entry));
+            groups.insert(entry.index, first.unwrap_or(at));
+        }
+        let shared = Shared {
+            entries,
+            running: BTreeMap::new(),
+            effort: Effort::default(),
+            error: None,
+            stopped: false,
+        };
+        Scheduler { stop, groups, shared: Mutex::new(shared), changed: Condvar::new() }
+    }
+
+    /// Fills in the outcomes that `find` has for an entry's tree.
+    pub fn fill_in_cached(
+        &self,
+        mut find: impl FnMut(&Entry) -> Result<Option<Vec<StageResult>>>,
+    ) -> Result<()> {
+        let mut shared = self.lock();
+        for group in self.unjudged(&shared) {
+            if let Some(results) = find(&shared.entries[group])? {
+                shared.effort.saved_cached += commands_run(&results);
+                self.set_results(&mut shared, group, &results);
+            }
+        }
+        Ok(())
+    }
+
+    /// The candidates that will be judged, in spawn order.
+    pub fn waiting(&self) -> Vec<Name> {
+        let shared = self.lock();
+        let mut groups = self.wanted(&shared);
+        groups.sort_by_key(|group| shared.entries[*group].index);
+        groups.into_iter().map(|group| shared.entries[group].candidate.clone()).collect()
+    }
+
+    /// The number of threads that have something to do when `jobs` may run at once.
+    pub fn workers(&self, jobs: usize) -> usize {
+        jobs.max(1).min(self.unjudged(&self.lock()).len())
+    }
+
+    /// Judges on so many threads, until all that matters is judged, or one fails.
+    ///
+    /// Panics if a judge panics, after the other workers have stopped.
+    pub fn run(&self, workers: usize, judge: &impl Judge) {
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some(group) = self.next() {
+                        self.judge(&group, judge);
+                    }
+                });
+            }
+        });
+    }
+
+    /// The number of commands that were run and saved; each tree that was not judged saved `commands` of them.
+    ///
+    /// Fails with the first error of a judge.
+    pub fn finish(self, commands: usize) -> Result<Effort> {
+        let not_run = self.unjudged(&self.lock()).len();
+        let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match shared.error {
+            Some(error) => Err(error),
+            None => Ok(Effort { saved_not_run: (not_run * commands) as u64, ..shared.effort }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared<'e>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next group to judge, when there is one; none when nothing is left to do.
+    fn next(&self) -> Option<RunningGroup<'_, 'e>> {
+        let mut shared = self.lock();
+        loop {
+            if shared.stopped {
+                return None;
+            }
+            let wanted = self.wanted(&shared);
+            for (group, cancel) in &shared.running {
+                if !wanted.contains(group) {
+                    cancel.cancel();
+                }
+            }
+            if let Some(group) = wanted.into_iter().find(|g| !shared.running.contains_key(g)) {
+                let cancel = Arc::new(Cancel::default());
+                shared.running.insert(group, cancel.clone());
+                let entry = shared.entries[group].clone();
+                return Some(RunningGroup { scheduler: self, group, entry, cancel });
+            }
+            if shared.running.is_empty() {
+                return None;
+            }
+            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn judge(&self, running: &RunningGroup<'_, 'e>, judge: &impl Judge) {
+        let end = judge.judge(&running.entry, &running.cancel);
+        let mut shared = self.lock();
+        match end {
+            Ok(OracleEnd::Cancelled) => {}
+            Ok(OracleEnd::Finished(results)) => {
+                shared.effort.ran += commands_run(&results);
+                self.set_results(&mut shared, running.group, &results);
+            }
+            Err(error) => {
+                shared.error.get_or_insert(error);
+                shared.stop_all();
+            }
+        }
+    }
+
+    /// The groups that still matter, in the order in which to judge them.
+    fn wanted(&self, shared: &Shared<'_>) -> Vec<usize> {
+        match self.stop {
+            StopWhen::AllRan => self.unjudged(shared),
+            StopWhen::Decided(rules) => self.groups_of(undecided(shared.entries, rules)),
+        }
+    }
+
+    /// The groups without results.
+    fn unjudged(&self, shared: &Shared<'_>) -> Vec<usize> {
+        self.groups_of(shared.entries.iter().filter(|e| e.not_run()))
+    }
+
+    /// The groups of these entries in the entries' order, each once.
+    fn groups_of<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Vec<usize> {
+        let mut groups = Vec::new();
+        for group in entries.into_iter().filter_map(|e| self.groups.get(&e.index)) {
+            if !groups.contains(group) {
+                groups.push(*group);
+            }
+        }
+        groups
+    }
+
+    /// Gives results to every entry of a group.
+    fn set_results(&self, shared: &mut Shared<'_>, group: usize, results: &[StageResult]) {
+        let first = shared.entries[group].candidate.clone();
+        for (at, entry) in shared.entries.iter_mut().enumerate() {
+            if self.groups.get(&entry.index) != Some(&group) {
+                continue;
+            }
+            entry.results = results.to_vec();
+            if at != group {
+                entry.same_as = Some(first.clone());
+                shared.effort.saved_equal += commands_run(results);
+            }
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// Cancels all that runs, and lets nothing else start.
+    fn stop_all(&mut self) {
+        self.stopped = true;
+        for cancel in self.running.values() {
+            cancel.cancel();
+        }
+    }
+}
+
+/// A group that a worker judges.
+///
+/// Dropped, it wakes the workers that wait for the group. This happens also when the judge panics: otherwise they would
+/// wait for ever.
+struct RunningGroup<'s, 'e> {
+    scheduler: &'s Scheduler<'e>,
+    group: usize,
+    entry: Entry,
+    cancel: Arc<Cancel>,
+}
+
+impl Drop for RunningGroup<'_, '_> {
+    fn drop(&mut self) {
+        let mut shared = self.scheduler.lock();
+        shared.running.remove(&self.group);
+        if std::thread::panicking() {
+            shared.stop_all();
+        }
+        drop(shared);
+        self.scheduler.changed.notify_all();
+    }
+}
+
+/// The number of commands that were started for these results.
+pub fn commands_run(results: &[StageResult]) -> u64 {
+    let started = results.iter().filter(|r| !matches!(r.outcome, Outcome::CouldNotStart { .. }));
+    started.map(|r| r.runs() as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::blast::Blast;
+    use crate::model::candidate::State;
+    use crate::model::oid::Oid;
+    use crate::model::outcome::Stage;
+
+    /// A usable entry with so many changed lines; entries with the same letter have the same tree.
+    fn entry(index: u32, lines: u64, tree: char) -> Entry {
+        Entry {
+            candidate: format!("c{index}").parse().expect("a valid name"),
+            index,
+            state: State::Open,
+            iteration: Some(1),
+            tree: Oid::parse(&tree.to_string().repeat(40)),
+            judged_tree: None,
+            blast: Blast { lines, files: 1 },
+            agreement: None,
+            problem: None,
+            same_as: None,
+            drew_on: Vec::new(),
+            dropped: Vec::new(),
+            flags: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    fn ended(outcome: Outcome) -> Result<OracleEnd> {
+        Ok(OracleEnd::Finished(vec![StageResult::new(Stage::Test, 0.0, outcome)]))
+    }
+
+    fn wait_for_cancel(cancel: &Cancel) -> Result<OracleEnd> {
+        while !cancel.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(OracleEnd::Cancelled)
+    }
+
+    /// A judge that does what a function does, and notes whom it judged.
+    struct Script<F> {
+        act: F,
+        judged: Mutex<Vec<String>>,
+    }
+
+    impl<F: Fn(&Entry, &Cancel) -> Result<OracleEnd> + Sync> Script<F> {
+        fn new(act: F) -> Script<F> {
+            Script { act, judged: Mutex::default() }
+        }
+
+        fn judged(&self) -> Vec<String> {
+            self.judged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+    }
+
+    impl<F: Fn(&Entry, &Cancel) -> Result<OracleEnd> + Sync> Judge for Script<F> {
+        fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<OracleEnd> {
+            let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+            judged.push(entry.candidate.to_string());
+            drop(judged);
+            (self.act)(entry, cancel)
+        }
+    }
+
+    /// The value that `work` gives; fails if it takes longer than any machine needs for it.
+    fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || drop(sender.send(work())));
+        receiver.recv_timeout(Duration::from_secs(60)).expect("the scheduler ends")
+    }
+
+    #[test]
+    fn a_panic_in_one_judge_stops_the_others_and_is_passed_on() {
+        let (panicked, judged) = in_time(|| {
+            let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'c')];
+            let started = std::sync::Barrier::new(2);
+            let script = Script::new(|entry: &Entry, cancel: &Cancel| {
+                started.wait();
+                assert_ne!(entry.index, 1, "this panic is part of the test");
+                wait_for_cancel(cancel)
+            });
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            let run = catch_unwind(AssertUnwindSafe(|| scheduler.run(2, &script)));
+            (run.is_err(), script.judged().len())
+        });
+        assert!(panicked);
+        assert_eq!(judged, 2, "nothing is started after a panic");
+    }
+
+    #[test]
+    fn a_worker_without_work_ends_when_the_other_panics() {
+        let panicked = in_time(|| {
+            let mut entries = [entry(1, 1, 'a')];
+            let script = Script::new(|_: &Entry, _: &Cancel| {
+                // The second worker waits by now, or will find that judging has stopped.
+                std::thread::sleep(Duration::from_millis(50));
+                panic!("this panic is part of the test")
+            });
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            catch_unwind(AssertUnwindSafe(|| scheduler.run(2, &script))).is_err()
+        });
+        assert!(panicked);
+    }
+
+    #[test]
+    fn an_error_cancels_the_others_and_is_returned() {
+        let error = in_time(|| {
+            let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'c')];
+            let started = std::sync::Barrier::new(2);
+            let script = Script::new(|entry: &Entry, cancel: &Cancel| {
+                started.wait();
+                match entry.index {
+                    1 => Err(Error::fatal("no space").hint("make some")),
+                    _ => wait_for_cancel(cancel),
+                }
+            });
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            scheduler.run(2, &script);
+            scheduler.finish(1).expect_err("the judge failed").message
+        });
+        assert_eq!(error, "no space");
+    }
+
+    #[test]
+    fn until_pass_judges_in_rank_order_and_stops_at_the_first_pass() {
+        let mut entries = [entry(1, 9, 'a'), entry(2, 1, 'b'), entry(3, 5, 'c')];
+        let script = Script::new(|entry: &Entry, _: &Cancel| match entry.index {
+            2 => ended(Outcome::Failed { code: 1 }),
+            _ => ended(Outcome::Passed),
+        });
+        let scheduler = Scheduler::new(&mut entries, false, StopWhen::Decided(Rules::default()));
+        scheduler.run(1, &script);
+        let effort = scheduler.finish(3).expect("no judge failed");
+        assert_eq!(script.judged(), ["c2", "c3"]);
+        assert_eq!((effort.ran, effort.saved_not_run), (2, 3));
+        assert!(entries[0].not_run() && entries[2].passed());
+    }
+
+    #[test]
+    fn until_pass_cancels_a_candidate_that_cannot_win_any_more() {
+        let (effort, not_run) = in_time(|| {
+            let mut entries = [entry(1, 1, 'a'), entry(2, 9, 'b')];
+            let started = std::sync::Barrier::new(2);
+            let script = Script::new(|entry: &Entry, cancel: &Cancel| {
+                started.wait();
+                match entry.index {
+                    1 => ended(Outcome::Passed),
+                    _ => wait_for_cancel(cancel),
+                }
+            });
+            let scheduler =
+                Scheduler::new(&mut entries, false, StopWhen::Decided(Rules::default()));
+            scheduler.run(2, &script);
+            let effort = scheduler.finish(1).expect("no judge failed");
+            (effort, entries[1].not_run())
+        });
+        assert!(not_run);
+        assert_eq!((effort.ran, effort.saved_not_run), (1, 1));
+    }
+
+    #[test]
+    fn no_more_workers_than_trees() {
+        let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'a')];
+        let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+        assert_eq!(scheduler.workers(1_000_000), 2);
+        assert_eq!(scheduler.workers(1), 1);
+        assert_eq!(scheduler.workers(0), 1);
+        let scheduler = Scheduler::new(&mut [], false, StopWhen::AllRan);
+        assert_eq!(scheduler.workers(4), 0);
+    }
+
+    #[test]
+    fn equal_trees_are_judged_once_and_in_place_each_by_itself() {
+        for (in_place, judged, saved) in [(false, 2, 1), (true, 3, 0)] {
+            let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 1, 'a')];
+            let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
+            let scheduler = Scheduler::new(&mut entries, in_place, StopWhen::AllRan);
+            scheduler.run(scheduler.workers(8), &script);
+            let effort = scheduler.finish(1).expect("no judge failed");
+            assert_eq!((script.judged().len(), effort.saved_equal), (judged, saved));
+            assert!(entries.iter().all(Entry::passed));
+            let twin = entries[2].same_as.as_ref().map(Name::as_str);
+            assert_eq!(twin, (!in_place).then_some("c1"));
+        }
+    }
+
+    #[test]
+    fn cached_outcomes_are_not_judged_again() {
+        let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 1, 'a')];
+        let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
+        let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+        let cached = |entry: &Entry| {
+            let passed = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
+            Ok((entry.index == 1).then(|| vec![passed]))
+        };
+        scheduler.fill_in_cached(cached).expect("nothing fails");
+        assert_eq!(scheduler.waiting().len(), 1);
+        scheduler.run(1, &script);
+        let effort = scheduler.finish(1).expect("no judge failed");
+        assert_eq!(script.judged(), ["c2"]);
+        assert_eq!((effort.ran, effort.saved_cached, effort.saved_equal), (1, 1, 1));
+    }
+}

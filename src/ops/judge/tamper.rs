@@ -1,0 +1,95 @@
+//! The tamper watch over oracle commands: what they change outside their checkouts, and which outcomes may be cached.
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+use crate::integrity::watch::{self, Watch};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::oracle::cache::JudgedTree;
+
+/// Watches a run's oracle commands from the first one on.
+pub struct TamperWatch<'a> {
+    session: &'a Session,
+    run: &'a Run,
+    state: Mutex<WatchState>,
+}
+
+struct WatchState {
+    /// None before the first command.
+    watch: Option<Watch>,
+    /// The number of trees that the oracle ran on.
+    trees: usize,
+    /// Set once any oracle command may have run after a change that affects outcomes.
+    tainted: bool,
+    /// The outcomes that were cached.
+    cached: Vec<JudgedTree>,
+}
+
+/// The end of a watch.
+pub struct WatchEnd {
+    /// True if outcomes cannot be compared: some commands ran before a change that affects outcomes, some after it.
+    pub tainted: bool,
+    /// The cached outcomes that may be wrong.
+    pub doubtful: Vec<JudgedTree>,
+}
+
+impl<'a> TamperWatch<'a> {
+    /// A watch that has not begun.
+    pub fn new(session: &'a Session, run: &'a Run) -> TamperWatch<'a> {
+        let state = WatchState { watch: None, trees: 0, tainted: false, cached: Vec::new() };
+        TamperWatch { session, run, state: Mutex::new(state) }
+    }
+
+    /// Begins, unless the watch has begun.
+    pub fn begin(&self) -> Result<()> {
+        let mut state = self.lock();
+        if state.watch.is_none() {
+            state.watch = Some(watch::begin(self.session, self.run, true)?);
+        }
+        Ok(())
+    }
+
+    /// Looks for changes after the oracle has run on one tree. `candidate` is the only one whose commands can have
+    /// made them. If nothing has affected outcomes so far, `cache` stores this one.
+    pub fn check(
+        &self,
+        candidate: Option<&Name>,
+        cache: impl FnOnce() -> Result<Option<JudgedTree>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        let WatchState { watch, trees, tainted, cached } = &mut *state;
+        *trees += 1;
+        let Some(watch) = watch else { return Ok(()) };
+        *tainted |= watch.bends_outcomes();
+        watch.look_again(self.session, candidate)?;
+        if !watch.bends_outcomes() {
+            cached.extend(cache()?);
+        }
+        Ok(())
+    }
+
+    /// True if a change was found that affects outcomes.
+    pub fn affects_outcomes(&self) -> bool {
+        self.lock().watch.as_ref().is_some_and(Watch::bends_outcomes)
+    }
+
+    /// Ends the watch after the last command.
+    pub fn end(self) -> Result<WatchEnd> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut end = WatchEnd { tainted: state.tainted, doubtful: Vec::new() };
+        let Some(watch) = state.watch else { return Ok(end) };
+        let found_before = watch.bends_outcomes();
+        let report = watch.end(self.session, self.run)?;
+        // Nobody knows before which of several trees the change was made.
+        if report.bends_outcomes && !found_before && state.trees > 1 {
+            end.tainted = true;
+            end.doubtful = state.cached;
+        }
+        Ok(end)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
