@@ -25,6 +25,7 @@ use crate::ops::session::Session;
 use crate::oracle::pool;
 use crate::store::Store;
 use crate::store::events;
+use crate::store::events::Event;
 use crate::ui::Ui;
 
 /// How many differences are told one by one, and how many the event holds.
@@ -170,7 +171,10 @@ fn is_our_doing(
         return Ok(true);
     }
     let forgotten = |e: &Map<String, Value>| {
-        e.get("event") == Some(&json!("forgotten")) && !e.contains_key("by")
+        matches!(
+            serde_json::from_value(Value::Object(e.clone())),
+            Ok(Event::Forgotten { by: None })
+        )
     };
     let events = events::read(&store.events())?;
     Ok(events.iter().any(|e| forgotten(e) && e.get("run") == Some(&json!(owner))))
@@ -215,12 +219,13 @@ fn tell_and_keep(
     }
     tell(ui, moment, &differences);
     let list: Vec<Value> = differences.iter().take(MOST_KEPT).map(detail).collect();
-    let mut details =
-        json!({ "count": differences.len(), "judging": moment.judging, "differences": list });
-    if let Some(candidate) = &moment.candidate {
-        details["candidate"] = json!(candidate);
-    }
-    store.record_event("escaped", &moment.run, details)?;
+    let event = Event::Escaped {
+        count: differences.len(),
+        judging: moment.judging,
+        candidate: moment.candidate.clone(),
+        differences: list,
+    };
+    store.record_event(&moment.run, &event)?;
     let planted = |subject: &Subject| match subject.kind {
         Kind::Config | Kind::Hook | Kind::OwnFile => true,
         Kind::Ref => {
@@ -297,8 +302,8 @@ pub fn accept(session: &Session, run: &Run) -> Result<()> {
     }
     store.accept_planted()?;
     if !planted.is_empty() {
-        let words: Vec<&String> = planted.iter().map(|p| &p.words).collect();
-        store.record_event("trusted", &run.run, json!({ "differences": words }))?;
+        let differences = planted.iter().map(|p| p.words.clone()).collect();
+        store.record_event(&run.run, &Event::Trusted { differences })?;
     }
     pin(repo, store, session.home.as_deref(), None)
 }

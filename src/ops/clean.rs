@@ -2,8 +2,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
@@ -15,6 +13,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
 use crate::ui::table;
 
 /// Captures what is not saved yet; refuses when something cannot be.
@@ -76,11 +75,8 @@ pub fn remove(
     }
     store.save_candidate(&record)?;
     if first_time {
-        store.record_event(
-            "cleaned",
-            &candidate.run.run,
-            json!({ "candidate": candidate.name, "bytes": freed }),
-        )?;
+        let event = Event::Cleaned { candidate: candidate.name.clone(), bytes: freed };
+        store.record_event(&candidate.run.run, &event)?;
     }
     Ok(there.then_some(freed))
 }
@@ -170,11 +166,10 @@ pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> 
         return Ok(());
     }
     store.save_candidate(&Candidate { kept, ..record })?;
-    store.record_event(
-        if kept { "kept" } else { "released" },
-        &candidate.run.run,
-        json!({ "candidate": candidate.name }),
-    )
+    let name = candidate.name.clone();
+    let event =
+        if kept { Event::Kept { candidate: name } } else { Event::Released { candidate: name } };
+    store.record_event(&candidate.run.run, &event)
 }
 
 /// Removes a run's captures and records: after this it is gone.
@@ -190,6 +185,5 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     for (name, tip) in found {
         repo.update_ref(&name, None, Some(&tip), "forget")?;
     }
-    let by = caller().map_or(json!({}), |attempt| json!({ "by": attempt }));
-    store.record_event("forgotten", &run.run, by)
+    store.record_event(&run.run, &Event::Forgotten { by: caller() })
 }

@@ -27,6 +27,7 @@ use crate::process;
 use crate::process::environment::Policy;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
 use crate::store::records::read_toml;
 use crate::ui::Ui;
 use tree::is_real_directory;
@@ -252,11 +253,15 @@ impl Session {
         let Snapshot { tree, notes, .. } = snapshot;
         atomic::write(&candidate.patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
-        let details = serde_json::json!({
-            "candidate": candidate.name, "iteration": iteration, "commit": capture.commit, "tree": capture.tree,
-            "lines": blast.lines, "files": blast.files,
-        });
-        self.store.record_event("captured", &candidate.run.run, details)?;
+        let event = Event::Captured {
+            candidate: candidate.name.clone(),
+            iteration,
+            commit,
+            tree,
+            lines: blast.lines,
+            files: blast.files,
+        };
+        self.store.record_event(&candidate.run.run, &event)?;
         Ok(Captured {
             candidate: record,
             capture: Some(capture),

@@ -1,25 +1,240 @@
 //! The event log: one JSON object a line, appended with one write, after the thing has happened.
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
+use crate::model::candidate::State;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Parent;
+use crate::model::verdict::DecisionKind;
+
+/// An event, as `schema/` describes it. The log adds the run, the time and the version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A run was made.
+    Spawned {
+        /// The commit that it starts from.
+        base: Oid,
+        /// Its candidates.
+        candidates: Vec<Name>,
+        /// The candidate that it was spawned from.
+        parent: Option<Parent>,
+        /// The user's name for its purpose.
+        task: Option<String>,
+    },
+    /// A candidate's command ended, or could not start.
+    Ended {
+        /// The candidate.
+        candidate: Name,
+        /// Its state afterwards.
+        state: State,
+        /// How it ended.
+        #[serde(flatten)]
+        how: HowEnded,
+    },
+    /// An interrupted run goes on.
+    Resumed {
+        /// The candidates whose commands run again.
+        candidates: Vec<Name>,
+    },
+    /// A candidate was added that integrates others.
+    Synthesis {
+        /// The candidate.
+        candidate: Name,
+        /// The others.
+        drew_on: Vec<Name>,
+    },
+    /// A new state of a candidate was stored.
+    Captured {
+        /// The candidate.
+        candidate: Name,
+        /// The capture's number.
+        iteration: u32,
+        /// The capture.
+        commit: Oid,
+        /// Its tree.
+        tree: Oid,
+        /// Changed lines.
+        lines: u64,
+        /// Changed files.
+        files: u64,
+    },
+    /// A verdict was reached.
+    Judged {
+        /// The rule that decided.
+        decision: DecisionKind,
+        /// The recommended candidate.
+        recommended: Option<Name>,
+        /// The reason, as a sentence.
+        rationale: String,
+        /// The failing tests of each candidate that has some.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        failing_tests: BTreeMap<Name, Vec<String>>,
+    },
+    /// A candidate was judged by itself.
+    Outcome {
+        /// The candidate.
+        candidate: Name,
+        /// True if it passed.
+        passed: bool,
+    },
+    /// A candidate landed on a fresh branch.
+    Landed {
+        /// The candidate.
+        candidate: Name,
+        /// The capture's number.
+        iteration: u32,
+        /// The branch, by its short name.
+        branch: String,
+        /// The branch's tree.
+        tree: Oid,
+        /// The commit; none if the change was only staged.
+        commit: Option<Oid>,
+        /// True if that tree passed.
+        verified: bool,
+    },
+    /// Conflicts were left on a fresh branch.
+    Conflicts {
+        /// The candidate.
+        candidate: Name,
+        /// The capture's number.
+        iteration: u32,
+        /// The branch, by its short name.
+        branch: String,
+    },
+    /// A candidate was merged.
+    Merged {
+        /// The candidate.
+        candidate: Name,
+        /// The branch, by its short name.
+        branch: String,
+        /// How the branch moved.
+        #[serde(flatten)]
+        moved: BranchMove,
+    },
+    /// A landing was taken back: a merge was reverted, or a fresh branch deleted.
+    Undone {
+        /// The candidate.
+        candidate: Name,
+        /// The branch, by its short name.
+        branch: String,
+        /// How the branch moved; none if it was deleted.
+        #[serde(flatten)]
+        moved: Option<BranchMove>,
+    },
+    /// A worktree was removed.
+    Cleaned {
+        /// The candidate.
+        candidate: Name,
+        /// The disk space that was freed.
+        bytes: u64,
+    },
+    /// A candidate is kept for review.
+    Kept {
+        /// The candidate.
+        candidate: Name,
+    },
+    /// A candidate is no longer kept.
+    Released {
+        /// The candidate.
+        candidate: Name,
+    },
+    /// All of a run was removed.
+    Forgotten {
+        /// The attempt whose command did it, as `RUN/CAND`; none if a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// Something changed outside the worktrees while commands ran.
+    Escaped {
+        /// The number of differences.
+        count: usize,
+        /// True if the oracle's commands ran, and not the run's own.
+        judging: bool,
+        /// The candidate that was being judged, where that is certain.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        candidate: Option<Name>,
+        /// The first of the differences.
+        differences: Vec<Value>,
+    },
+    /// What had changed was accepted by a person.
+    Trusted {
+        /// What had changed, in words.
+        differences: Vec<String>,
+    },
+}
+
+/// How a candidate's command ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum HowEnded {
+    /// It ran.
+    Ran {
+        /// Its exit code.
+        exit_code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+        /// True if it left processes behind.
+        leaky: bool,
+        /// Its duration.
+        seconds: f64,
+    },
+    /// It never started.
+    NotStarted {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A branch that moved by a merge or by the revert of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BranchMove {
+    /// The number of the capture that was merged.
+    pub iteration: u32,
+    /// The branch's commit before.
+    pub from: Oid,
+    /// The branch's commit now.
+    pub commit: Oid,
+    /// True if what was merged passed.
+    pub verified: bool,
+    /// What only the process that moves the branch knows.
+    #[serde(flatten)]
+    pub details: MoveDetails,
+}
+
+/// The parts of a move that are lost when its process is killed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MoveDetails {
+    /// The conflicts that a strategy settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Value>,
+    /// The merge that was reverted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Oid>,
+    /// What landed after that merge, and stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<Vec<String>>,
+}
 
 /// Appends one event. Writers need no lock: a line is one `write` to a file opened for appending,
 /// which no other writer can tear (GIT-FACTS, "Processes").
-pub fn append(file: &Path, event: &str, run: &Name, details: Value) -> Result<()> {
-    let mut object = Map::new();
+pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
+    let mut object = match serde_json::to_value(event) {
+        Ok(Value::Object(object)) => object,
+        Ok(_) => Map::new(),
+        Err(e) => return Err(Error::internal(format!("an event cannot be written as JSON: {e}"))),
+    };
     object.insert("version".into(), json!(crate::model::FORMAT));
     object.insert("time".into(), json!(jiff::Timestamp::now().to_string()));
-    object.insert("event".into(), json!(event));
     object.insert("run".into(), json!(run));
-    if let Value::Object(details) = details {
-        object.extend(details);
-    }
     let failed = || format!("could not write '{}'", file.display());
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).context(failed)?;
@@ -38,7 +253,8 @@ pub fn append(file: &Path, event: &str, run: &Name, details: Value) -> Result<()
     log.write_all(line.as_bytes()).context(failed)
 }
 
-/// Reads all events, oldest first. Lines that are no objects (a torn one) are left out.
+/// Reads all events, oldest first, as they were written: an attempt can write into the log. Lines that
+/// are not JSON objects, such as a torn line, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     let bytes = match regular::read(file) {
         Ok(bytes) => bytes,
@@ -63,16 +279,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<String>().prop_map(Value::from)
-        ];
-        leaf.prop_recursive(3, 8, 4, |inner| {
-            prop::collection::vec(inner, 0..4).prop_map(Value::from)
-        })
+    fn name(text: &str) -> Name {
+        text.parse().expect("a name")
+    }
+
+    #[test]
+    fn an_event_without_optional_parts_is_written_as_before() {
+        let event = Event::Ended {
+            candidate: name("c1"),
+            state: State::Failed,
+            how: HowEnded::Ran { exit_code: Some(3), signal: None, leaky: false, seconds: 0.5 },
+        };
+        let value = serde_json::to_value(&event).expect("JSON");
+        let expected = json!({
+            "event": "ended", "candidate": "c1", "state": "failed",
+            "exit_code": 3, "signal": null, "leaky": false, "seconds": 0.5,
+        });
+        assert_eq!(value, expected);
+        assert_eq!(serde_json::from_value::<Event>(value).expect("an event"), event);
+        let undone = Event::Undone { candidate: name("c1"), branch: "fix".into(), moved: None };
+        let value = serde_json::to_value(&undone).expect("JSON");
+        assert_eq!(value, json!({ "event": "undone", "candidate": "c1", "branch": "fix" }));
     }
 
     proptest! {
@@ -80,23 +307,26 @@ mod tests {
         #[test]
         fn an_event_reads_back_whatever_lies_before_it(
             garbage in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'[')], 0..40),
-            details in prop::collection::btree_map("[a-z\n\u{1b}]{1,4}_", value(), 0..4),
+            words in prop::collection::vec(any::<String>(), 0..4),
         ) {
             let directory = tempfile::tempdir().expect("a directory");
             let log = directory.path().join("events.jsonl");
             fs::write(&log, &garbage).expect("a file");
-            let run: Name = "fix".parse().expect("a name");
-            let details: Map<String, Value> = details.into_iter().collect();
-            for event in ["one", "two"] {
-                append(&log, event, &run, Value::Object(details.clone())).expect("appended");
+            let run = name("fix");
+            let events = [
+                Event::Trusted { differences: words.clone() },
+                Event::Forgotten { by: words.first().cloned() },
+            ];
+            for event in &events {
+                append(&log, &run, event).expect("appended");
             }
             let read = read(&log).expect("readable");
-            let [.., one, two] = read.as_slice() else { panic!("both are there") };
-            for (event, word) in [(one, "one"), (two, "two")] {
-                prop_assert_eq!((&event["event"], &event["run"]), (&json!(word), &json!("fix")));
-                prop_assert!(details.iter().all(|(key, value)| event[key] == *value));
+            for (written, read) in events.iter().zip(&read[read.len() - 2..]) {
+                prop_assert_eq!(&read["run"], &json!("fix"));
+                let read: Event = serde_json::from_value(Value::Object(read.clone())).expect("an event");
+                prop_assert_eq!(&read, written);
             }
-            prop_assert!(fs::read(&log).expect("readable").starts_with(&garbage), "nothing is written over");
+            prop_assert!(fs::read(&log).expect("readable").starts_with(&garbage), "nothing is overwritten");
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
@@ -21,6 +20,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
+use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::records::{read_toml, write_toml};
 
 /// `landings/CHECKOUT.toml`: a landing in a checkout, from before its first effect until it is done or
@@ -93,11 +93,15 @@ impl Store {
             candidate.landing_time = Some(Timestamp::now());
             self.save_candidate(&candidate)?;
         }
-        let details = json!({
-            "candidate": landing.candidate, "iteration": landing.iteration, "branch": landing.branch.short(),
-            "tree": landing.tree, "commit": commit, "verified": landing.verified,
-        });
-        self.record_event("landed", &landing.run, details)
+        let event = Event::Landed {
+            candidate: landing.candidate.clone(),
+            iteration: landing.iteration,
+            branch: landing.branch.short().to_owned(),
+            tree: landing.tree,
+            commit: commit.copied(),
+            verified: landing.verified,
+        };
+        self.record_event(&landing.run, &event)
     }
 
     /// How a candidate landed on a fresh branch; none if that is not known any more.
@@ -126,7 +130,12 @@ impl Store {
             ..landed.clone()
         };
         self.save_candidate(&undone)?;
-        self.record_event("undone", run, json!({ "candidate": name, "branch": branch.short() }))
+        let event = Event::Undone {
+            candidate: name.clone(),
+            branch: branch.short().to_owned(),
+            moved: None,
+        };
+        self.record_event(run, &event)
     }
 
     /// Finishes or takes back a landing whose process was killed; gives what to tell.
@@ -242,7 +251,7 @@ impl Store {
     }
 
     /// Notes that a branch has moved. The caller holds the landing lock.
-    pub fn record_move(&self, moved: &MoveIntent, more: Value) -> Result<()> {
+    pub fn record_move(&self, moved: &MoveIntent, details: MoveDetails) -> Result<()> {
         if let Some(run) = self.run(&moved.run)? {
             let _lock = self.lock_candidate(&run.run, &moved.candidate)?;
             // It moves with the branch; but git writes one after the other, and a kill may fall between.
@@ -258,14 +267,20 @@ impl Store {
             candidate.landing_time = Some(Timestamp::now());
             self.save_candidate(&candidate)?;
         }
-        let mut details = json!({
-            "candidate": moved.candidate, "iteration": moved.iteration, "branch": moved.target.short(),
-            "from": moved.old, "commit": moved.new, "verified": moved.verified,
-        });
-        if let (Some(details), Value::Object(more)) = (details.as_object_mut(), more) {
-            details.extend(more);
-        }
-        self.record_event(&moved.landing.to_string(), &moved.run, details)
+        let candidate = moved.candidate.clone();
+        let branch = moved.target.short().to_owned();
+        let branch_move = BranchMove {
+            iteration: moved.iteration,
+            from: moved.old,
+            commit: moved.new,
+            verified: moved.verified,
+            details,
+        };
+        let event = match moved.landing {
+            Landing::Undone => Event::Undone { candidate, branch, moved: Some(branch_move) },
+            _ => Event::Merged { candidate, branch, moved: branch_move },
+        };
+        self.record_event(&moved.run, &event)
     }
 
     /// Finishes or takes back moves whose process was killed: here, and in candidates' worktrees.
@@ -327,7 +342,7 @@ impl Store {
             if tip.as_ref() == Some(new) {
                 advance::finish(&git, new, since)?;
             }
-            self.record_move(intent, json!({}))?;
+            self.record_move(intent, MoveDetails::default())?;
             format!("the interrupted landing on '{branch}' was complete")
         } else {
             if let Some(path) = advance::take_back(&self.repo, &git, files, new, since)? {

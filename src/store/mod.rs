@@ -12,8 +12,6 @@ pub mod select;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{
@@ -22,6 +20,7 @@ use crate::fs::{
 };
 use crate::git::repo::Repo;
 use crate::model::name::Name;
+use crate::store::events::Event;
 
 /// A repository's state: the directory `.frites`, and the records that lie in refs.
 pub struct Store {
@@ -100,8 +99,8 @@ impl Store {
     }
 
     /// Appends an event. Called after the thing has happened, never before.
-    pub fn record_event(&self, event: &str, run: &Name, details: Value) -> Result<()> {
-        events::append(&self.events(), event, run, details)
+    pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
+        events::append(&self.events(), run, event)
     }
 
     /// Waits for the repository lock: numbering runs, making and dropping administrative entries.

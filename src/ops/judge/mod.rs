@@ -10,8 +10,6 @@ pub use runner::judge_commit;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::config::keys;
 use crate::config::value::Flaky;
 use crate::error::Result;
@@ -27,6 +25,7 @@ use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
 use crate::oracle::{self, OracleFlags};
+use crate::store::events::Event;
 
 /// The options of one judging. What they leave open comes from configuration and the base's files.
 #[derive(Clone, Debug, Default)]
@@ -176,16 +175,14 @@ fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     let failing = verdict
         .candidates
         .iter()
-        .filter_map(|e| Some((e.candidate.to_string(), json!(e.failing_tests()?))));
-    let failing: serde_json::Map<String, Value> =
-        failing.filter(|(_, tests)| *tests != json!([])).collect();
-    let mut details = json!({
-        "decision": decision.decision, "recommended": decision.recommended, "rationale": decision.rationale,
-    });
-    if !failing.is_empty() {
-        details["failing_tests"] = failing.into();
-    }
-    session.store.record_event("judged", &run.run, details)
+        .filter_map(|e| Some((e.candidate.clone(), e.failing_tests()?.to_vec())));
+    let event = Event::Judged {
+        decision: decision.decision,
+        recommended: decision.recommended.clone(),
+        rationale: decision.rationale.clone(),
+        failing_tests: failing.filter(|(_, tests)| !tests.is_empty()).collect(),
+    };
+    session.store.record_event(&run.run, &event)
 }
 
 /// The rules by which a verdict with these settings is decided.

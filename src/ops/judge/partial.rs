@@ -1,6 +1,5 @@
 //! Partial verdicts: the outcomes of candidates that were judged by themselves, in several processes or on several
 //! machines, and the decision over all that are stored.
-use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
@@ -15,6 +14,7 @@ use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::judge::{JudgeOptions, entries, rules, save};
 use crate::ops::session::Session;
+use crate::store::events::Event;
 use crate::store::select::check_candidate;
 
 /// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same time.
@@ -71,9 +71,11 @@ pub fn judge_some(
             .map(|tree| neutral_commit(repo, tree, &run.base))
             .transpose()?;
         store.save_part(&part, commit.as_ref())?;
-        let details =
-            json!({ "candidate": part.candidate.candidate, "passed": part.candidate.passed() });
-        store.record_event("outcome", &run.run, details)?;
+        let event = Event::Outcome {
+            candidate: part.candidate.candidate.clone(),
+            passed: part.candidate.passed(),
+        };
+        store.record_event(&run.run, &event)?;
         parts.push(part);
     }
     Ok(parts)

@@ -11,6 +11,7 @@ use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
+use crate::store::events::Event;
 use crate::store::landings::LandingIntent;
 use crate::store::select::Selection;
 
@@ -256,9 +257,11 @@ fn materialise(
     });
     store.end_landing()?;
     left?;
-    let details = serde_json::json!({
-        "candidate": plan.candidate, "iteration": plan.capture.iteration, "branch": branch.short(),
-    });
-    store.record_event("conflicts", &plan.run.run, details)?;
+    let event = Event::Conflicts {
+        candidate: plan.candidate.clone(),
+        iteration: plan.capture.iteration,
+        branch: branch.short().to_owned(),
+    };
+    store.record_event(&plan.run.run, &event)?;
     Ok(Landed { plan, branch, commit: None, conflicts: Some(conflicts) })
 }

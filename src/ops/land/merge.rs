@@ -2,8 +2,6 @@
 //! candidate that it came from. Commits are made first, aside; then one branch moves, with its files.
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
 use crate::git::commit::{self, Message, Wanted};
@@ -23,6 +21,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::land::plan::{self, Asked, Onto, Plan};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
+use crate::store::events::MoveDetails;
 use crate::store::landings::{Holder, MoveIntent};
 use crate::store::select::{Matching, Selection};
 
@@ -294,7 +293,8 @@ pub fn merge(
         holder: holder(&place),
     };
     go(session, &place, &intent, &format!("merge {}: Merge made by git-frites.", plan.address()))?;
-    session.store.record_move(&intent, json!({ "choices": plan.choices_as_json() }))?;
+    let choices = Some(plan.choices_as_json());
+    session.store.record_move(&intent, MoveDetails { choices, ..MoveDetails::default() })?;
     if let Some(git) = place.checkout.as_ref().filter(|c| c.candidate.is_none()).map(|c| &c.git) {
         // As `git merge` does; it cannot undo anything any more.
         let _ = commit::run_hook(git, "post-merge", &["0"])?;

@@ -1,8 +1,6 @@
 //! Taking a landing back: a merge by a revert of it, a fresh branch by deleting it.
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use crate::error::{Error, Result};
 use crate::git::commit::{Message, Wanted};
 use crate::git::landing::fresh_branch;
@@ -17,6 +15,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::land::merge::{self, Place};
 use crate::ops::land::plan;
 use crate::ops::session::Session;
+use crate::store::events::MoveDetails;
 use crate::store::landings::{LandingIntent, MoveIntent};
 use crate::store::select::Selection;
 
@@ -222,7 +221,9 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
         holder: merge::holder(&place),
     };
     merge::go(session, &place, &intent, &format!("revert: {address}"))?;
-    store.record_move(&intent, json!({ "merge": merge, "later": later }))?;
+    let details =
+        MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
+    store.record_move(&intent, details)?;
     Ok(Undone { candidate, branch, commit: Some(commit), later })
 }
 

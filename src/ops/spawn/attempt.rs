@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::git::capture::omitted::Notes;
@@ -22,6 +20,7 @@ use crate::ops::spawn::checkpoint;
 use crate::ops::{clean, progress, spawn};
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
+use crate::store::events::{Event, HowEnded};
 use crate::store::heal::{Active, Phase};
 use crate::ui::table;
 
@@ -302,10 +301,12 @@ fn attempt(
 /// Tells how a candidate's command ended.
 fn tell(session: &Session, run: &Run, captured: &Captured, seconds: f64) -> Result<()> {
     let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = &captured.candidate;
-    let details = json!({
-        "candidate": name, "state": state, "exit_code": exit_code, "signal": signal, "leaky": leaky, "seconds": seconds,
-    });
-    session.store.record_event("ended", &run.run, details)?;
+    let event = Event::Ended {
+        candidate: name.clone(),
+        state: *state,
+        how: HowEnded::Ran { exit_code: *exit_code, signal: *signal, leaky: *leaky, seconds },
+    };
+    session.store.record_event(&run.run, &event)?;
     let (address, words) = (captured.candidate.address(), captured.candidate.state_in_words());
     session.ui.note(format!(
         "{address}: {words} in {}, {}",

@@ -11,8 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::json;
-
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
@@ -31,6 +29,7 @@ use crate::ops::spawn::attempt::Order;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
 use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
 use crate::store::heal::{self, Active, Phase};
 
 /// What a new run is to be. Its names are valid and differ from each other.
@@ -137,8 +136,13 @@ pub fn spawn(session: &Session, request: Request) -> Result<Made> {
     let preparation = Preparation::new(session, &request.start.base)?;
     let made = make(session, request, &preparation)?;
     let run = &made.run;
-    let details = json!({ "base": run.base, "candidates": run.candidates, "parent": run.parent, "task": run.task });
-    session.store.record_event("spawned", &run.run, details)?;
+    let event = Event::Spawned {
+        base: run.base,
+        candidates: run.candidates.clone(),
+        parent: run.parent.clone(),
+        task: run.task.clone(),
+    };
+    session.store.record_event(&run.run, &event)?;
     preparation.tell(session, run, &run.candidates, &made.prepared)?;
     Ok(made)
 }

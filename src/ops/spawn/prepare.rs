@@ -1,8 +1,6 @@
 //! What a new worktree gets before it is handed out: room on the disk, seeds, and `spawn.setup`.
 use std::path::Path;
 
-use serde_json::json;
-
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
@@ -21,6 +19,7 @@ use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
 use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
+use crate::store::events::{Event, HowEnded};
 use crate::store::records::write_toml;
 use crate::ui::table;
 
@@ -90,8 +89,12 @@ impl Preparation {
                 "{candidate}: failed ({failure}); its log is '{}'",
                 candidate.log("setup").display()
             ));
-            let details = json!({ "candidate": name, "state": State::Failed, "reason": failure });
-            session.store.record_event("ended", &run.run, details)?;
+            let event = Event::Ended {
+                candidate: name.clone(),
+                state: State::Failed,
+                how: HowEnded::NotStarted { reason: failure.clone() },
+            };
+            session.store.record_event(&run.run, &event)?;
         }
         if let Some(path) = prepared.iter().find_map(|p| p.changed.as_ref()) {
             session.ui.warn(format!(

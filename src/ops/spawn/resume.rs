@@ -9,6 +9,7 @@ use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
 use crate::process;
+use crate::store::events::Event;
 use crate::store::heal::{Active, Phase};
 
 /// Why a candidate whose worktree is being made anew is not running: what lies there is half a checkout.
@@ -60,8 +61,7 @@ pub fn resume(
         }
         clean::remove(session, candidate, half_made)?;
     }
-    let details = serde_json::json!({ "candidates": names });
-    session.store.record_event("resumed", &run.run, details)?;
+    store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
     attempt::work(session, run, &pending, terms)
 }

@@ -16,6 +16,7 @@ use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
 use crate::ops::spawn::prepare::{self, Preparation};
 use crate::ops::spawn::resume::add_worktrees;
 use crate::process::interrupt;
+use crate::store::events::Event;
 
 /// How many bytes of patches a prompt may hold: what the context of an agent has room for beside its work.
 const PATCHES: usize = 256 * 1024;
@@ -78,12 +79,12 @@ pub fn synthesize(
         seed: *tree(&run, material[0]),
         prompt: repo.store_blob(text.as_ref())?,
     };
-    let details = serde_json::json!({ "candidate": name, "drew_on": synthesis.drew_on });
+    let event = Event::Synthesis { candidate: name.clone(), drew_on: synthesis.drew_on.clone() };
     run.candidates.push(name.clone());
     run.agents.insert(name.clone(), assignment);
     run.synthesis.insert(name.clone(), synthesis);
     store.save_record(&run, Some(&verdict), &store.judged(&run.run)?)?;
-    store.record_event("synthesis", &run.run, details)?;
+    store.record_event(&run.run, &event)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
         // Interrupted, it can be resumed like any other.
