@@ -35,7 +35,7 @@ fn captured(world: &World, candidate: &str, file: &str) -> String {
 }
 
 #[test]
-fn each_agent_that_is_built_in_is_called_so_that_it_reads_the_prompt_and_asks_nobody() {
+fn builtin_agent_gets_the_prompt_and_runs_non_interactively() {
     let world = world_with(&["claude", "codex", "gemini", "aider", "opencode"]);
     let agents = ["claude", "codex", "gemini", "aider", "opencode"];
     let mut words = vec!["spawn", "-q", "-p", "mend the bug"];
@@ -68,7 +68,7 @@ fn each_agent_that_is_built_in_is_called_so_that_it_reads_the_prompt_and_asks_no
 }
 
 #[test]
-fn agents_are_mixed_and_their_candidates_are_numbered_by_kind() {
+fn several_agents_number_their_candidates_by_agent() {
     let world = world_with(&["claude", "codex"]);
     let out = world
         .frites(["spawn", "--agent", "claude=2", "--agent", "codex", "-p", "x"])
@@ -91,7 +91,7 @@ fn agents_are_mixed_and_their_candidates_are_numbered_by_kind() {
 }
 
 #[test]
-fn an_agent_is_defined_or_replaced_by_configuration_and_framed_one_by_one() {
+fn configured_agent_is_added_or_replaces_a_builtin_one() {
     let world = world_with(&["claude", "my agent"]);
     world.write(
         ".frites.toml",
@@ -122,7 +122,7 @@ fn an_agent_is_defined_or_replaced_by_configuration_and_framed_one_by_one() {
 }
 
 #[test]
-fn three_megabytes_arrive_whole_by_standard_input_and_by_file_and_no_argument_holds_them() {
+fn prompt_of_3_megabytes_arrives_whole_by_stdin_and_by_file() {
     let world = world_with(&["claude", "by-file"]);
     let prompt: Vec<u8> = (0..3_000_000u32).map(|n| b"a\xff\n\0 z"[(n % 6) as usize]).collect();
     let file = world.home().join("prompt");
@@ -194,7 +194,7 @@ fn three_megabytes_arrive_whole_by_standard_input_and_by_file_and_no_argument_ho
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_refused_before_anything_is_made() {
+fn impossible_agent_options_are_refused_before_anything_is_made() {
     let world = world_with(&["claude"]);
     let cases: [(&[&str], i32, &str); 14] = [
         (
@@ -246,7 +246,7 @@ fn what_cannot_be_asked_for_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_prompt_reaches_any_command_and_what_looks_like_a_placeholder_in_it_stays() {
+fn prompt_reaches_a_command_with_its_braces_unchanged() {
     let world = World::new();
     let script = "cat > stdin; printf '%s' \"$1\" > one";
     world

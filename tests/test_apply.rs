@@ -32,7 +32,7 @@ fn assert_staged(world: &World, branch: &str, base: &str, tree: &str) {
 }
 
 #[test]
-fn the_judged_tree_lands_staged_on_a_fresh_branch() {
+fn apply_stages_the_judged_tree_on_a_fresh_branch() {
     let world = World::new();
     world.write("README", "stashed\n");
     world.git(["stash", "-q"]);
@@ -56,7 +56,7 @@ fn the_judged_tree_lands_staged_on_a_fresh_branch() {
 }
 
 #[test]
-fn apply_answers_with_the_branch_alone_or_one_json_document() {
+fn apply_prints_only_the_branch_or_one_json_document() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let json = world.frites(["apply", "--json", "--no-switch", "-m", "x"]).expect(0).json();
@@ -72,7 +72,7 @@ fn apply_answers_with_the_branch_alone_or_one_json_document() {
 }
 
 #[test]
-fn a_commit_is_the_users_own_with_trailers() {
+fn apply_with_message_commits_as_the_user_with_trailers() {
     let world = World::new();
     world.hook("pre-commit", "echo ran >> \"$HOME/hooked\"");
     let base = world.git(["rev-parse", "HEAD"]);
@@ -93,7 +93,7 @@ fn a_commit_is_the_users_own_with_trailers() {
 }
 
 #[test]
-fn commit_makes_its_message_from_the_verdict() {
+fn apply_with_commit_writes_its_message_from_the_verdict() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.frites(["apply", "--commit"]).expect(0);
@@ -109,7 +109,7 @@ fn commit_makes_its_message_from_the_verdict() {
 }
 
 #[test]
-fn no_switch_commits_without_touching_the_checkout() {
+fn apply_with_no_switch_leaves_the_checkout_untouched() {
     let world = World::new();
     // The hook sees the files, in a worktree that is not the user's.
     world.hook("pre-commit", "cat src/lib.txt new.txt > \"$HOME/seen\"; pwd > \"$HOME/where\"");
@@ -134,7 +134,7 @@ fn no_switch_commits_without_touching_the_checkout() {
 }
 
 #[test]
-fn a_named_candidate_that_passed_lands_although_another_won() {
+fn named_candidate_that_passed_lands_although_another_won() {
     let world = World::new();
     world.judged(TEST, &[TWO, &format!("{TWO}; echo more > more.txt")]);
     assert_eq!(world.frites(["judge", "-q", "--replay"]).expect(0).out(), "1/c1\n");
@@ -145,7 +145,7 @@ fn a_named_candidate_that_passed_lands_although_another_won() {
 }
 
 #[test]
-fn what_did_not_pass_lands_only_when_told_to() {
+fn unverified_candidate_lands_only_with_allow_unverified() {
     let world = World::new();
     world.judged(TEST, &[TWO, "echo BAD >> src/lib.txt"]);
     let before = state(&world);
@@ -166,7 +166,7 @@ fn what_did_not_pass_lands_only_when_told_to() {
 }
 
 #[test]
-fn a_near_miss_and_an_unverified_pick_do_not_land_by_themselves() {
+fn near_miss_and_unverified_pick_are_refused() {
     for (judge, code, words) in [
         (vec!["judge", "--test", "false"], 1, "none of 2 passed"),
         (vec!["judge"], 3, "nothing is verified"),
@@ -184,7 +184,7 @@ fn a_near_miss_and_an_unverified_pick_do_not_land_by_themselves() {
 }
 
 #[test]
-fn a_run_that_was_not_judged_does_not_land() {
+fn run_without_a_verdict_is_refused() {
     let world = World::new();
     world.attempts(&[TWO, "true"]);
     let before = state(&world);
@@ -197,7 +197,7 @@ fn a_run_that_was_not_judged_does_not_land() {
 }
 
 #[test]
-fn a_worktree_that_changed_after_judging_lands_only_as_it_was_judged() {
+fn worktree_edited_after_judging_lands_only_as_it_was_judged() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let tree = world.tree("refs/frites/1/c1");
@@ -217,7 +217,7 @@ fn a_worktree_that_changed_after_judging_lands_only_as_it_was_judged() {
 }
 
 #[test]
-fn an_iteration_lands_by_its_number() {
+fn iteration_lands_by_its_number() {
     let world = World::new();
     world.attempts(&["echo BAD > src/lib.txt"]);
     world.frites(["diff", "1"]).expect(0);
@@ -243,7 +243,7 @@ fn an_iteration_lands_by_its_number() {
 }
 
 #[test]
-fn nothing_untracked_or_ignored_is_written_over() {
+fn apply_overwrites_no_untracked_or_ignored_file() {
     // What the user has, what the attempt makes, and the path that the refusal names.
     let cases = [
         ("echo SECRET > .env", "echo x > .env; git add -f .env", ".env"),
@@ -290,7 +290,7 @@ fn nothing_untracked_or_ignored_is_written_over() {
 
 /// git refuses, or fails when it has put a file for a directory already, and a directory for a file.
 #[test]
-fn a_file_that_git_does_not_write_changes_nothing() {
+fn apply_that_git_cannot_check_out_changes_nothing() {
     let cases = [
         (
             "git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt",
@@ -325,7 +325,7 @@ fn a_file_that_git_does_not_write_changes_nothing() {
 }
 
 #[test]
-fn untracked_files_beside_the_landing_stay() {
+fn untracked_files_elsewhere_survive_apply() {
     let world = World::new();
     world.write(".gitignore", ".env\n");
     world.commit("ignore");
@@ -340,7 +340,7 @@ fn untracked_files_beside_the_landing_stay() {
 }
 
 #[test]
-fn a_checkout_in_the_middle_of_something_is_refused() {
+fn checkout_in_the_middle_of_an_operation_is_refused() {
     let cases = [
         ("echo edited > README", "your checkout has uncommitted changes: README"),
         ("echo edited > README; git add README", "your checkout has uncommitted changes: README"),
@@ -373,7 +373,7 @@ fn a_checkout_in_the_middle_of_something_is_refused() {
 }
 
 #[test]
-fn a_candidates_worktree_is_no_place_to_land_in() {
+fn apply_inside_a_candidates_worktree_is_refused() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.sh(&world.worktree("1/c1"), "git checkout -q .").expect(0);
@@ -386,7 +386,7 @@ fn a_candidates_worktree_is_no_place_to_land_in() {
 }
 
 #[test]
-fn conflicts_with_a_head_that_moved_change_nothing() {
+fn conflict_with_a_moved_head_changes_nothing() {
     let world = World::new();
     world.judged(TEST, &[&format!("{TWO}; echo theirs > both")]);
     world.write("src/lib.txt", "one\nzwei\nthree\n");
@@ -421,7 +421,7 @@ fn moved(world: &World, file: &str) -> String {
 }
 
 #[test]
-fn a_merged_tree_is_judged_again_and_lands() {
+fn merged_tree_is_judged_again_before_it_lands() {
     let world = World::new();
     let merged = moved(&world, "other");
     let head = world.git(["rev-parse", "HEAD"]);
@@ -435,7 +435,7 @@ fn a_merged_tree_is_judged_again_and_lands() {
 }
 
 #[test]
-fn a_merged_tree_that_fails_changes_nothing() {
+fn merged_tree_that_fails_changes_nothing() {
     let world = World::new();
     moved(&world, "bad");
     let before = state(&world);
@@ -465,7 +465,7 @@ fn no_rejudge_lands_the_merged_tree_as_unverified() {
 }
 
 #[test]
-fn what_head_holds_already_does_not_land_again() {
+fn change_that_head_already_holds_is_refused() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.sh(&world.repo, TWO).expect(0);
@@ -479,7 +479,7 @@ fn what_head_holds_already_does_not_land_again() {
 }
 
 #[test]
-fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
+fn hook_that_refuses_or_rewrites_the_commit_rolls_apply_back() {
     let cases = [
         ("pre-commit", "exit 1", "git did not make the commit"),
         ("commit-msg", "exit 1", "git did not make the commit"),
@@ -518,7 +518,7 @@ fn a_hook_that_refuses_or_rewrites_leaves_everything_as_before() {
 }
 
 #[test]
-fn a_withdrawn_landing_goes_back_to_a_detached_head() {
+fn rollback_returns_to_a_detached_head() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.hook("pre-commit", "exit 1");
@@ -530,7 +530,7 @@ fn a_withdrawn_landing_goes_back_to_a_detached_head() {
 }
 
 #[test]
-fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
+fn edit_made_after_apply_was_killed_in_a_hook_survives() {
     let world = World::new();
     world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);
     let before = state(&world);
@@ -572,7 +572,7 @@ fn an_edit_made_after_a_landing_was_killed_in_its_hook_stays() {
 }
 
 #[test]
-fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
+fn rollback_touches_only_files_of_the_landing() {
     let world = World::new();
     world.write("mine", "committed\n");
     world.commit("mine");
@@ -597,7 +597,7 @@ fn a_withdrawal_leaves_alone_what_was_no_part_of_the_landing() {
 }
 
 #[test]
-fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
+fn checkout_that_moves_while_the_merge_is_judged_is_refused() {
     let world = World::new();
     world.git(["branch", "other"]);
     world.judged(TEST, &[TWO]);
@@ -617,7 +617,7 @@ fn a_checkout_that_moves_while_the_merge_is_judged_is_not_landed_on() {
 }
 
 #[test]
-fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
+fn apply_on_a_candidates_commit_or_a_taken_branch_is_refused() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let inside = world.worktree("1/c1");
@@ -637,7 +637,7 @@ fn nothing_lands_on_a_candidates_commit_or_where_a_branch_is_in_the_way() {
 }
 
 #[test]
-fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere() {
+fn killed_apply_is_rolled_back_in_its_own_checkout() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let linked = world.home().join("linked");
@@ -665,7 +665,7 @@ fn a_landing_killed_in_one_checkout_is_taken_back_there_whatever_lands_elsewhere
 }
 
 #[test]
-fn a_branch_may_be_named_and_must_be_new() {
+fn branch_option_names_the_branch_which_must_be_new() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let before = state(&world);
@@ -685,7 +685,7 @@ fn a_branch_may_be_named_and_must_be_new() {
 }
 
 #[test]
-fn a_second_apply_says_that_the_branch_exists() {
+fn second_apply_is_refused_as_the_branch_exists() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.frites(["apply"]).expect(0);
@@ -698,7 +698,7 @@ fn a_second_apply_says_that_the_branch_exists() {
 
 /// SCOREBOARD row 8.
 #[test]
-fn of_many_applies_at_once_exactly_one_makes_the_branch() {
+fn concurrent_applies_create_the_branch_exactly_once() {
     for (count, words) in [
         (16, &["apply"][..]),
         (8, &["apply", "-m", "x"]),
@@ -728,7 +728,7 @@ fn of_many_applies_at_once_exactly_one_makes_the_branch() {
 }
 
 #[test]
-fn links_modes_bytes_and_odd_names_land_as_they_are() {
+fn links_modes_bytes_and_odd_names_land_unchanged() {
     let world = World::new();
     world.write("tool.sh", "#!/bin/sh\n");
     world.write("gone/deep/file", "x\n");
@@ -751,7 +751,7 @@ fn links_modes_bytes_and_odd_names_land_as_they_are() {
 }
 
 #[test]
-fn a_landing_from_a_subdirectory_and_from_a_linked_worktree_goes_there() {
+fn apply_lands_in_the_checkout_it_was_called_from() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let linked = world.home().join("linked");
@@ -766,7 +766,7 @@ fn a_landing_from_a_subdirectory_and_from_a_linked_worktree_goes_there() {
 
 /// The look at a worktree before it lands is quick; it must not be hasty.
 #[test]
-fn no_change_of_a_worktree_escapes_the_look_before_landing() {
+fn every_change_of_a_judged_worktree_is_noticed_before_landing() {
     let same = "touch -r src/lib.txt ../stamp; printf 'one\\nOWT\\nthree\\n' > src/lib.txt; touch -r ../stamp src/lib.txt";
     let cases = [
         ("the same size and time", same),
@@ -810,7 +810,7 @@ fn no_change_of_a_worktree_escapes_the_look_before_landing() {
 
 /// What lies outside of a sparse checkout is landed, and taken back, without a file of it appearing.
 #[test]
-fn a_sparse_checkout_stays_sparse() {
+fn sparse_checkout_stays_sparse_after_apply() {
     let world = World::new();
     world.write("in/file", "1\n");
     world.write("out/file", "1\n");

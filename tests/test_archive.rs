@@ -31,7 +31,7 @@ fn archived() -> (World, PathBuf) {
 }
 
 #[test]
-fn a_clone_with_the_refs_alone_shows_judges_and_lands() {
+fn clone_with_only_the_refs_shows_judges_and_lands() {
     let (world, clone) = archived();
     // Not even the old repository is there any more.
     let old: Vec<String> = ["small", "large", "wrong"]
@@ -79,7 +79,7 @@ fn a_clone_with_the_refs_alone_shows_judges_and_lands() {
 }
 
 #[test]
-fn what_landed_is_known_elsewhere_and_can_be_undone_there() {
+fn landing_can_be_undone_in_a_clone() {
     let (world, clone) = archived();
     let bare = world.home().join("bare.git");
     world.frites(["apply", "--no-switch", "-m", "x", "1/large"]).expect(0);
@@ -104,7 +104,7 @@ fn what_landed_is_known_elsewhere_and_can_be_undone_there() {
 }
 
 #[test]
-fn a_bare_repository_merges_into_its_branches() {
+fn bare_repository_merges_into_its_branches() {
     let (world, _) = archived();
     let bare = world.home().join("bare.git");
     let before = world.git(["rev-parse", "main"]);

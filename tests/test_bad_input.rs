@@ -42,7 +42,7 @@ fn world_with_a_verdict() -> World {
 }
 
 #[test]
-fn a_directory_that_is_no_repository_is_refused_by_every_command() {
+fn every_command_outside_a_repository_is_refused() {
     let world = World::empty("nowhere");
     for verb in ["spawn", "diff", "judge", "apply", "clean", "status", "log", "path"] {
         let answer = world.frites([verb]).refuses(128, "not a git repository");
@@ -52,14 +52,14 @@ fn a_directory_that_is_no_repository_is_refused_by_every_command() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_told_to_commit_first() {
+fn repository_without_a_commit_is_refused_with_a_hint() {
     let world = World::unborn();
     refused(&world, &["spawn"], 128, "HEAD has no commit yet", "git commit");
     assert!(!world.repo.join(".frites").exists());
 }
 
 #[test]
-fn a_base_that_names_no_commit_is_refused() {
+fn base_that_names_no_commit_is_refused() {
     let world = World::new();
     let blob = world.git(["rev-parse", "HEAD:README"]);
     for base in ["nosuch", "-x", "--all", "", "HEAD~5", "main..main", &blob] {
@@ -98,7 +98,7 @@ fn counts_outside_their_range_are_refused() {
 }
 
 #[test]
-fn names_outside_the_rule_are_refused_with_the_rule() {
+fn invalid_names_are_refused_with_the_rule() {
     let world = World::new();
     let long = "a".repeat(65);
     let bad = [
@@ -127,7 +127,7 @@ fn names_outside_the_rule_are_refused_with_the_rule() {
 }
 
 #[test]
-fn a_run_that_exists_is_not_made_again_in_any_case() {
+fn run_name_that_exists_is_refused_in_any_letter_case() {
     let world = World::new();
     world.spawn(["--run", "fix", "-n", "1"]);
     for name in ["fix", "Fix", "FIX"] {
@@ -151,7 +151,7 @@ fn a_run_that_exists_is_not_made_again_in_any_case() {
 }
 
 #[test]
-fn a_branch_of_the_users_that_is_in_the_way_is_named() {
+fn users_branch_in_the_way_is_named() {
     let world = World::new();
     for branch in ["frites", "frites/run"] {
         world.git(["branch", branch]);
@@ -251,7 +251,7 @@ fn apply_refuses_inside_a_candidate_and_in_a_bare_repository() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_the_nearest_that_is() {
+fn unknown_address_is_refused_with_the_nearest_name() {
     let world = World::new();
     for verb in ["diff", "judge", "apply", "clean", "path"] {
         refused(&world, &[verb], 128, "there is no run yet", "git frites spawn");
@@ -417,7 +417,7 @@ fn unknown_words_on_the_command_line_are_usage_errors() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_refused_before_anything_is_made() {
+fn missing_program_is_refused_before_anything_is_made() {
     let world = World::new();
     let missing = "nosuchprogram' is not on PATH";
     refused(&world, &["spawn", "--", "nosuchprogram", "-x"], 128, missing, "sh -c");
@@ -439,7 +439,7 @@ fn a_program_that_is_not_there_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_wrong_configuration_file_is_named_with_line_column_and_nearest_key() {
+fn wrong_file_setting_is_named_with_its_place_and_nearest_key() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     let cases = [
@@ -489,7 +489,7 @@ fn a_wrong_configuration_file_is_named_with_line_column_and_nearest_key() {
 }
 
 #[test]
-fn a_wrong_git_setting_is_named_with_its_place_and_nearest_key() {
+fn wrong_git_setting_is_named_with_its_place_and_nearest_key() {
     let world = World::new();
     let cases = [
         ("frites.oracle.tset", "x", "unknown key 'oracle.tset'", "did you mean 'oracle.test'?"),
@@ -509,7 +509,7 @@ fn a_wrong_git_setting_is_named_with_its_place_and_nearest_key() {
 }
 
 #[test]
-fn a_wrong_variable_is_named() {
+fn wrong_environment_variable_is_named() {
     let mut world = World::new();
     world.set_env("FRITES_SPAWN_JOBS", "none");
     refused(

@@ -142,7 +142,7 @@ fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
 // What the attempt did with git.
 
 #[test]
-fn an_attempt_that_committed_lands_with_its_commits_kept() {
+fn attempt_that_committed_lands_with_its_commits_kept() {
     let attempt = attempt(
         "echo 1 >>README; git commit -qam one; git rev-parse HEAD
          echo 2 >>src/lib.txt; git commit -qam two; git rev-parse HEAD; echo 3 >new",
@@ -161,13 +161,13 @@ fn an_amended_commit_stays_reachable() {
 }
 
 #[test]
-fn an_attempt_that_switched_to_another_branch_lands() {
+fn attempt_that_switched_branches_lands() {
     attempt("git switch -qc elsewhere; echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >>dir/a")
         .lands(&[]);
 }
 
 #[test]
-fn commits_on_a_branch_that_the_attempt_left_again_stay_reachable() {
+fn commits_on_an_abandoned_branch_stay_reachable() {
     attempt(
         "git switch -qc side; echo 1 >side; git add side; git commit -qm side; git rev-parse HEAD
          git switch -q -; git branch -qD side; echo 2 >>README",
@@ -176,13 +176,13 @@ fn commits_on_a_branch_that_the_attempt_left_again_stay_reachable() {
 }
 
 #[test]
-fn a_detached_attempt_lands() {
+fn attempt_with_detached_head_lands() {
     attempt("git switch -q --detach; echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >>README")
         .lands(&[]);
 }
 
 #[test]
-fn an_orphan_branch_lands_as_the_files_it_holds() {
+fn orphan_branch_lands_as_its_files() {
     let attempt = attempt(
         "git switch -q --orphan fresh; echo only >only; git add only; git commit -qm only; git rev-parse HEAD",
     );
@@ -191,7 +191,7 @@ fn an_orphan_branch_lands_as_the_files_it_holds() {
 }
 
 #[test]
-fn a_commit_that_was_reset_away_stays_reachable() {
+fn commit_that_was_reset_away_stays_reachable() {
     let attempt = attempt(
         "echo 1 >>README; git commit -qam one; git rev-parse HEAD
          git reset -q --hard HEAD~1; echo 2 >>dir/b",
@@ -201,13 +201,13 @@ fn a_commit_that_was_reset_away_stays_reachable() {
 }
 
 #[test]
-fn a_half_staged_file_lands_as_it_is_on_disk() {
+fn partly_staged_file_lands_as_it_is_on_disk() {
     attempt("echo staged >>README; git add README; echo more >>README; echo x >dir/c; git add dir/c; rm dir/c; echo y >dir/d").lands(&[]);
 }
 
 /// Whole seconds, sizes and inodes are the same: git alone would not look at the file again.
 #[test]
-fn an_edit_that_puts_the_time_of_the_file_back_is_captured() {
+fn edit_with_restored_mtime_is_captured() {
     let attempt = attempt("");
     for word in ["first", "later", "third"] {
         let edit = format!("echo {word} >README; touch -d '2001-01-01' README");
@@ -219,7 +219,7 @@ fn an_edit_that_puts_the_time_of_the_file_back_is_captured() {
 
 /// As in many a repository that came from Windows: `git status` in a fresh clone calls such a file modified.
 #[test]
-fn a_file_that_the_base_has_with_other_line_ends_is_captured_only_if_it_is_touched() {
+fn file_with_other_line_ends_in_the_base_is_captured_only_if_edited() {
     let world = World::new();
     world.write("crlf.txt", "one\r\ntwo\r\n");
     world.commit("lines");
@@ -248,7 +248,7 @@ fn a_file_that_the_base_has_with_other_line_ends_is_captured_only_if_it_is_touch
 
 /// A version that is staged and in no file is work, too.
 #[test]
-fn what_is_staged_and_nowhere_else_stays_reachable() {
+fn content_that_is_only_staged_stays_reachable() {
     let world = World::new();
     world.write(".gitignore", ".env\n");
     world.commit("ignore");
@@ -279,7 +279,7 @@ fn what_is_staged_and_nowhere_else_stays_reachable() {
 }
 
 #[test]
-fn bits_that_hide_an_edit_from_git_hide_nothing() {
+fn assume_unchanged_and_skip_worktree_hide_no_edit() {
     let attempt = attempt(
         "git update-index --assume-unchanged README; git update-index --skip-worktree src/lib.txt
          echo 1 >>README; echo 2 >>src/lib.txt; test -z \"$(git status --porcelain)\"",
@@ -289,7 +289,7 @@ fn bits_that_hide_an_edit_from_git_hide_nothing() {
 }
 
 #[test]
-fn a_deleted_git_file_changes_nothing_about_the_capture() {
+fn worktree_without_its_git_file_is_captured() {
     let attempt =
         attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >new; rm .git");
     attempt.lands(&[]);
@@ -299,7 +299,7 @@ fn a_deleted_git_file_changes_nothing_about_the_capture() {
 }
 
 #[test]
-fn a_git_file_that_points_to_another_repository_changes_nothing_about_the_capture() {
+fn worktree_whose_git_file_points_elsewhere_is_captured() {
     let attempt = attempt(
         "echo 1 >>README; git init -q ../elsewhere; git -C ../elsewhere commit -q --allow-empty -m theirs
          echo \"gitdir: $(cd ../elsewhere && pwd)/.git\" >.git; echo 2 >new; git add -A; git commit -qm astray",
@@ -308,7 +308,7 @@ fn a_git_file_that_points_to_another_repository_changes_nothing_about_the_captur
 }
 
 #[test]
-fn a_worktree_made_a_repository_of_its_own_is_captured_and_kept() {
+fn worktree_turned_into_a_repository_is_captured_and_kept() {
     let attempt = attempt("rm .git; git init -q; echo 1 >>README; git add -A; git commit -qm own");
     let before = attempt.world.tree("main");
     assert!(
@@ -321,7 +321,7 @@ fn a_worktree_made_a_repository_of_its_own_is_captured_and_kept() {
 // What the files are.
 
 #[test]
-fn content_of_every_kind_lands_exactly() {
+fn every_kind_of_content_lands_byte_for_byte() {
     let attempt = attempt(
         "printf 'a\\0b\\377\\n' >binary; chmod +x README; chmod -x run.sh; ln -s nowhere dangling; ln -sf dir/a link
          git mv dir/b renamed; printf 'one\\r\\n2\\r\\n' >crlf.txt; printf 'mixed\\r\\nends\\n' >mixed.txt
@@ -346,7 +346,7 @@ fn content_of_every_kind_lands_exactly() {
 
 /// git looks into files that were touched, or that are as young as its index: chance must not decide.
 #[test]
-fn files_that_nobody_touched_land_as_they_are_when_the_attributes_change() {
+fn unedited_files_land_unchanged_when_attributes_change() {
     let world = World::new();
     world.write(".gitattributes", "*.win text eol=crlf\n");
     world.write("a.win", "a\nb\n");
@@ -364,18 +364,18 @@ fn files_that_nobody_touched_land_as_they_are_when_the_attributes_change() {
 }
 
 #[test]
-fn attributes_that_convert_line_ends_land_the_same_bytes() {
+fn attributes_that_convert_line_ends_change_no_bytes() {
     attempt("printf '*.win text eol=crlf\\n*.raw -text\\n' >.gitattributes; printf 'a\\r\\n' >x.win; printf 'a\\r\\nb\\n' >y.raw").lands(&[]);
 }
 
 #[test]
-fn a_directory_becomes_a_file_and_a_file_a_directory() {
+fn file_and_directory_can_swap_places() {
     attempt("rm -r dir README link; echo file >dir; mkdir -p README/deep link; echo x >README/deep/x; echo y >link/y")
         .lands(&[]);
 }
 
 #[test]
-fn a_link_takes_the_place_of_a_tracked_directory() {
+fn link_can_replace_a_tracked_directory() {
     let attempt =
         attempt("rm -r dir; mkdir elsewhere; echo moved > elsewhere/a; ln -s elsewhere dir");
     attempt.lands(&[]);
@@ -395,7 +395,7 @@ fn deleted_files_land_as_deleted() {
 }
 
 #[test]
-fn a_patch_that_ends_in_blank_context_is_not_trimmed() {
+fn patch_that_ends_in_blank_context_is_not_trimmed() {
     let attempt = attempt("printf 'second\\n\\n\\n\\n' >blank.txt");
     let patch = attempt.world.frites(["diff", "1/c1"]).expect(0).stdout;
     assert!(
@@ -407,7 +407,7 @@ fn a_patch_that_ends_in_blank_context_is_not_trimmed() {
 }
 
 #[test]
-fn lines_that_look_like_patch_headers_are_counted() {
+fn lines_that_look_like_patch_headers_count_as_lines() {
     let attempt = attempt(
         "printf '%s\\n' '-- a' '++ b' '--- a/numbers' '+++ b/numbers' '--' '++' '@@ -1 +1 @@' >numbers",
     );
@@ -423,7 +423,7 @@ fn lines_that_look_like_patch_headers_are_counted() {
 // What is left out, and said to be.
 
 #[test]
-fn excludes_never_hide_what_is_tracked() {
+fn excludes_never_hide_tracked_files() {
     let attempt = attempt(
         "echo edited >>dist/app.js; echo junk >dist/junk.js; echo wanted >dist/wanted.js; git add dist/wanted.js
          echo kept >dist/kept.js; git add dist/kept.js; git commit -qm kept dist/kept.js",
@@ -433,7 +433,7 @@ fn excludes_never_hide_what_is_tracked() {
 }
 
 #[test]
-fn a_nested_node_modules_is_left_out_and_counted() {
+fn nested_node_modules_is_left_out_and_counted() {
     let attempt = attempt(
         "mkdir -p pkg/node_modules/x; for i in 1 2 3; do echo $i >pkg/node_modules/x/$i.js; done; echo x >pkg/main.js",
     );
@@ -444,7 +444,7 @@ fn a_nested_node_modules_is_left_out_and_counted() {
 }
 
 #[test]
-fn an_ignored_file_lands_only_if_the_attempt_tracks_it() {
+fn ignored_file_lands_only_if_the_attempt_tracks_it() {
     let attempt = attempt(
         "echo in >in.log; git add -f in.log; echo out >out.log; echo c >committed.log; git add -f committed.log; git commit -qm c committed.log; git rev-parse HEAD",
     );
@@ -452,7 +452,7 @@ fn an_ignored_file_lands_only_if_the_attempt_tracks_it() {
 }
 
 #[test]
-fn a_fifo_is_flagged_and_never_lost_by_clean() {
+fn fifo_is_flagged_and_kept_by_clean() {
     let attempt = attempt("mkfifo dir/pipe; echo 1 >>README");
     let said = attempt.lands(&["dir/pipe"]);
     assert_eq!(said, "warning: 1/c1: not captured: 'dir/pipe' (a FIFO)\n");
@@ -460,7 +460,7 @@ fn a_fifo_is_flagged_and_never_lost_by_clean() {
 }
 
 #[test]
-fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
+fn fifo_in_place_of_a_tracked_file_is_captured_as_deletion() {
     let attempt = attempt("rm README; mkfifo README; echo 1 >>dir/a");
     let said = attempt.lands(&["README"]);
     assert_eq!(said, "warning: 1/c1: not captured: 'README' (a FIFO)\n");
@@ -468,7 +468,7 @@ fn a_fifo_in_place_of_a_tracked_file_is_captured_as_its_deletion() {
 }
 
 #[test]
-fn an_embedded_repository_without_commits_is_flagged_and_kept() {
+fn embedded_repository_without_commits_is_flagged_and_kept() {
     let attempt = attempt("git init -q inner; echo x >inner/x; echo 1 >>README");
     assert_eq!(
         attempt.lands(&["inner"]),
@@ -478,7 +478,7 @@ fn an_embedded_repository_without_commits_is_flagged_and_kept() {
 }
 
 #[test]
-fn an_embedded_repository_with_commits_is_flagged_and_kept() {
+fn embedded_repository_with_commits_is_flagged_and_kept() {
     let attempt = attempt(
         "git init -q deep/inner; echo x >deep/inner/x; git -C deep/inner add x; git -C deep/inner commit -qm x; echo 1 >>README",
     );
@@ -490,7 +490,7 @@ fn an_embedded_repository_with_commits_is_flagged_and_kept() {
 }
 
 #[test]
-fn an_embedded_repository_that_was_added_is_flagged_and_kept() {
+fn embedded_repository_that_was_added_is_flagged_and_kept() {
     let attempt = attempt(
         "git init -q inner; echo x >inner/x; git -C inner add x; git -C inner commit -qm x; git add inner 2>/dev/null; echo 1 >>README",
     );
@@ -505,7 +505,7 @@ fn an_embedded_repository_that_was_added_is_flagged_and_kept() {
 }
 
 #[test]
-fn what_a_changed_gitignore_hides_is_flagged_and_kept() {
+fn file_hidden_by_a_changed_gitignore_is_flagged_and_kept() {
     let attempt = attempt(
         "echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work; echo old >old.log",
     );
@@ -519,7 +519,7 @@ fn what_a_changed_gitignore_hides_is_flagged_and_kept() {
 }
 
 #[test]
-fn what_a_submodule_alone_holds_is_flagged_and_kept() {
+fn uncommitted_work_in_a_submodule_is_flagged_and_kept() {
     let world = World::new();
     let library = world.home().join("library");
     world
@@ -572,7 +572,7 @@ fn what_a_submodule_alone_holds_is_flagged_and_kept() {
 
 /// Where its files are not there, the directory of a submodule is empty whatever commit it is at.
 #[test]
-fn a_submodule_that_is_not_checked_out_is_captured_as_the_attempt_tracks_it() {
+fn submodule_without_checkout_is_captured_as_tracked() {
     let world = World::new();
     let [one, two] = ["1".repeat(40), "2".repeat(40)];
     let link =
@@ -596,7 +596,7 @@ fn a_submodule_that_is_not_checked_out_is_captured_as_the_attempt_tracks_it() {
 
 /// As on a disk without modes, where `git add --chmod` is the way to give one.
 #[test]
-fn where_modes_of_files_mean_nothing_those_of_the_attempts_index_count() {
+fn modes_of_the_index_count_when_core_filemode_is_false() {
     let world = World::new();
     world.git(["config", "core.fileMode", "false"]);
     world.spawn(["-n", "1"]);
@@ -633,7 +633,7 @@ fn diff(world: &World, address: &str) -> Answer {
 }
 
 #[test]
-fn two_edits_give_two_chained_captures() {
+fn two_edits_make_two_chained_captures() {
     let Attempt { world, dir, .. } = attempt("echo 1 >>README");
     let base = world.git(["rev-parse", "main"]);
     diff(&world, "1/c1");
@@ -660,7 +660,7 @@ fn two_edits_give_two_chained_captures() {
 }
 
 #[test]
-fn nothing_changed_means_no_capture_and_no_second_one() {
+fn capture_without_a_change_makes_no_commit() {
     let Attempt { world, dir, .. } = attempt("touch README");
     for _ in 0..2 {
         assert_eq!(diff(&world, "1/c1").out(), "");
@@ -681,7 +681,7 @@ fn nothing_changed_means_no_capture_and_no_second_one() {
 }
 
 #[test]
-fn a_commit_alone_is_captured_although_no_file_changes() {
+fn commit_without_a_file_change_is_captured() {
     let Attempt { world, dir, .. } = attempt("echo 1 >>README");
     diff(&world, "1/c1");
     let tree = world.tree("refs/frites/1/c1");
@@ -694,7 +694,7 @@ fn a_commit_alone_is_captured_although_no_file_changes() {
 }
 
 #[test]
-fn a_run_is_recorded_on_its_base_from_the_start() {
+fn new_run_is_recorded_on_its_base() {
     let Attempt { world, .. } = attempt(":");
     assert_eq!(
         world.git(["rev-parse", "refs/frites/1/@record^@"]),
@@ -723,7 +723,7 @@ fn captures_survive_garbage_collection() {
 }
 
 #[test]
-fn private_index_that_lists_a_lost_object_is_built_again() {
+fn private_index_with_a_lost_object_is_rebuilt() {
     let attempt = attempt("echo 1 >one");
     diff(&attempt.world, "1/c1");
     let blob = attempt.world.git(["rev-parse", "refs/frites/1/c1:one"]);
@@ -734,7 +734,7 @@ fn private_index_that_lists_a_lost_object_is_built_again() {
 }
 
 #[test]
-fn git_clean_in_the_users_checkout_loses_no_captured_run() {
+fn git_clean_in_the_users_checkout_loses_no_captures() {
     let attempt =
         attempt("echo 1 >>README; git commit -qam one; git rev-parse HEAD; echo 2 >untracked");
     let world = &attempt.world;
@@ -759,7 +759,7 @@ fn git_clean_in_the_users_checkout_loses_no_captured_run() {
 }
 
 #[test]
-fn a_name_that_git_refuses_is_flagged_and_not_lost() {
+fn name_that_git_refuses_is_flagged_and_kept() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     fs::write(world.worktree("1/c1/git~1"), "work\n").unwrap();
@@ -775,7 +775,7 @@ fn a_name_that_git_refuses_is_flagged_and_not_lost() {
 }
 
 #[test]
-fn planted_replace_refs_change_nothing_that_is_read() {
+fn planted_replace_refs_are_not_followed() {
     let world = World::new();
     world.write("README", "second\n");
     world.commit("second");
@@ -788,7 +788,7 @@ fn planted_replace_refs_change_nothing_that_is_read() {
 }
 
 #[test]
-fn a_candidate_that_cannot_be_captured_does_not_hide_the_others() {
+fn candidate_that_cannot_be_captured_does_not_hide_the_others() {
     let world = World::new();
     // Tracked by nobody, and unreadable as what it claims to be: git fails on its broken clean filter.
     world.git(["config", "filter.broken.clean", "false"]);
@@ -816,7 +816,7 @@ fn a_candidate_that_cannot_be_captured_does_not_hide_the_others() {
 }
 
 #[test]
-fn an_attempt_that_left_only_excluded_files_keeps_its_worktree() {
+fn worktree_with_only_excluded_files_is_kept() {
     let world = World::new();
     world
         .frites(["spawn", "-n", "1", "--", "sh", "-c", "mkdir dist; echo work > dist/report"])

@@ -24,7 +24,7 @@ fn assert_removed(world: &World, address: &str) {
 }
 
 #[test]
-fn unsaved_work_is_captured_first_and_can_be_seen_afterwards() {
+fn clean_captures_unsaved_work_first() {
     let world = World::new();
     world.attempts(&["echo unsaved > new; echo more >> README; rm src/lib.txt", "true"]);
     let before = world.belongings();
@@ -47,7 +47,7 @@ fn unsaved_work_is_captured_first_and_can_be_seen_afterwards() {
 }
 
 #[test]
-fn what_was_judged_can_be_landed_after_cleaning() {
+fn judged_candidate_lands_after_clean() {
     let world = World::new();
     world.attempts(&["echo new > new"]);
     world.frites(["judge", "-q", "--test", "test -e new"]).expect(0);
@@ -58,7 +58,7 @@ fn what_was_judged_can_be_landed_after_cleaning() {
 }
 
 #[test]
-fn a_worktree_is_not_removed_from_within() {
+fn clean_inside_the_worktree_is_refused() {
     let world = World::new();
     world.attempts(&["mkdir d; echo new > d/new.txt", "echo x > x"]);
     let inside = world.worktree("1/c1").join("d");
@@ -78,7 +78,7 @@ fn a_worktree_is_not_removed_from_within() {
 }
 
 #[test]
-fn commits_of_the_branch_stay_reachable() {
+fn clean_keeps_the_branchs_commits_reachable() {
     let world = World::new();
     // Committed and gone again from the files; amended; and on a worktree that is deleted by hand.
     world.attempts(&[
@@ -101,7 +101,7 @@ fn commits_of_the_branch_stay_reachable() {
 }
 
 #[test]
-fn discard_drops_what_was_not_saved() {
+fn clean_with_discard_drops_unsaved_work() {
     let world = World::new();
     world.attempts(&["echo x > x", "echo y > y; git add y; git commit -qm y"]);
     world.frites(["clean", "--discard"]).expect(0);
@@ -112,7 +112,7 @@ fn discard_drops_what_was_not_saved() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_kept_and_does_not_stop_the_rest() {
+fn worktree_that_cannot_be_captured_is_kept_and_others_are_cleaned() {
     let cases = [
         ("mkfifo pipe", "'pipe' (a FIFO)"),
         ("git init -q nested; echo x > nested/x", "'nested' (a nested repository)"),
@@ -157,7 +157,7 @@ fn what_cannot_be_captured_is_kept_and_does_not_stop_the_rest() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_shows_the_bytes() {
+fn clean_dry_run_changes_nothing_and_shows_bytes() {
     let world = World::new();
     world.attempts(&["head -c 3000000 /dev/zero > big", "true"]);
     let state = || {
@@ -185,7 +185,7 @@ fn a_dry_run_changes_nothing_and_shows_the_bytes() {
 }
 
 #[test]
-fn cleaning_twice_is_fine_and_frees_nothing() {
+fn clean_twice_succeeds_and_frees_nothing() {
     let world = World::new();
     world.attempts(&["echo a > a", "true"]);
     world.frites(["clean", "1/c1"]).expect(0);
@@ -205,7 +205,7 @@ fn cleaning_twice_is_fine_and_frees_nothing() {
 }
 
 #[test]
-fn all_cleans_every_run() {
+fn clean_all_cleans_every_run() {
     let world = World::new();
     world.attempts(&["echo a > a"]);
     world.spawn(["--run", "named", "-n", "1"]);
@@ -218,7 +218,7 @@ fn all_cleans_every_run() {
 }
 
 #[test]
-fn forget_removes_all_of_a_run_but_its_number() {
+fn clean_with_forget_removes_a_run_except_its_number() {
     let world = World::new();
     world.attempts(&["echo a > a", "true"]);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
@@ -233,7 +233,7 @@ fn forget_removes_all_of_a_run_but_its_number() {
 }
 
 #[test]
-fn a_run_whose_commands_still_run_is_not_cleaned() {
+fn running_run_is_not_cleaned() {
     let world = World::new();
     let script = "touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
     let mut spawn =
@@ -253,7 +253,7 @@ fn a_run_whose_commands_still_run_is_not_cleaned() {
 }
 
 #[test]
-fn a_branch_that_the_user_went_to_stays() {
+fn candidate_branch_that_the_user_checked_out_is_kept() {
     let world = World::new();
     world.attempts(&["echo x > x", "true"]);
     let linked = world.home().join("linked");
@@ -276,7 +276,7 @@ fn a_branch_that_the_user_went_to_stays() {
 
 /// SCOREBOARD row 23.
 #[test]
-fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
+fn link_in_place_of_a_worktree_or_its_parent_is_not_followed() {
     // The path that becomes a link, and where the candidate's worktree then seems to be.
     for (replaced, below) in [("1/c1", ""), ("1", "c1"), ("", "1/c1")] {
         for options in [&[][..], &["--discard"]] {
@@ -310,7 +310,7 @@ fn a_link_in_place_of_a_worktree_or_its_parent_is_never_followed() {
 }
 
 #[test]
-fn links_inside_of_a_worktree_are_not_followed() {
+fn links_inside_a_worktree_are_not_followed() {
     let world = World::new();
     write(&world.home().join("precious/keep"), "mine\n");
     world.attempts(&[
@@ -340,7 +340,7 @@ fn trash(world: &World) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_worktree_that_is_gone_or_lost_its_git_file_is_cleaned() {
+fn worktree_that_is_gone_or_without_git_file_is_cleaned() {
     let cases = [
         "rm -r .frites/worktrees/1/c1",
         "rm -r .frites/worktrees/1",
@@ -365,7 +365,7 @@ fn a_worktree_that_is_gone_or_lost_its_git_file_is_cleaned() {
 }
 
 #[test]
-fn a_foreign_repository_at_the_path_is_kept() {
+fn foreign_repository_at_the_worktrees_path_is_kept() {
     let world = World::new();
     world.attempts(&["true"]);
     let place = world.worktree("1/c1");
@@ -379,7 +379,7 @@ fn a_foreign_repository_at_the_path_is_kept() {
 }
 
 #[test]
-fn a_directory_that_git_has_no_entry_for_is_not_ours() {
+fn directory_that_is_no_registered_worktree_is_kept() {
     let world = World::new();
     world.attempts(&["true"]);
     let place = world.worktree("1/c1");
@@ -395,7 +395,7 @@ fn a_directory_that_git_has_no_entry_for_is_not_ours() {
 }
 
 #[test]
-fn a_spawn_that_finds_its_place_taken_takes_nothing_away() {
+fn failed_spawn_on_a_taken_path_removes_nothing() {
     let world = World::new();
     write(&world.worktree("mine/c2/keep"), "mine\n");
     world.frites(["spawn", "--run", "mine", "-n", "3"]).refuses(128, "exists already");
@@ -406,7 +406,7 @@ fn a_spawn_that_finds_its_place_taken_takes_nothing_away() {
 }
 
 #[test]
-fn a_configured_worktree_root_may_be_relative_or_behind_a_link() {
+fn worktree_root_may_be_relative_or_behind_a_link() {
     let world = World::new();
     world.sh(&world.home(), "mkdir real; ln -s real link").expect(0);
     for (at, (configured, real)) in
@@ -429,7 +429,7 @@ fn a_configured_worktree_root_may_be_relative_or_behind_a_link() {
 }
 
 #[test]
-fn only_the_whole_name_of_a_run_is_cleaned() {
+fn clean_matches_only_a_runs_whole_name() {
     let world = World::new();
     world.spawn(["--run", "rename-field", "-n", "1"]);
     world.frites(["diff", "rename"]).expect(0);
@@ -446,7 +446,7 @@ fn only_the_whole_name_of_a_run_is_cleaned() {
 }
 
 #[test]
-fn a_capture_that_fails_keeps_the_worktree_and_says_how_large_it_is() {
+fn failed_capture_keeps_the_worktree_and_names_its_size() {
     let world = World::new();
     world.attempts(&["echo x > x", "echo secret > locked; chmod 000 locked"]);
     if fs::read(world.worktree("1/c2/locked")).is_ok() {
@@ -472,7 +472,7 @@ fn a_capture_that_fails_keeps_the_worktree_and_says_how_large_it_is() {
 }
 
 #[test]
-fn empty_directories_of_cleaned_runs_go() {
+fn empty_directories_of_cleaned_runs_are_removed() {
     let world = World::new();
     world.attempts(&["true", "true"]);
     world.frites(["clean", "1/c1"]).expect(0);
@@ -489,7 +489,7 @@ fn empty_directories_of_cleaned_runs_go() {
 }
 
 #[test]
-fn a_busy_run_or_a_wrong_word_stops_nothing_half_way() {
+fn busy_run_or_wrong_address_is_refused_before_anything_is_removed() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     world.spawn(["-n", "2"]);
@@ -517,7 +517,7 @@ fn a_busy_run_or_a_wrong_word_stops_nothing_half_way() {
 }
 
 #[test]
-fn the_state_directory_stays_ignored_after_it_was_swept_away() {
+fn state_directory_is_ignored_again_after_it_was_deleted() {
     let world = World::new();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > x"]);
     world.git(["clean", "-ffdxq"]);
@@ -526,7 +526,7 @@ fn the_state_directory_stays_ignored_after_it_was_swept_away() {
 }
 
 #[test]
-fn a_lock_from_the_future_or_a_stray_file_in_the_cache_stops_nothing() {
+fn lock_from_the_future_or_stray_cache_file_stops_nothing() {
     let world = World::new();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > x"]);
     let lock = world.repo.join(".git/refs/frites/1/c1.lock");
@@ -543,7 +543,7 @@ fn a_lock_from_the_future_or_a_stray_file_in_the_cache_stops_nothing() {
 
 /// SCOREBOARD row 26: unsaved work, a user branch on it, read-only directories, a foreign repository at the path.
 #[test]
-fn a_clean_of_everything_loses_nothing_that_is_saved_nowhere_else() {
+fn clean_all_loses_no_unsaved_work() {
     let world = World::new();
     world.attempts(&[
         "echo unsaved > unsaved; git add unsaved; echo more >> unsaved",

@@ -22,7 +22,7 @@ fn values(world: &World, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn each_argument_is_offered_what_it_takes() {
+fn each_argument_completes_to_its_kind_of_value() {
     let world = runs_to_complete();
     world.write(".frites.toml", "[agents.colleague]\ncommand = ['true']\n");
     let cases: &[(&[&str], &[&str])] = &[
@@ -56,7 +56,7 @@ fn each_argument_is_offered_what_it_takes() {
 }
 
 #[test]
-fn options_are_offered_where_a_dash_is_typed_or_nothing_else_is() {
+fn options_complete_after_a_dash_or_when_nothing_else_fits() {
     let world = runs_to_complete();
     assert!(!values(&world, &[""]).iter().any(|value| value.starts_with('-')), "commands alone");
     assert!(values(&world, &["apply", "-"]).contains(&"-m".to_owned()));
@@ -64,7 +64,7 @@ fn options_are_offered_where_a_dash_is_typed_or_nothing_else_is() {
 }
 
 #[test]
-fn what_is_offered_is_told_about() {
+fn offers_have_descriptions() {
     let world = runs_to_complete();
     let offers = offered(&world, &world.repo, &["apply", ""]);
     assert!(
@@ -78,7 +78,7 @@ fn what_is_offered_is_told_about() {
 
 /// A record takes long to read: a TAB reads those that it needs.
 #[test]
-fn names_are_offered_without_their_records() {
+fn names_complete_even_without_records() {
     let world = runs_to_complete();
     world.spawn(["-n", "18"]);
     let damage = "blob=$(echo damaged | git hash-object -w --stdin) &&
@@ -99,7 +99,7 @@ fn names_are_offered_without_their_records() {
 }
 
 #[test]
-fn a_tab_says_nothing_where_nothing_can_be_read() {
+fn completion_is_silent_where_nothing_can_be_read() {
     let world = World::empty("no repository");
     assert!(values(&world, &["judge", "x"]).is_empty());
     let world = runs_to_complete();
@@ -126,7 +126,7 @@ fn a_tab_says_nothing_where_nothing_can_be_read() {
 }
 
 #[test]
-fn the_scripts_are_printed_for_every_shell_and_need_no_repository() {
+fn completion_scripts_are_printed_outside_a_repository() {
     let world = World::empty("no repository");
     let directory = source().join("completions");
     for (shell, file) in

@@ -50,7 +50,7 @@ fn runs(pid: i32) -> bool {
 }
 
 #[test]
-fn code_0_is_done() {
+fn exit_code_0_means_done() {
     let world = project();
     let path = |c: &str| world.worktree(c).display().to_string();
     says(&world, &["spawn", "-c", "a"], 0, &format!("1/a\t{}\n", path("1/a")));
@@ -70,7 +70,7 @@ fn code_0_is_done() {
 }
 
 #[test]
-fn code_1_is_an_honest_no() {
+fn exit_code_1_means_nothing_passed() {
     let world = project();
     let run = world.spawn(["-n", "2"]);
     world.frites(["apply"]).refuses(1, "run 1 was not judged");
@@ -97,7 +97,7 @@ fn code_1_is_an_honest_no() {
 }
 
 #[test]
-fn code_2_is_usage_and_128_is_fatal() {
+fn exit_code_2_means_usage_and_128_fatal() {
     let world = World::new();
     world.frites(["spawn", "-n"]).refuses(2, "a value is required");
     world.frites(["spawn", "--run", "a/b"]).refuses(2, "not a valid name");
@@ -107,7 +107,7 @@ fn code_2_is_usage_and_128_is_fatal() {
 }
 
 #[test]
-fn code_3_is_a_pick_that_nothing_verified() {
+fn exit_code_3_means_an_unverified_pick() {
     let world = World::new();
     world.spawn(["-n", "2"]);
     fs::write(world.worktree("1/c1").join("README"), "1\n2\n3\n").unwrap();
@@ -124,7 +124,7 @@ fn code_3_is_a_pick_that_nothing_verified() {
 }
 
 #[test]
-fn code_4_is_no_usable_candidate() {
+fn exit_code_4_means_no_usable_candidate() {
     let world = project();
     let failing = world
         .frites(["spawn", "-q", "--", "sh", "-c", "echo fixed > src/lib.txt; exit 7"])
@@ -149,7 +149,7 @@ fn code_4_is_no_usable_candidate() {
 
 /// Ctrl-C is passed on and everything is put in order; after SIGKILL the next command does that.
 #[test]
-fn an_interrupt_is_code_130_and_what_was_done_is_kept_after_a_kill_too() {
+fn interrupt_exits_130_and_work_survives_it_and_a_kill() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::KILL, 137)] {
         what_was_done_is_kept_after(signal, code);
     }
@@ -227,7 +227,7 @@ fn landed(world: &World) {
 }
 
 #[test]
-fn the_whole_way_is_one_line_of_sh_and_of_bash() {
+fn spawn_to_apply_works_as_one_line_of_sh_and_bash() {
     for shell in ["sh", "bash"] {
         let world = project();
         world.write("edit.sh", format!("set -eu\nrun=$1\n{EDIT}"));
@@ -240,7 +240,7 @@ fn the_whole_way_is_one_line_of_sh_and_of_bash() {
 }
 
 #[test]
-fn the_whole_way_is_a_recipe_of_make() {
+fn spawn_to_apply_works_as_a_make_recipe() {
     let world = project();
     world.write("edit.sh", format!("set -eu\nrun=$1\n{EDIT}"));
     let recipe = line("sh edit.sh \"$run\"").replace('$', "$$");
@@ -253,7 +253,7 @@ fn the_whole_way_is_a_recipe_of_make() {
 }
 
 #[test]
-fn a_judge_that_finds_nothing_stops_the_line_and_the_recipe() {
+fn judge_without_a_winner_stops_the_shell_line_and_the_recipe() {
     let world = project();
     let script = line("echo wrong > \"$(git frites path \"$run/c1\")/src/lib.txt\"");
     world.write(
@@ -282,7 +282,7 @@ fn a_judge_that_finds_nothing_stops_the_line_and_the_recipe() {
 }
 
 #[test]
-fn stdout_carries_the_answer_alone() {
+fn stdout_holds_only_the_answer() {
     let world = project();
     let path = |c: &str| world.worktree(c).display().to_string();
     says(
@@ -355,7 +355,7 @@ fn stdout_carries_the_answer_alone() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error_to_talk_about() {
+fn closed_pipe_is_not_reported() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     let big: String = (0..200_000).map(|n| format!("line {n}\n")).collect();

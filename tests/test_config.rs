@@ -14,7 +14,7 @@ fn line(world: &World, key: &str) -> String {
 }
 
 #[test]
-fn each_layer_hides_the_one_below_and_is_named_with_its_place() {
+fn each_configuration_layer_overrides_the_one_below() {
     let mut world = World::new();
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"10m\" default");
     assert_eq!(line(&world, "spawn.jobs"), "spawn.jobs - (the number of processors) default");
@@ -41,7 +41,7 @@ fn each_layer_hides_the_one_below_and_is_named_with_its_place() {
 }
 
 #[test]
-fn the_document_tells_values_in_their_types() {
+fn config_json_has_typed_values() {
     let world = World::new();
     world.write(".frites.toml", "[spawn]\njobs = 3\n[seed]\ncopy = ['.env*']\n");
     let document = world.frites(["config", "--json"]).expect(0).json();
@@ -64,7 +64,7 @@ fn the_document_tells_values_in_their_types() {
 }
 
 #[test]
-fn the_starter_file_sets_nothing_and_is_never_written_over_another() {
+fn starter_file_sets_nothing_and_never_overwrites() {
     let world = World::new();
     let sub = world.repo.join("src");
     let before = world.frites(["config"]).expect(0);
@@ -86,7 +86,7 @@ fn the_starter_file_sets_nothing_and_is_never_written_over_another() {
 }
 
 #[test]
-fn a_starter_key_that_is_uncommented_counts() {
+fn uncommented_starter_key_takes_effect() {
     let world = World::new();
     world.frites(["config", "--init"]).expect(0);
     let file = world.repo.join(".frites.toml");
@@ -96,7 +96,7 @@ fn a_starter_key_that_is_uncommented_counts() {
 }
 
 #[test]
-fn a_mistake_is_named_with_its_place_and_the_nearest_key() {
+fn mistake_is_named_with_its_place_and_nearest_key() {
     let world = World::new();
     let file = world.repo.join(".frites.toml");
     let path = file.to_str().unwrap();
@@ -140,7 +140,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_key() {
 }
 
 #[test]
-fn a_variable_that_is_nearly_a_key_is_refused_and_others_are_left_alone() {
+fn variable_that_resembles_a_key_is_refused() {
     let mut world = World::new();
     world.set_env("FRITES_RUN", "1");
     world.set_env("FRITES_PROMPT_FILE", "x");
@@ -151,7 +151,7 @@ fn a_variable_that_is_nearly_a_key_is_refused_and_others_are_left_alone() {
 }
 
 #[test]
-fn a_candidates_own_file_configures_nothing() {
+fn configuration_in_a_candidates_worktree_has_no_effect() {
     let world = World::new();
     let run = world.attempts(&["echo 'spawn.jobs = 5' >.frites.toml"]);
     let inside = world.worktree(&format!("{run}/c1"));

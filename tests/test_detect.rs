@@ -343,7 +343,7 @@ fn each_kind_of_project_runs_its_own_commands() {
 }
 
 #[test]
-fn a_project_that_shows_no_command_has_no_oracle() {
+fn project_without_a_known_build_file_has_no_commands() {
     let cases = [
         ("README", "hello\n"),
         (
@@ -368,7 +368,7 @@ fn a_project_that_shows_no_command_has_no_oracle() {
 }
 
 #[test]
-fn a_file_that_cannot_be_understood_is_fatal() {
+fn unreadable_build_file_is_fatal() {
     let cases = [
         ("package.json", "{\"scripts\": ", "package.json of the base cannot be understood: EOF"),
         (
@@ -396,7 +396,7 @@ fn a_file_that_cannot_be_understood_is_fatal() {
 }
 
 #[test]
-fn a_tool_that_is_not_installed_is_fatal_with_its_source() {
+fn missing_build_tool_is_fatal_and_names_its_source() {
     let mut world = project(&[("go.mod", "module a\n")]);
     // git and sh, and nothing else.
     let bin = world.home().join("few");
@@ -414,7 +414,7 @@ fn a_tool_that_is_not_installed_is_fatal_with_its_source() {
 }
 
 #[test]
-fn presets_and_wrappers_are_used_as_they_stand() {
+fn presets_and_wrapper_scripts_are_used_unchanged() {
     const PRESETS: &str = r#"{"version": 3, "configurePresets": [{"name": "base", "hidden": true}, {"name": "it's", "inherits": "base"}],
         "buildPresets": [{"name": "other", "configurePreset": "base"}, {"name": "all", "configurePreset": "it's"}],
         "testPresets": [{"name": "fast", "configurePreset": "it's"}]}"#;

@@ -27,7 +27,7 @@ const PATCH_2: &str = "diff --git a/src/lib.txt b/src/lib.txt\n--- a/src/lib.txt
     @@ -1,3 +1 @@\n-one\n-two\n-three\n+4\n";
 
 #[test]
-fn a_run_is_summed_up_in_a_line_for_each_candidate() {
+fn diff_of_a_run_prints_a_line_per_candidate() {
     let world = world();
     let before = world.belongings();
     let wanted = "1/c1\t2 lines in 2 files\topen\n1/c2\t4 lines in 1 file\topen\n1/c3\t0 lines in 0 files\topen\n";
@@ -42,7 +42,7 @@ fn a_run_is_summed_up_in_a_line_for_each_candidate() {
 }
 
 #[test]
-fn a_summary_says_how_a_command_ended() {
+fn summary_says_how_a_command_ended() {
     let world = World::new();
     let script =
         "case {candidate} in c1) echo x >new;; c2) exit 3;; c3) echo y >new; kill -9 $$;; esac";
@@ -54,7 +54,7 @@ fn a_summary_says_how_a_command_ended() {
 }
 
 #[test]
-fn each_format_is_gits_own() {
+fn each_format_equals_gits() {
     let world = world();
     world
         .sh(
@@ -81,7 +81,7 @@ fn each_format_is_gits_own() {
 }
 
 #[test]
-fn a_format_for_a_run_comes_after_each_candidates_name() {
+fn format_for_a_run_follows_each_candidates_name() {
     let world = world();
     let of = |args: &[&str]| world.frites([&["diff"], args].concat()).expect(0).out();
     assert_eq!(of(&["--name-only"]), "# 1/c1\nREADME\nnew\n# 1/c2\nsrc/lib.txt\n# 1/c3\n");
@@ -115,7 +115,7 @@ fn two_formats_at_once_are_refused() {
 }
 
 #[test]
-fn json_says_what_the_patch_says() {
+fn json_agrees_with_the_patch() {
     let world = World::new();
     world.spawn(["-n", "2"]);
     let dir = world.worktree("1/c1");
@@ -153,7 +153,7 @@ fn json_says_what_the_patch_says() {
 }
 
 #[test]
-fn exit_code_tells_whether_there_are_differences() {
+fn exit_code_option_reports_differences() {
     let world = world();
     world.frites(["diff", "1"]).expect(0); // which tells what it captures
     for (args, code) in [
@@ -177,7 +177,7 @@ fn exit_code_tells_whether_there_are_differences() {
 }
 
 #[test]
-fn without_a_capture_the_last_one_is_shown() {
+fn no_capture_shows_the_last_capture() {
     let world = world();
     assert_eq!(world.frites(["diff", "--no-capture", "1/c1"]).expect(0).out(), "");
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/c1"]), "");
@@ -191,7 +191,7 @@ fn without_a_capture_the_last_one_is_shown() {
 }
 
 #[test]
-fn two_candidates_are_compared_with_each_other() {
+fn two_addresses_compare_two_candidates() {
     let world = world();
     let of = |args: &[&str]| world.frites([&["diff"], args].concat()).expect(0).out();
     let wanted = "M\tREADME\nD\tnew\nM\tsrc/lib.txt\n";
@@ -221,7 +221,7 @@ fn two_candidates_are_compared_with_each_other() {
 }
 
 #[test]
-fn an_iteration_is_shown_as_it_was() {
+fn iteration_is_shown_as_it_was_captured() {
     let world = world();
     let first = world.frites(["diff", "1/c1"]).expect(0).stdout;
     world.sh(&world.worktree("1/c1"), "rm new; echo 5 >src/lib.txt").expect(0);
@@ -245,7 +245,7 @@ fn an_iteration_is_shown_as_it_was() {
 }
 
 #[test]
-fn addresses_find_exact_names_then_beginnings_of_named_runs() {
+fn address_matches_exact_names_before_prefixes() {
     let world = World::new();
     for (run, candidate) in [("fix", "a"), ("fix-parser", "b"), ("10", "c"), ("speed-up", "fix")] {
         world.spawn(["--run", run, "-c", candidate]);
@@ -275,12 +275,12 @@ fn addresses_find_exact_names_then_beginnings_of_named_runs() {
 }
 
 #[test]
-fn before_the_first_run_there_is_nothing_to_show() {
+fn diff_before_the_first_run_is_refused() {
     World::new().frites(["diff"]).refuses(128, "there is no run yet");
 }
 
 #[test]
-fn a_reader_that_goes_early_hears_no_complaint() {
+fn closed_pipe_ends_diff_silently() {
     let world = world();
     world.sh(&world.worktree("1/c1"), "seq 200000 >long").expect(0);
     world.frites(["diff", "1"]).expect(0); // which tells what it captures
@@ -307,7 +307,7 @@ fn a_reader_that_goes_early_hears_no_complaint() {
 }
 
 #[test]
-fn path_prints_where_a_candidate_is() {
+fn path_prints_a_candidates_worktree() {
     let world = world();
     for address in ["1/c2", "c2"] {
         let answer = world.frites(["path", address]).expect(0);

@@ -2,7 +2,7 @@
 use crate::common::World;
 
 #[test]
-fn judge_refuses_to_start_where_too_little_would_stay_free() {
+fn judge_with_too_little_free_disk_is_refused() {
     let world = World::new();
     world.attempts(&["echo x > x"]);
     world.git(["config", "frites.limits.min-free-disk", "900TiB"]);

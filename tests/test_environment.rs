@@ -33,7 +33,7 @@ fn seen(settings: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) 
 }
 
 #[test]
-fn commands_inherit_everything_but_what_is_denied() {
+fn command_inherits_every_variable_that_is_not_denied() {
     let (candidate, oracle) = seen("[env]\ndeny = [\"AWS_*\", \"EDITOR\"]\n");
     for sees in [&candidate, &oracle] {
         assert_eq!(sees.get("OPENAI_API_KEY").map(String::as_str), Some("k"));
@@ -48,7 +48,7 @@ fn commands_inherit_everything_but_what_is_denied() {
 }
 
 #[test]
-fn a_clean_environment_holds_what_programs_need_and_what_is_passed() {
+fn clean_environment_has_only_basic_and_passed_variables() {
     let (candidate, oracle) =
         seen("[env]\nmode = \"clean\"\npass = [\"*_API_KEY\", \"AWS_*\"]\ndeny = [\"AWS_*\"]\n");
     for sees in [&candidate, &oracle] {
@@ -64,7 +64,7 @@ fn a_clean_environment_holds_what_programs_need_and_what_is_passed() {
 }
 
 #[test]
-fn a_mode_or_a_pattern_that_is_none_is_refused() {
+fn invalid_environment_mode_or_pattern_is_refused() {
     let world = World::new();
     world.write(".frites.toml", "[env]\nmode = \"cleam\"\n");
     world

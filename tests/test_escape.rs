@@ -58,7 +58,7 @@ fn names(world: &World, script: &str, expected: &[&str]) {
 }
 
 #[test]
-fn an_attempt_that_stays_in_its_worktree_is_not_warned_of() {
+fn attempt_that_stays_in_its_worktree_causes_no_warning() {
     let world = world();
     world.write("untracked", "1\n");
     world.write("README", "edited\n");
@@ -71,7 +71,7 @@ fn an_attempt_that_stays_in_its_worktree_is_not_warned_of() {
 }
 
 #[test]
-fn configuration_hooks_and_files_of_the_git_directory_are_named() {
+fn changes_of_configuration_hooks_and_git_directory_are_named() {
     let world = world();
     world.git(["config", "user.old", "1"]);
     world.git(["config", "user.gone", "1"]);
@@ -113,7 +113,7 @@ fn configuration_hooks_and_files_of_the_git_directory_are_named() {
 }
 
 #[test]
-fn refs_heads_and_files_of_other_checkouts_are_named() {
+fn changes_of_refs_and_of_other_checkouts_are_named() {
     let world = world();
     let base = world.git(["rev-parse", "HEAD"]);
     world.write("src/lib.txt", "other\n");
@@ -156,7 +156,7 @@ fn refs_heads_and_files_of_other_checkouts_are_named() {
 }
 
 #[test]
-fn a_sibling_that_was_removed_is_named_and_an_empty_one_is_not() {
+fn removed_sibling_is_named_unless_it_was_empty() {
     let world = world();
     let script = "case $FRITES_CANDIDATE in
         c1) echo 1 >new; git worktree remove --force ../c2;;
@@ -224,7 +224,7 @@ fn everything(world: &World, run: &str) {
 }
 
 #[test]
-fn no_program_or_hook_that_an_attempt_plants_runs_through_git_frites() {
+fn planted_programs_and_hooks_do_not_run() {
     let world = world();
     world.write(".gitattributes", "* diff=x merge=x filter=x\n");
     world.commit("attributes");
@@ -238,7 +238,7 @@ fn no_program_or_hook_that_an_attempt_plants_runs_through_git_frites() {
 }
 
 #[test]
-fn a_directory_of_hooks_that_an_attempt_names_is_not_used_either() {
+fn planted_hooks_path_is_not_used() {
     let world = world();
     let script = format!(
         "echo 1 >>README; mkdir \"$HOME/hooks\"; for h in {}; do cp \"$BAD\" \"$HOME/hooks/$h\"; done
@@ -265,7 +265,7 @@ fn a_directory_of_hooks_that_an_attempt_names_is_not_used_either() {
 }
 
 #[test]
-fn the_users_own_commit_obeys_planted_hooks_and_is_warned_before() {
+fn users_commit_runs_planted_hooks_after_a_warning() {
     for args in
         [&["apply", "-m", "land"][..], &["apply", "--no-switch", "--no-verify", "-m", "land"]]
     {
@@ -298,7 +298,7 @@ fn the_users_own_commit_obeys_planted_hooks_and_is_warned_before() {
 }
 
 #[test]
-fn a_planted_filter_changes_neither_what_is_captured_nor_what_is_judged() {
+fn planted_filter_changes_neither_capture_nor_judging() {
     // Where the attributes come from: the attempt's own tree, or the shared git directory.
     for attributes in [".gitattributes", "$g/info/attributes"] {
         for driver in ["clean smudge", "process", "clean smudge process"] {
@@ -330,7 +330,7 @@ fn a_planted_filter_changes_neither_what_is_captured_nor_what_is_judged() {
 }
 
 #[test]
-fn a_filter_of_the_users_stays_what_it_was() {
+fn users_filter_keeps_its_setting_from_before_the_attempt() {
     let world = world();
     world.write(".gitattributes", "*.rot filter=rot\n");
     world.git(["config", "filter.rot.clean", "tr a-m n-z"]);
@@ -363,7 +363,7 @@ fn a_filter_of_the_users_stays_what_it_was() {
 
 /// As Git LFS does: what a commit holds is a pointer to it.
 #[test]
-fn what_a_filter_keeps_in_the_git_directory_is_kept() {
+fn file_that_a_filter_keeps_in_the_git_directory_survives() {
     let world = world();
     let clean = world.home().join("clean");
     fs::write(&clean, "#!/bin/sh\nd=$(git rev-parse --git-common-dir)/lfs\nmkdir -p $d && tee $d/$(basename \"$1\")\n")
@@ -390,7 +390,7 @@ fn what_a_filter_keeps_in_the_git_directory_is_kept() {
 }
 
 #[test]
-fn a_filter_from_the_users_own_file_is_not_covered_by_a_planted_one() {
+fn planted_filter_does_not_override_the_users_global_one() {
     let world = world();
     world.write(".gitattributes", "*.rot filter=rot\n");
     world.commit("attributes");
@@ -406,7 +406,7 @@ fn a_filter_from_the_users_own_file_is_not_covered_by_a_planted_one() {
 }
 
 #[test]
-fn what_is_accepted_is_obeyed() {
+fn accepted_changes_take_effect() {
     let world = world();
     let script =
         "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
@@ -420,7 +420,7 @@ fn what_is_accepted_is_obeyed() {
 }
 
 #[test]
-fn a_planted_merge_driver_does_not_decide_a_landing() {
+fn planted_merge_driver_does_not_run_on_landing() {
     let world = world();
     world.write(".gitattributes", "README merge=x\n");
     world.commit("attributes");
@@ -464,7 +464,7 @@ fn a_planted_merge_driver_does_not_decide_a_landing() {
 }
 
 #[test]
-fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
+fn missing_object_is_not_fetched_from_a_planted_remote() {
     let world = world();
     // A commit whose tree is nowhere: git would fetch it.
     let script = "echo 1 >>README; git config core.repositoryFormatVersion 1; git config extensions.partialClone evil
@@ -490,7 +490,7 @@ fn a_missing_object_is_not_fetched_from_where_an_attempt_says() {
 }
 
 #[test]
-fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
+fn planted_replacement_or_graft_changes_no_capture_or_verdict() {
     let world = world();
     let base = world.git(["rev-parse", "HEAD"]);
     let tree = world.tree("HEAD");
@@ -529,7 +529,7 @@ fn a_replaced_commit_or_tree_changes_neither_capture_nor_verdict() {
 }
 
 #[test]
-fn a_commit_that_a_graft_hides_is_captured() {
+fn commit_hidden_by_a_graft_is_captured() {
     let world = world();
     world.spawn(["-n", "1"]);
     let dir = world.worktree("1/c1");
@@ -546,7 +546,7 @@ fn a_commit_that_a_graft_hides_is_captured() {
 
 /// Its repository is the attempt's own, configuration and all.
 #[test]
-fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
+fn planted_filter_in_a_submodule_does_not_run() {
     let world = world();
     let library = world.home().join("library");
     world
@@ -589,7 +589,7 @@ fn a_filter_in_a_submodule_of_the_attempts_does_not_run() {
 }
 
 #[test]
-fn a_planted_pager_is_not_used_and_the_users_is() {
+fn planted_pager_is_not_used_and_the_users_is() {
     let world = world();
     world.git(["config", "--global", "core.pager", "sed s/^/PAGED:/"]);
     let diff = |env: &str| {
@@ -608,7 +608,7 @@ fn a_planted_pager_is_not_used_and_the_users_is() {
 }
 
 #[test]
-fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
+fn judge_refuses_until_changed_frites_settings_are_accepted() {
     let changes = [
         ("git config frites.oracle.test true", "config 'frites.oracle.test' was set to 'true'"),
         (
@@ -652,7 +652,7 @@ fn judge_waits_until_a_changed_configuration_of_ours_is_accepted() {
 
 /// It would run in every new worktree.
 #[test]
-fn spawn_does_not_run_a_setup_that_an_attempt_configured() {
+fn spawn_does_not_run_a_planted_setup() {
     let world = world();
     spawn(&world, "1", "echo 1 >>README; git config frites.spawn.setup \"$BAD\"").expect(0);
     let refused = world
@@ -671,7 +671,7 @@ fn spawn_does_not_run_a_setup_that_an_attempt_configured() {
 }
 
 #[test]
-fn other_changes_do_not_stop_judge() {
+fn changes_of_other_settings_do_not_stop_judge() {
     let world = world();
     spawn(
         &world,
@@ -683,7 +683,7 @@ fn other_changes_do_not_stop_judge() {
 }
 
 #[test]
-fn a_configuration_that_an_attempt_breaks_is_named_and_stops_no_capture() {
+fn broken_configuration_is_named_and_capture_goes_on() {
     let world = world();
     let script = "echo 1 >>README; echo '[broken' >>$(git rev-parse --git-common-dir)/config";
     let answer = spawn(&world, "1", script).expect(0);
@@ -710,7 +710,7 @@ fn start(world: &World, script: &str) -> Child {
 }
 
 #[test]
-fn what_is_planted_does_not_run_in_other_commands_meanwhile() {
+fn planted_programs_do_not_run_in_concurrent_commands() {
     let world = world();
     world.attempts(&["echo 2 >>README"]);
     let plant = "echo '* filter=x' >.gitattributes; echo text >new; git config filter.x.clean \"$BAD\"; git config filter.x.smudge \"$BAD\"
@@ -728,7 +728,7 @@ fn what_is_planted_does_not_run_in_other_commands_meanwhile() {
 }
 
 #[test]
-fn a_killed_spawn_still_tells() {
+fn changes_during_a_killed_spawn_are_reported_by_the_next_command() {
     let world = world();
     let mut child =
         start(&world, "echo 1 >>README; git config frites.oracle.test true; git branch new");
@@ -759,7 +759,7 @@ fn a_killed_spawn_still_tells() {
 }
 
 #[test]
-fn many_changes_are_told_in_few_lines() {
+fn many_changes_are_summarised() {
     let world = world();
     let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done")
         .expect(0);

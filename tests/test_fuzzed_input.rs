@@ -72,7 +72,7 @@ fn world_with_a_verdict() -> World {
 }
 
 #[test]
-fn fuzzed_names_addresses_and_arguments_are_refused_in_one_line_without_effect() {
+fn fuzzed_arguments_are_refused_in_one_line_without_effect() {
     let world = world_with_a_verdict();
     let before = everything(&world);
     let slots: [&[&str]; 25] = [
@@ -190,7 +190,7 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
 }
 
 #[test]
-fn fuzzed_worktreeinclude_lines_are_named_and_the_others_count() {
+fn fuzzed_worktreeinclude_lines_are_named_and_skipped() {
     let world = World::new();
     world.write(".gitignore", "*.key\n");
     world.commit("ignore");
@@ -226,7 +226,7 @@ fn fuzzed_worktreeinclude_lines_are_named_and_the_others_count() {
 }
 
 #[test]
-fn fuzzed_junit_files_are_no_report_and_decide_nothing() {
+fn fuzzed_junit_files_decide_nothing() {
     let world = World::new();
     let mut random = random_numbers();
     let tags: [&[u8]; 10] = [
@@ -259,7 +259,7 @@ fn fuzzed_junit_files_are_no_report_and_decide_nothing() {
 }
 
 #[test]
-fn a_fuzzed_event_log_hides_no_event_and_writes_nothing_on_the_terminal() {
+fn fuzzed_event_log_hides_no_event_and_prints_no_control_codes() {
     let world = world_with_a_verdict();
     let file = world.repo.join(".frites/events.jsonl");
     let mut random = random_numbers();
@@ -318,7 +318,7 @@ fn plant(world: &World, edit: impl Fn(&str) -> String) {
 }
 
 #[test]
-fn fuzzed_records_become_no_arguments_of_git_and_are_named_with_the_way_out() {
+fn fuzzed_records_never_become_git_arguments() {
     let world = world_with_a_verdict();
     let victim = world.home().join("victim");
     let whole = world.git(["rev-parse", "refs/frites/1/@record"]);

@@ -79,7 +79,7 @@ fn with_a_winner() -> World {
 }
 
 #[test]
-fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
+fn killed_spawn_is_complete_or_gone() {
     let world = with_files();
     let before = world.belongings();
     let span = undisturbed(&world, &["spawn", "-q", "-n", "3"]);
@@ -111,7 +111,7 @@ fn a_spawn_killed_at_any_moment_is_whole_or_gone() {
 }
 
 #[test]
-fn a_judge_killed_at_any_moment_decides_the_same_afterwards() {
+fn killed_judge_decides_the_same_when_repeated() {
     let world = with_files();
     let run = world.spawn(["-c", "small", "large"]);
     fs::write(world.worktree(&format!("{run}/small/README")), "x\n").unwrap();
@@ -126,7 +126,7 @@ fn a_judge_killed_at_any_moment_decides_the_same_afterwards() {
 }
 
 #[test]
-fn an_apply_killed_at_any_moment_landed_or_did_not() {
+fn killed_apply_landed_completely_or_not_at_all() {
     let world = with_a_winner();
     let tree = world.tree("refs/frites/1/c1");
     let before = world.belongings();
@@ -167,7 +167,7 @@ fn an_apply_killed_at_any_moment_landed_or_did_not() {
 }
 
 #[test]
-fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
+fn killed_merge_or_undo_is_complete_or_gone() {
     let world = with_a_winner();
     let (base, tree) = (world.git(["rev-parse", "HEAD"]), world.tree("refs/frites/1/c1"));
     let start = (world.belongings(), world.files());
@@ -207,7 +207,7 @@ fn a_merge_killed_at_any_moment_is_whole_or_gone_and_so_is_its_undoing() {
 
 /// git writes the refs of one transaction one after the other: a kill may fall between them.
 #[test]
-fn a_kill_between_the_branch_and_our_mark_of_it_is_healed_to_what_the_branch_says() {
+fn kill_between_branch_update_and_record_is_healed_from_the_branch() {
     let world = World::new();
     world.write(".gitattributes", "src/lib.txt filter=copy\n");
     world.commit("attributes");
@@ -239,7 +239,7 @@ fn a_kill_between_the_branch_and_our_mark_of_it_is_healed_to_what_the_branch_say
 }
 
 #[test]
-fn a_merge_into_a_parent_killed_at_any_moment_is_whole_or_gone() {
+fn killed_merge_into_a_parent_is_complete_or_gone() {
     let world = with_files();
     world.spawn(["-n", "1"]);
     let parent = world.worktree("1/c1");
@@ -284,7 +284,7 @@ fn a_merge_into_a_parent_killed_at_any_moment_is_whole_or_gone() {
 }
 
 #[test]
-fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
+fn killed_clean_loses_nothing_and_can_be_repeated() {
     let world = with_files();
     let mut span = Duration::from_millis(50);
     for round in 0..rounds() {
@@ -318,7 +318,7 @@ fn a_clean_killed_at_any_moment_loses_nothing_and_can_be_repeated() {
 }
 
 #[test]
-fn state_files_cut_anywhere_are_rebuilt_or_named() {
+fn state_file_truncated_anywhere_is_rebuilt_or_named() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     fs::write(world.worktree("1/c1/README"), "x\n").unwrap();

@@ -139,7 +139,7 @@ fn refuses_to_commit_and_stages(world: &World) {
 }
 
 #[test]
-fn prefixes_and_paths() {
+fn prefix_and_path_settings_change_nothing() {
     same_under(&[("diff.noprefix", "true"), ("core.quotePath", "false")]);
     same_under(&[
         ("diff.mnemonicPrefix", "true"),
@@ -150,7 +150,7 @@ fn prefixes_and_paths() {
 }
 
 #[test]
-fn programs_that_make_diffs() {
+fn diff_program_settings_change_nothing() {
     same_under(&[
         ("diff.external", "false"),
         ("diff.tool", "none"),
@@ -161,7 +161,7 @@ fn programs_that_make_diffs() {
 }
 
 #[test]
-fn colours_and_columns() {
+fn colour_and_column_settings_change_nothing() {
     same_under(&[
         ("color.ui", "always"),
         ("color.diff", "always"),
@@ -172,7 +172,7 @@ fn colours_and_columns() {
 }
 
 #[test]
-fn renames_copies_and_algorithms() {
+fn rename_copy_and_algorithm_settings_change_nothing() {
     same_under(&[
         ("diff.renames", "copies"),
         ("diff.renameLimit", "0"),
@@ -182,7 +182,7 @@ fn renames_copies_and_algorithms() {
 }
 
 #[test]
-fn the_shape_of_patches() {
+fn patch_shape_settings_change_nothing() {
     same_under(&[
         ("diff.suppressBlankEmpty", "true"),
         ("diff.context", "0"),
@@ -193,7 +193,7 @@ fn the_shape_of_patches() {
 }
 
 #[test]
-fn statistics() {
+fn statistics_settings_change_nothing() {
     same_under(&[
         ("diff.statGraphWidth", "3"),
         ("diff.statNameWidth", "3"),
@@ -203,7 +203,7 @@ fn statistics() {
 }
 
 #[test]
-fn white_space() {
+fn white_space_settings_change_nothing() {
     same_under(&[
         ("apply.whitespace", "fix"),
         ("core.whitespace", "trailing-space,cr-at-eol,tab-in-indent"),
@@ -213,14 +213,14 @@ fn white_space() {
 }
 
 #[test]
-fn line_ends() {
+fn line_end_settings_change_nothing() {
     same_under(&[("core.autocrlf", "true")]);
     same_under(&[("core.autocrlf", "input"), ("core.safecrlf", "true")]);
     same_under(&[("core.eol", "crlf"), ("core.safecrlf", "warn")]);
 }
 
 #[test]
-fn attributes_of_the_user() {
+fn users_attributes_change_nothing() {
     for rule in ["* -diff", "* text=auto eol=crlf", "*.py diff=python"] {
         let world = world();
         fs::write(world.home().join("attributes"), format!("{rule}\n")).unwrap();
@@ -238,7 +238,7 @@ fn attributes_of_the_user() {
 }
 
 #[test]
-fn ignored_submodules_and_untracked_files() {
+fn submodule_and_untracked_settings_change_nothing() {
     same_under(&[
         ("status.showUntrackedFiles", "no"),
         ("diff.ignoreSubmodules", "all"),
@@ -248,7 +248,7 @@ fn ignored_submodules_and_untracked_files() {
 }
 
 #[test]
-fn branches_and_tracking() {
+fn branch_and_tracking_settings_change_nothing() {
     same_under(&[
         ("branch.autoSetupMerge", "always"),
         ("branch.autoSetupRebase", "always"),
@@ -260,7 +260,7 @@ fn branches_and_tracking() {
 }
 
 #[test]
-fn caches_and_speed() {
+fn cache_settings_change_nothing() {
     same_under(&[
         ("core.untrackedCache", "true"),
         ("core.fsmonitor", "false"),
@@ -276,7 +276,7 @@ fn caches_and_speed() {
 }
 
 #[test]
-fn merges_and_commits() {
+fn merge_and_commit_settings_change_nothing() {
     same_under(&[
         ("merge.ff", "only"),
         ("merge.conflictStyle", "zdiff3"),
@@ -291,7 +291,7 @@ fn merges_and_commits() {
 }
 
 #[test]
-fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
+fn failing_signature_stops_only_the_users_commit() {
     let hostile = [
         ("commit.gpgsign", "true"),
         ("tag.gpgsign", "true"),
@@ -308,7 +308,7 @@ fn a_signature_that_cannot_be_made_stops_the_users_commit_alone() {
 }
 
 #[test]
-fn without_an_identity_only_the_users_commit_stops() {
+fn missing_identity_stops_only_the_users_commit() {
     let nobody = |world: &World| {
         fs::write(world.home().join(".gitconfig"), "[user]\n\tuseConfigOnly = true\n").unwrap();
     };
@@ -348,7 +348,7 @@ const HOOKS: [&str; 14] = [
 ];
 
 #[test]
-fn no_hook_runs_but_for_the_users_own_commit() {
+fn hooks_run_only_for_the_users_own_commit() {
     let world = world();
     plant_hooks(&world, &HOOKS);
     world.git([
@@ -365,7 +365,7 @@ fn no_hook_runs_but_for_the_users_own_commit() {
 }
 
 #[test]
-fn a_failing_hook_stops_the_users_commit_with_the_checkout_as_it_was() {
+fn failing_hook_stops_the_users_commit_and_leaves_the_checkout() {
     for hook in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"] {
         let world = world();
         world.judged("true", &[EDIT]);
@@ -377,7 +377,7 @@ fn a_failing_hook_stops_the_users_commit_with_the_checkout_as_it_was() {
 
 /// Also not from inside its worktree, nor by what lies in the checkout from which it is asked.
 #[test]
-fn an_attempt_cannot_declare_its_files_binary_to_look_small() {
+fn binary_attribute_of_an_attempt_does_not_shrink_its_diff() {
     let world = World::new();
     world.write("data", "1\n2\n");
     world.write(".gitattributes", "data -diff\n");

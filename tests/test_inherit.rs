@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::common::{World, answer, poll};
 
 #[test]
-fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
+fn child_starts_from_its_parents_files_and_shows_only_its_own_change() {
     let world = World::new();
     // Partly staged, partly not, a new file, a deletion, a mode, a link, and a commit of its own.
     world.attempts(&["echo committed > committed; git add -A; git commit -qm own
@@ -44,7 +44,7 @@ fn a_child_starts_from_its_parents_very_files_and_shows_only_its_own_change() {
 }
 
 #[test]
-fn a_child_of_a_parent_that_changed_nothing_starts_where_the_parent_did() {
+fn child_of_an_unchanged_parent_starts_at_the_parents_base() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     world.spawn(["-n", "1", "--from", "1/c1"]);
@@ -54,7 +54,7 @@ fn a_child_of_a_parent_that_changed_nothing_starts_where_the_parent_did() {
 }
 
 #[test]
-fn a_line_of_parents_may_be_only_so_long() {
+fn chain_of_parents_is_limited() {
     let world = World::new();
     world.git(["config", "frites.limits.inheritance", "2"]);
     world.attempts(&["echo 1 > f"]);
@@ -80,7 +80,7 @@ fn a_line_of_parents_may_be_only_so_long() {
 }
 
 #[test]
-fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
+fn again_reruns_in_the_same_worktree_as_the_next_iteration() {
     let world = World::new();
     world
         .frites([
@@ -122,7 +122,7 @@ fn another_round_goes_on_in_the_same_worktree_and_is_the_next_iteration() {
 }
 
 #[test]
-fn another_round_that_is_interrupted_keeps_what_the_rounds_before_it_made() {
+fn interrupted_again_keeps_earlier_iterations() {
     let world = World::new();
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo one > one"]).expect(0);
     let again = ["spawn", "--again", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
@@ -161,7 +161,7 @@ fn another_round_that_is_interrupted_keeps_what_the_rounds_before_it_made() {
 }
 
 #[test]
-fn another_round_needs_a_worktree_and_something_to_run() {
+fn again_without_a_worktree_or_a_command_is_refused() {
     let world = World::new();
     world.spawn(["-n", "2"]);
     world.frites(["spawn", "--again", "1/c1"]).refuses(2, "1/c1 has no command to run again");
@@ -181,7 +181,7 @@ fn another_round_needs_a_worktree_and_something_to_run() {
 }
 
 #[test]
-fn every_candidate_has_ten_ports_of_its_own() {
+fn each_candidate_gets_ten_ports_of_its_own() {
     let world = World::new();
     let script = "echo $FRITES_PORT > port";
     world.frites(["spawn", "-q", "-n", "3", "--", "sh", "-c", script]).expect(0);
@@ -205,7 +205,7 @@ fn every_candidate_has_ten_ports_of_its_own() {
 }
 
 #[test]
-fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
+fn nested_run_is_refused_unless_nesting_allows_it() {
     let world = World::new();
     let nested = "git frites spawn -q -n 1 -- sh -c 'echo $FRITES_DEPTH > depth' > inner 2> err || echo $? > code";
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
@@ -234,7 +234,7 @@ fn a_candidates_command_starts_no_run_of_its_own_unless_it_may() {
 }
 
 #[test]
-fn a_child_can_be_made_from_a_candidate_that_is_still_at_work() {
+fn child_can_start_from_a_running_candidate() {
     let world = World::new();
     let go = world.home().join("go");
     let script = format!(

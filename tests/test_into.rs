@@ -29,7 +29,7 @@ fn parent(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 #[test]
-fn a_child_is_merged_into_its_parent_whose_own_work_stays_apart() {
+fn child_merges_into_its_parent_beside_the_parents_own_work() {
     let world = family("echo two > other; echo more >> staged; echo new > new; rm committed");
     let before = (world.belongings(), world.files());
     let tip = world.git(["rev-parse", "frites/run/1/c1"]);
@@ -67,7 +67,7 @@ fn a_child_is_merged_into_its_parent_whose_own_work_stays_apart() {
 }
 
 #[test]
-fn a_parent_that_worked_on_is_merged_with_and_the_result_is_judged() {
+fn parent_with_newer_work_is_merged_and_judged() {
     let world = family("echo two > other");
     world.sh(&world.worktree("1/c1"), "echo later > later; echo more >> README").expect(0);
     let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
@@ -84,7 +84,7 @@ fn a_parent_that_worked_on_is_merged_with_and_the_result_is_judged() {
 }
 
 #[test]
-fn what_would_be_lost_in_a_parent_is_refused() {
+fn merge_that_would_lose_the_parents_work_is_refused() {
     // What happens in the parent after the child was spawned.
     let cases = [
         (
@@ -139,7 +139,7 @@ fn what_would_be_lost_in_a_parent_is_refused() {
 }
 
 #[test]
-fn the_newer_file_wins_between_parent_and_child() {
+fn newest_file_wins_between_parent_and_child() {
     for (parent, wins) in [("2026-02-01", "zwei\n"), ("2025-02-01", "two\n")] {
         let world = family("echo two > other; touch -d 2026-01-15 other");
         world.frites(["diff", "2"]).expect(0);
@@ -162,7 +162,7 @@ fn the_newer_file_wins_between_parent_and_child() {
 }
 
 #[test]
-fn landing_a_child_lands_what_it_inherited_from_the_root() {
+fn child_lands_with_the_changes_it_inherited() {
     let world = family("echo two > other");
     let base = world.git(["rev-parse", "HEAD"]);
     world.frites(["apply", "--merge", "2"]).expect(0);
@@ -180,7 +180,7 @@ fn landing_a_child_lands_what_it_inherited_from_the_root() {
 
 /// An attempt that has children of its own, while its command runs.
 #[test]
-fn a_command_merges_its_children_into_its_own_worktree() {
+fn candidates_command_can_merge_its_children_into_its_worktree() {
     let world = World::new();
     world.git(["config", "frites.limits.nesting", "2"]);
     let script = "echo mine > mine; me=$FRITES_RUN/$FRITES_CANDIDATE; \
@@ -196,7 +196,7 @@ fn a_command_merges_its_children_into_its_own_worktree() {
 }
 
 #[test]
-fn nobody_else_merges_into_a_parent_that_is_at_work() {
+fn merge_into_a_running_parent_by_others_is_refused() {
     let world = World::new();
     let wait = "echo x > x; touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
     let mut spawn =

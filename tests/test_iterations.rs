@@ -17,7 +17,7 @@ fn captured() -> World {
 }
 
 #[test]
-fn diff_says_which_iteration_it_captured() {
+fn diff_names_the_iteration_it_captured() {
     let world = World::new();
     world.attempts(&["echo one > one"]);
     let first = world.frites(["diff", "1/c1", "--name-only"]).expect(0);
@@ -103,7 +103,7 @@ fn iterations_are_compared_as_a_range() {
 }
 
 #[test]
-fn status_shows_what_a_run_takes_on_the_disk() {
+fn status_shows_a_runs_disk_usage() {
     let world = World::new();
     world.attempts(&["head -c 300000 /dev/urandom > big"]);
     world.frites(["diff", "1"]).expect(0);
@@ -127,7 +127,7 @@ fn status_shows_what_a_run_takes_on_the_disk() {
 }
 
 #[test]
-fn running_candidates_are_captured_at_intervals_without_noticing() {
+fn running_candidates_are_captured_at_intervals_unnoticed() {
     let world = World::new();
     // It goes on when its first file is captured, and again when the second is, or after ten seconds.
     let script = "saved() { i=0; until git cat-file -e refs/frites/1/c1:$1 2>/dev/null || test $i = 1000; do i=$((i+1)); sleep 0.01; done; }; \

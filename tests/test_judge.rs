@@ -37,7 +37,7 @@ fn lines_of(world: &World, file: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
+fn each_decision_has_its_word_sentence_and_exit_code() {
     let test = &["--test", "grep -q TWO src/lib.txt"][..];
     /// The attempts, judge's arguments, the exit code, the sentence, the recommended candidate.
     type Case<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, Value);
@@ -128,7 +128,7 @@ fn each_decision_has_its_word_its_sentence_and_its_exit_code() {
 }
 
 #[test]
-fn the_table_has_a_row_for_each_candidate_and_marks_the_winner() {
+fn table_has_a_row_per_candidate_and_marks_the_winner() {
     let world = World::new();
     world.attempts(&[MIDDLE, "true", "echo x > README", SMALL]);
     let answer =
@@ -154,7 +154,7 @@ fn the_table_has_a_row_for_each_candidate_and_marks_the_winner() {
 }
 
 #[test]
-fn a_test_that_needs_an_ignored_generated_file_fails() {
+fn test_that_needs_an_ignored_generated_file_fails() {
     let world = World::new();
     world.write(".gitignore", "generated\n");
     world.commit("ignore");
@@ -206,7 +206,7 @@ fn equal_trees_are_judged_once() {
 }
 
 #[test]
-fn setup_build_lint_and_test_run_in_this_order_and_stop_at_the_first_no() {
+fn stages_run_in_order_and_stop_at_the_first_failure() {
     let world = World::new();
     let step = |name: &str| {
         format!(
@@ -250,7 +250,7 @@ fn setup_build_lint_and_test_run_in_this_order_and_stop_at_the_first_no() {
 }
 
 #[test]
-fn a_command_that_a_signal_ends_or_that_is_missing_is_no_pass() {
+fn command_that_is_killed_or_missing_does_not_pass() {
     let world = World::new();
     world.attempts(&[SMALL]);
     for (test, words) in [
@@ -265,7 +265,7 @@ fn a_command_that_a_signal_ends_or_that_is_missing_is_no_pass() {
 }
 
 #[test]
-fn the_checkout_is_pristine_detached_and_gone_afterwards() {
+fn checkout_is_pristine_and_detached_and_removed_afterwards() {
     let mut world = World::new();
     world.write(".gitattributes", "*.crlf text eol=crlf\n");
     world.write("a.crlf", "x\n");
@@ -307,7 +307,7 @@ fn the_checkout_is_pristine_detached_and_gone_afterwards() {
 }
 
 #[test]
-fn what_commands_leave_in_the_checkout_reaches_nobody() {
+fn files_left_in_the_checkout_reach_no_other_candidate() {
     let world = World::new();
     world.attempts(&[SMALL, MIDDLE]);
     // An oracle that edits tracked files and leaves others, some in directories that cannot be written.
@@ -322,7 +322,7 @@ fn what_commands_leave_in_the_checkout_reaches_nobody() {
 }
 
 #[test]
-fn the_verdict_is_the_same_wherever_it_is_asked_for() {
+fn verdict_is_the_same_from_any_directory() {
     let mut world = World::new();
     world.attempts(&[LARGE, SMALL, "echo x > README"]);
     let words = [
@@ -357,7 +357,7 @@ fn the_verdict_is_the_same_wherever_it_is_asked_for() {
 }
 
 #[test]
-fn a_worktree_is_captured_and_judged_as_it_is() {
+fn judge_captures_the_worktree_first() {
     let world = World::new();
     world.attempts(&[
         "echo x > README; git commit -qam committed; printf 'staged\\n' > src/lib.txt; git add -A; printf 'TWO\\n' > src/lib.txt; echo new > untracked",
@@ -372,7 +372,7 @@ fn a_worktree_is_captured_and_judged_as_it_is() {
 }
 
 #[test]
-fn a_candidate_whose_command_failed_cannot_win() {
+fn candidate_whose_command_failed_cannot_win() {
     let world = World::new();
     let script = "printf 'TWO\\n' > src/lib.txt; case {index} in 1) exit 3;; 2) echo more > more;; 3) git checkout -q src;; esac";
     world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]).expect(0);
@@ -389,7 +389,7 @@ fn a_candidate_whose_command_failed_cannot_win() {
 }
 
 #[test]
-fn the_record_holds_the_verdict_with_the_base_and_the_judged_commits_as_parents() {
+fn record_commit_has_the_base_and_judged_commits_as_parents() {
     let world = World::new();
     let base = world.git(["rev-parse", "HEAD"]);
     world.attempts(&[SMALL, LARGE, SMALL, "true"]);
@@ -421,7 +421,7 @@ fn the_record_holds_the_verdict_with_the_base_and_the_judged_commits_as_parents(
 }
 
 #[test]
-fn replay_decides_again_without_running_anything() {
+fn judge_replay_decides_without_running_anything() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL]);
     world.frites(["judge", "--replay"]).refuses(128, "run 1 was never judged");
@@ -437,7 +437,7 @@ fn replay_decides_again_without_running_anything() {
 }
 
 #[test]
-fn judging_twice_gives_the_same_words() {
+fn judge_twice_prints_the_same() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL, "echo x > README"]);
     let words = ["judge", "--json", "--test", "grep -q TWO src/lib.txt"];
@@ -448,7 +448,7 @@ fn judging_twice_gives_the_same_words() {
 
 /// SCOREBOARD row 27: the commands end in an order that files in HOME decide.
 #[test]
-fn the_finishing_order_decides_nothing() {
+fn finishing_order_does_not_change_the_verdict() {
     let world = World::new();
     let scripts = ["c1", "c2", "c3", "c4"].map(|id| format!("echo {id} > id; {SMALL}"));
     world.attempts(&scripts.each_ref().map(String::as_str));
@@ -481,7 +481,7 @@ fn the_finishing_order_decides_nothing() {
 }
 
 #[test]
-fn flags_come_before_the_environment_git_config_the_file_and_detection() {
+fn options_override_environment_git_config_file_and_detection() {
     let mut world = World::new();
     world.write("Makefile", "test:\n\ttrue\n");
     world.commit("make");
@@ -545,7 +545,7 @@ fn detection_can_be_switched_off() {
 }
 
 #[test]
-fn an_attempt_cannot_choose_its_own_judge() {
+fn configuration_of_an_attempt_does_not_choose_the_test() {
     let world = World::new();
     world.write(".frites.toml", "[oracle]\ntest = 'false'\n");
     world.write("Makefile", "test:\n\tfalse\n");
@@ -569,7 +569,7 @@ fn an_attempt_cannot_choose_its_own_judge() {
 }
 
 #[test]
-fn a_forged_verdict_file_lands_nothing() {
+fn forged_verdict_file_lands_nothing() {
     let world = World::new();
     world.attempts(&[SMALL]);
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
@@ -593,7 +593,7 @@ fn a_forged_verdict_file_lands_nothing() {
 }
 
 #[test]
-fn an_unknown_program_is_fatal_before_anything_runs() {
+fn unknown_program_is_fatal_before_anything_runs() {
     let world = World::new();
     world.write(
         ".frites.toml",
@@ -614,7 +614,7 @@ fn an_unknown_program_is_fatal_before_anything_runs() {
 }
 
 #[test]
-fn a_program_of_the_project_itself_is_looked_for_in_each_checkout() {
+fn program_of_the_project_is_looked_up_in_each_checkout() {
     let world = World::new();
     world.write(".frites.toml", "[oracle]\ntest = ['./check', 'src/lib.txt']\n");
     world.write("check", "#!/bin/sh\ngrep -q TWO \"$1\"\n");
@@ -633,7 +633,7 @@ fn a_program_of_the_project_itself_is_looked_for_in_each_checkout() {
 }
 
 #[test]
-fn a_run_whose_commands_still_run_is_not_judged() {
+fn running_run_is_not_judged() {
     let world = World::new();
     let script = "touch \"$HOME/started-{index}\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; echo x > x";
     let mut spawn = world.command(

@@ -21,7 +21,7 @@ fn said(stderr: &str, address: &str) -> String {
 }
 
 #[test]
-fn a_pass_after_a_failure_is_flaky_and_ranks_behind_a_clean_one() {
+fn pass_after_a_failure_is_flaky_and_ranks_behind_a_clean_one() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
     let test = fails_first(2);
@@ -52,7 +52,7 @@ fn a_pass_after_a_failure_is_flaky_and_ranks_behind_a_clean_one() {
 }
 
 #[test]
-fn a_flaky_pass_can_be_refused_and_then_lands_nothing() {
+fn flaky_pass_can_be_counted_as_failure() {
     let world = World::new();
     world.attempts(&[SMALL]);
     world.git(["config", "frites.oracle.flaky", "fail"]);
@@ -71,7 +71,7 @@ fn a_flaky_pass_can_be_refused_and_then_lands_nothing() {
 }
 
 #[test]
-fn a_retry_of_a_timeout_is_flaky_too_and_never_known_afterwards() {
+fn pass_after_a_timeout_is_flaky_and_never_cached() {
     let world = World::new();
     world.attempts(&[SMALL]);
     let test = "test -e \"$HOME/second\" || { touch \"$HOME/second\"; sleep 60; }";
@@ -86,7 +86,7 @@ fn a_retry_of_a_timeout_is_flaky_too_and_never_known_afterwards() {
 }
 
 #[test]
-fn what_fails_on_the_base_too_is_not_blamed_on_the_candidates() {
+fn failure_that_the_base_shares_is_not_blamed_on_candidates() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
     // Nobody passed: the base is judged by itself.
@@ -128,7 +128,7 @@ const JUNIT: &str = "{ echo '<testsuite name=\"s\">'; while read how name; do ec
     test $how = ok || echo '<failure>no</failure>'; echo '</testcase>'; done < results; echo '</testsuite>'; } > report.xml; ! grep -q bad results";
 
 #[test]
-fn single_tests_tell_the_closest_near_miss_and_what_it_broke() {
+fn junit_results_pick_the_closest_near_miss() {
     let world = World::unborn();
     world.write("results", "ok a\nbad b\nok c\n");
     world.write(".frites.toml", "[oracle]\njunit = 'report.xml'\n");
@@ -169,7 +169,7 @@ fn single_tests_tell_the_closest_near_miss_and_what_it_broke() {
 }
 
 #[test]
-fn a_report_that_the_attempt_brings_along_is_not_the_tests() {
+fn junit_report_committed_by_the_attempt_is_ignored() {
     let world = World::new();
     world.write(".frites.toml", "[oracle]\njunit = 'report.xml'\n");
     world.commit("configured");

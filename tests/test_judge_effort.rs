@@ -36,7 +36,7 @@ fn sixteen() -> World {
 }
 
 #[test]
-fn sixteen_candidates_take_twelve_none_and_a_few_runs() {
+fn equal_trees_cached_outcomes_and_until_pass_save_runs() {
     let test = counted("pass");
     let world = sixteen();
     let full = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
@@ -85,7 +85,7 @@ fn sixteen_candidates_take_twelve_none_and_a_few_runs() {
 }
 
 #[test]
-fn what_cannot_matter_any_more_is_killed() {
+fn until_pass_kills_commands_that_cannot_win() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL]);
     // The large one never ends by itself; the small one passes once that has begun.
@@ -104,7 +104,7 @@ fn what_cannot_matter_any_more_is_killed() {
 }
 
 #[test]
-fn an_outcome_is_known_only_under_the_same_conditions() {
+fn outcome_is_cached_only_under_the_same_conditions() {
     let mut world = World::new();
     world.write(".gitignore", ".env\n");
     world.write(".frites.toml", "[seed]\ncopy = ['.env']\n");
@@ -143,7 +143,7 @@ fn an_outcome_is_known_only_under_the_same_conditions() {
 }
 
 #[test]
-fn timeouts_and_signals_are_never_known_and_failures_are() {
+fn failures_are_cached_but_timeouts_and_signals_never() {
     let world = World::new();
     world.write("id", "base\n");
     world.commit("id");
@@ -160,7 +160,7 @@ fn timeouts_and_signals_are_never_known_and_failures_are() {
 }
 
 #[test]
-fn an_outcome_that_was_planted_while_an_attempt_ran_is_not_believed() {
+fn outcome_planted_while_an_attempt_ran_is_not_believed() {
     let world = World::new();
     // What judging will want to know, made by an honest judging of an equal tree that is then forged.
     world.attempts(&[SMALL]);
@@ -188,7 +188,7 @@ fn an_outcome_that_was_planted_while_an_attempt_ran_is_not_believed() {
 
 /// Nor in any other run, nor when the attempt says that it began later than it did.
 #[test]
-fn an_outcome_that_another_runs_attempt_planted_is_not_believed() {
+fn outcome_planted_by_another_runs_attempt_is_not_believed() {
     let world = World::new();
     world.attempts(&[SMALL]);
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
@@ -207,7 +207,7 @@ fn an_outcome_that_another_runs_attempt_planted_is_not_believed() {
 /// Whatever the commands before did to a checkout, the next tree is there byte for byte and nothing else:
 /// hashed anew, by an index that knows nothing.
 #[test]
-fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
+fn reused_checkout_is_clean_by_a_full_rehash() {
     let world = World::new();
     world.write(".gitattributes", "*.crlf text eol=crlf\n");
     world.write(".gitignore", "out\n");
@@ -282,7 +282,7 @@ fn a_checkout_that_is_used_again_is_proven_clean_by_a_full_rehash() {
 
 /// With `extensions.worktreeConfig` a new worktree gets a copy of the settings of the user's checkout.
 #[test]
-fn a_checkout_that_is_used_again_keeps_its_own_settings() {
+fn reused_checkout_keeps_its_own_settings() {
     let world = World::new();
     world.write(".gitattributes", "*.txt filter=shout\n");
     world.commit("attributes");
@@ -297,7 +297,7 @@ fn a_checkout_that_is_used_again_keeps_its_own_settings() {
 
 /// git forgets the directories above one that a command has removed.
 #[test]
-fn no_empty_directory_stays_in_a_checkout_that_is_used_again() {
+fn reused_checkout_has_no_leftover_empty_directories() {
     let world = World::new();
     world.write("lone/deep/file", "1\n");
     world.commit("directories");
@@ -310,7 +310,7 @@ fn no_empty_directory_stays_in_a_checkout_that_is_used_again() {
 
 /// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
 #[test]
-fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {
+fn link_in_place_of_a_checkout_is_not_followed_by_cleanup() {
     let replace = [
         r#"d=$PWD; cd ..; mv "$d" "$d.moved"; ln -s "$HOME/victim" "$d""#,
         r#"d=$(git rev-parse --absolute-git-dir); rm -r "$d"; ln -s "$HOME/victim/.git" "$d""#,
@@ -358,7 +358,7 @@ fn what_lies_behind_a_link_in_a_checkouts_place_is_never_cleaned_up() {
 }
 
 #[test]
-fn only_the_difference_is_written_between_two_trees() {
+fn reused_checkout_writes_only_the_files_that_differ() {
     let world = World::new();
     world.attempts(&["echo 2 > a", "echo 3 > a; echo x > b"]);
     let test = "stat -c '%n %i %y' README src/lib.txt >> \"$HOME/seen\"";
@@ -372,7 +372,7 @@ fn only_the_difference_is_written_between_two_trees() {
 
 /// Warm, modes of directories stay as a command left them.
 #[test]
-fn a_checkout_that_cannot_be_used_again_is_made_anew() {
+fn checkout_that_cannot_be_reused_is_made_again() {
     let world = World::new();
     world.write(".gitignore", "out\n");
     world.commit("ignore");
@@ -393,7 +393,7 @@ fn a_checkout_that_cannot_be_used_again_is_made_anew() {
 }
 
 #[test]
-fn warm_keeps_ignored_build_directories_and_says_so() {
+fn judge_warm_keeps_ignored_build_directories() {
     let world = World::new();
     world.write(".gitignore", "out\n__pycache__\n");
     world.commit("ignore");
@@ -415,7 +415,7 @@ fn warm_keeps_ignored_build_directories_and_says_so() {
 }
 
 #[test]
-fn a_build_tool_that_goes_by_times_builds_what_changed_in_a_warm_checkout() {
+fn warm_checkout_has_mtimes_that_make_rebuild_changed_files() {
     let world = World::unborn();
     world.write(".gitignore", "out\n");
     world.write("value", "1\n");
@@ -434,7 +434,7 @@ fn a_build_tool_that_goes_by_times_builds_what_changed_in_a_warm_checkout() {
 }
 
 #[test]
-fn judged_in_place_nothing_is_verified() {
+fn judge_in_place_is_never_verified() {
     let world = World::new();
     world.write(".gitignore", "built\n");
     world.commit("ignore");
@@ -454,7 +454,7 @@ fn judged_in_place_nothing_is_verified() {
 }
 
 #[test]
-fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
+fn judge_can_be_sharded_and_combined_by_replay() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL, "echo x > README"]);
     let test = "test -e \"$HOME/go\" || { touch \"$HOME/begun-$(cat src/lib.txt README | cksum | cut -c1-4)\"; \
@@ -511,7 +511,7 @@ fn judging_can_be_spread_over_processes_and_decided_at_the_end() {
 }
 
 #[test]
-fn agreement_ranks_when_it_is_asked_for_and_is_always_shown() {
+fn agreement_is_always_shown_and_ranks_on_request() {
     let world = World::new();
     let base = "alpha beta gamma delta epsilon zeta eta theta iota kappa";
     world.write("words", base);
@@ -553,7 +553,7 @@ fn agreement_ranks_when_it_is_asked_for_and_is_always_shown() {
 
 /// Also with every stage, long names and every flag.
 #[test]
-fn the_table_fits_80_columns_and_needs_no_colour() {
+fn table_fits_80_columns_and_reads_without_colour() {
     let world = World::unborn();
     world.write("Makefile", "build test lint:\n\tgrep -q 2 value\n");
     world.write("tests/a.sh", "a\n");
@@ -584,7 +584,7 @@ fn the_table_fits_80_columns_and_needs_no_colour() {
 
 /// SCOREBOARD row 27: fifty judgings of the same candidates, several at a time, in any order.
 #[test]
-fn fifty_judgings_in_any_order_say_the_same() {
+fn fifty_judgings_in_any_order_agree() {
     let world = World::new();
     world.attempts(&[LARGE, SMALL, "echo x > README", &format!("{SMALL}; echo x > x")]);
     // Who ends when depends on the process id.

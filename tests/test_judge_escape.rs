@@ -40,7 +40,7 @@ const PLANT: &str =
     cp \"$BAD\" $g/hooks/post-checkout";
 
 #[test]
-fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verified() {
+fn change_planted_while_judging_is_named_and_unverifies_the_run() {
     for (jobs, when) in [("1", "1/c1"), ("2", "run 1")] {
         let world = world();
         // Where both run at once, the other one ends after it.
@@ -91,7 +91,7 @@ fn what_one_plants_while_it_is_judged_is_named_runs_nowhere_and_nothing_is_verif
 }
 
 #[test]
-fn what_the_last_one_plants_has_bent_no_outcome() {
+fn change_planted_by_the_last_command_leaves_the_verdict_verified() {
     let world = world();
     let test = "test -e bad || git config alias.x log";
     let answer = world.frites(["judge", "--test", test]).expect(0);
@@ -105,7 +105,7 @@ fn what_the_last_one_plants_has_bent_no_outcome() {
 }
 
 #[test]
-fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own() {
+fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
     let world = world();
     world.git(["config", "user.x", "0"]);
     let test = "git branch old; git tag v1; git worktree add -q \"$HOME/aside\"; git worktree remove \"$HOME/aside\"
@@ -148,7 +148,7 @@ fn commands_may_have_branches_tags_worktrees_housekeeping_and_hooks_of_their_own
 
 /// An included file is not among those that are looked at for next to nothing.
 #[test]
-fn what_is_found_at_the_end_alone_counts_and_nothing_is_known_from_then() {
+fn change_found_only_at_the_end_counts_and_empties_the_cache() {
     let world = world();
     world.git(["config", "include.path", &world.home().join("more").display().to_string()]);
     let test = if_bad("git config --file \"$HOME/more\" filter.own.smudge \"$BAD\"");
@@ -168,7 +168,7 @@ fn what_is_found_at_the_end_alone_counts_and_nothing_is_known_from_then() {
 }
 
 #[test]
-fn single_candidates_are_watched_too() {
+fn judging_a_single_candidate_is_watched() {
     let world = world();
     let judge = |candidates: &[&str]| {
         let test = if_bad("git config alias.x log");
@@ -190,7 +190,7 @@ fn single_candidates_are_watched_too() {
 }
 
 #[test]
-fn a_configuration_of_ours_that_a_test_changed_waits_for_a_person() {
+fn frites_settings_changed_by_a_test_need_acceptance() {
     let world = world();
     let test = if_bad("git config frites.oracle.test true");
     world.frites(["judge", "--test", &test]).expect(3);
@@ -205,7 +205,7 @@ fn a_configuration_of_ours_that_a_test_changed_waits_for_a_person() {
 }
 
 #[test]
-fn a_merged_tree_is_watched_when_it_is_judged_and_the_commit_after_it_is_warned_of() {
+fn judging_a_merged_tree_is_watched_and_warns_before_the_commit() {
     let world = world();
     let test = if_bad("test ! -e moved || cp \"$BAD\" $g/hooks/post-commit");
     world.frites(["judge", "-q", "--test", &test]).expect(0);
@@ -222,7 +222,7 @@ fn a_merged_tree_is_watched_when_it_is_judged_and_the_commit_after_it_is_warned_
 }
 
 #[test]
-fn a_killed_judge_still_tells() {
+fn changes_during_a_killed_judge_are_reported_by_the_next_command() {
     let world = world();
     let test = "git config frites.oracle.test true; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done";
     let mut command = world.command(&world.repo, "git-frites", ["judge", "--test", test]);

@@ -26,7 +26,7 @@ fn flags(json: &Value, at: usize) -> Vec<String> {
 }
 
 #[test]
-fn an_attempt_that_changes_its_judge_is_flagged_in_table_json_and_sentence() {
+fn attempt_that_edits_its_tests_is_flagged_everywhere() {
     // What it does, what is said of it in the sentence, its flag.
     let cases = [
         (
@@ -79,7 +79,7 @@ fn an_attempt_that_changes_its_judge_is_flagged_in_table_json_and_sentence() {
 }
 
 #[test]
-fn the_scripts_of_a_manifest_are_flagged_and_its_dependencies_are_not() {
+fn edited_manifest_scripts_are_flagged_but_dependencies_are_not() {
     let world = World::unborn();
     world.write("package.json", "{\"scripts\": {\"test\": \"false\"}}\n");
     world.commit("base");
@@ -94,7 +94,7 @@ fn the_scripts_of_a_manifest_are_flagged_and_its_dependencies_are_not() {
 }
 
 #[test]
-fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
+fn edited_script_that_the_test_runs_is_flagged() {
     let world = World::new();
     for path in ["check", "ci/test.sh", "slug.sh"] {
         world.write(path, "true\n");
@@ -118,7 +118,7 @@ fn a_script_that_the_commands_run_is_flagged_and_the_product_is_not() {
 }
 
 #[test]
-fn what_the_bases_recipes_run_or_include_is_flagged_and_what_they_build_is_not() {
+fn edited_file_that_a_make_recipe_runs_or_includes_is_flagged() {
     let world = World::unborn();
     world.write(
         "Makefile",
@@ -141,7 +141,7 @@ fn what_the_bases_recipes_run_or_include_is_flagged_and_what_they_build_is_not()
 }
 
 #[test]
-fn a_link_to_what_is_not_in_the_tree_is_flagged() {
+fn link_out_of_the_tree_is_flagged() {
     let world = project();
     world.attempts(&[
         "echo 2 > \"$HOME/right\"; ln -sf \"$HOME/right\" value",
@@ -157,7 +157,7 @@ fn a_link_to_what_is_not_in_the_tree_is_flagged() {
 
 /// An outcome that says that it is from the future.
 #[test]
-fn judging_a_run_puts_an_end_to_outcomes_that_were_stored_before() {
+fn judging_a_run_discards_outcomes_stored_before() {
     let world = World::new();
     world.attempts(&["echo 2 > value"]);
     let test = ["--no-cache", "--test", "test -e \"$HOME/pass\""];
@@ -176,7 +176,7 @@ fn judging_a_run_puts_an_end_to_outcomes_that_were_stored_before() {
 }
 
 #[test]
-fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
+fn protected_path_is_judged_and_landed_as_in_the_base() {
     let cheat = "echo true > tests/check.sh; echo new > tests/new; chmod +x Makefile";
     for (protect, configured) in [(&["--protect", "tests/**"][..], false), (&[][..], true)] {
         let world = project();
@@ -223,7 +223,7 @@ fn a_protected_path_is_the_bases_in_what_is_judged_and_in_what_lands() {
 }
 
 #[test]
-fn a_protected_path_stays_as_it_is_on_a_base_that_has_moved() {
+fn protected_path_keeps_the_content_of_a_moved_base() {
     let world = project();
     world.attempts(&[&format!("{RIGHT}; echo true > tests/check.sh")]);
     world.frites(["judge", "-q", "--protect", "tests"]).expect(0);
@@ -236,7 +236,7 @@ fn a_protected_path_stays_as_it_is_on_a_base_that_has_moved() {
 }
 
 #[test]
-fn a_pathspec_that_is_none_is_fatal_before_anything_runs() {
+fn invalid_pathspec_is_fatal_before_anything_runs() {
     let world = project();
     world.attempts(&[RIGHT]);
     let answer = world.frites(["judge", "--protect", ":(nonsense)x"]).refuses(128, "nonsense");
@@ -247,7 +247,7 @@ fn a_pathspec_that_is_none_is_fatal_before_anything_runs() {
 
 /// SCOREBOARD row 25.
 #[test]
-fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
+fn test_that_edits_tracked_files_is_flagged_and_lands_nothing_else() {
     let world = World::new();
     world.attempts(&["echo 2 > value", "echo 3 > value; echo x > x"]);
     // The time that it sets is that of before, and the size is the same.
@@ -276,7 +276,7 @@ fn an_oracle_that_edits_tracked_files_is_flagged_and_lands_what_was_captured() {
 }
 
 #[test]
-fn attributes_of_an_attempt_do_not_shrink_its_blast_radius() {
+fn attributes_of_an_attempt_do_not_shrink_its_line_count() {
     let world = World::new();
     world.attempts(&[
         "echo '*.txt binary' > .gitattributes; seq 200 > src/lib.txt",

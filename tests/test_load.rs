@@ -37,7 +37,7 @@ fn beside(world: &World, arguments: &[&str], work: impl FnOnce()) {
 }
 
 #[test]
-fn spawns_are_whole_while_git_prunes_worktrees_beside_them() {
+fn concurrent_worktree_prune_breaks_no_spawn() {
     let world = World::new();
     beside(&world, &["worktree", "prune", "--expire", "now"], || {
         std::thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn spawns_are_whole_while_git_prunes_worktrees_beside_them() {
 }
 
 #[test]
-fn captures_are_whole_while_git_collects_garbage_beside_them() {
+fn concurrent_gc_breaks_no_capture() {
     let world = World::new();
     let run = world.spawn(["-n", "4"]);
     beside(&world, &["gc", "-q", "--prune=now"], || {
@@ -86,7 +86,7 @@ fn captures_are_whole_while_git_collects_garbage_beside_them() {
 }
 
 #[test]
-fn sixteen_writers_and_readers_of_one_run_lose_nothing_and_read_nothing_torn() {
+fn concurrent_writers_and_readers_of_a_run_lose_nothing() {
     let world = World::new();
     let run = world.spawn(["-n", "4"]);
     std::thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn sixteen_writers_and_readers_of_one_run_lose_nothing_and_read_nothing_torn() {
 }
 
 #[test]
-fn locks_that_somebody_left_are_healed_if_they_are_ours_and_else_named_at_once() {
+fn stale_locks_of_ours_are_removed_and_others_named() {
     let world = World::new();
     world.attempts(&["echo x > x", "echo y > y"]);
     let git = world.repo.join(".git");
@@ -187,7 +187,7 @@ fn locks_that_somebody_left_are_healed_if_they_are_ours_and_else_named_at_once()
 }
 
 #[test]
-fn eight_at_random_with_some_of_them_killed_lose_nothing() {
+fn random_commands_of_eight_processes_with_kills_lose_nothing() {
     let seconds =
         std::env::var("FRITES_TEST_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
     let end = Instant::now() + Duration::from_secs(seconds);

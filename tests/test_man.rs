@@ -26,7 +26,7 @@ fn verbs(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn the_pages_are_what_the_program_makes() {
+fn man_pages_are_up_to_date() {
     let world = World::empty("no repository");
     let (made, kept) = (world.home().join("made"), source().join("man"));
     world.run(&world.repo, "git-frites", ["man", "--write", made.to_str().unwrap()]).expect(0);
@@ -71,7 +71,7 @@ fn every_command_has_a_page_with_all_its_options() {
 }
 
 #[test]
-fn every_variable_that_a_command_is_told_is_in_the_manual() {
+fn every_variable_of_a_command_is_in_the_manual() {
     let world = World::new();
     let script = "env | sed -n 's/^\\(FRITES_[A-Z_]*\\)=.*/\\1/p' >variables";
     world.spawn(["-n", "1", "-p", "do it", "--", "sh", "-c", script]);
@@ -85,7 +85,7 @@ fn every_variable_that_a_command_is_told_is_in_the_manual() {
 
 /// The tutorial works as it is written, in a shell, from an empty directory.
 #[test]
-fn the_tutorial_can_be_typed_along() {
+fn tutorial_works_as_it_is_written() {
     let world = World::empty("here");
     let text = fs::read_to_string(source().join("src/manual/tutorial.txt")).unwrap();
     // The last ones are a script around ./attempt.sh, and an agent that would have to be installed.

@@ -17,7 +17,7 @@ fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 #[test]
-fn what_passed_is_merged_as_one_commit_of_the_users_own() {
+fn winner_is_merged_as_one_commit_of_the_user() {
     let world = World::new();
     let base = world.git(["rev-parse", "HEAD"]);
     world.write("notes.txt", "mine\n");
@@ -66,7 +66,7 @@ fn what_passed_is_merged_as_one_commit_of_the_users_own() {
 }
 
 #[test]
-fn the_message_is_the_users_and_the_document_names_the_commits() {
+fn merge_uses_the_given_message_and_json_names_its_commits() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     let json = world
@@ -82,7 +82,7 @@ fn the_message_is_the_users_and_the_document_names_the_commits() {
 }
 
 #[test]
-fn a_base_that_moved_is_merged_and_judged_again() {
+fn merge_onto_a_moved_branch_is_judged_again() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.write("other", "moved\n");
@@ -105,7 +105,7 @@ fn a_base_that_moved_is_merged_and_judged_again() {
 }
 
 #[test]
-fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
+fn merge_into_a_branch_without_checkout_moves_only_refs() {
     let world = World::new();
     world.git(["branch", "release"]);
     world.judged(TEST, &[TWO]);
@@ -135,7 +135,7 @@ fn a_branch_that_is_checked_out_nowhere_is_merged_into_by_refs_alone() {
 
 /// Everything that `--merge` and `--undo` refuse, or fail at: the user's things are as they were, to the byte.
 #[test]
-fn a_merge_that_is_refused_or_fails_changes_nothing() {
+fn merge_that_is_refused_or_fails_changes_nothing() {
     // What the user did since judging; what is typed; the exit code and the words.
     let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
     let cases: &[(&str, &[&str], i32, &str)] = &[
@@ -277,7 +277,7 @@ fn a_merge_that_is_refused_or_fails_changes_nothing() {
 
 /// As git does: a file that was only touched is no file that was changed.
 #[test]
-fn files_that_were_only_touched_are_landed_on() {
+fn files_with_only_a_new_mtime_do_not_block_a_merge() {
     for options in [&["--merge"][..], &[]] {
         let world = World::new();
         world.judged(TEST, &[TWO]);
@@ -292,7 +292,7 @@ fn files_that_were_only_touched_are_landed_on() {
 }
 
 #[test]
-fn a_signature_that_cannot_be_made_changes_nothing() {
+fn merge_with_a_failing_signature_changes_nothing() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.git(["config", "commit.gpgsign", "true"]);
@@ -310,7 +310,7 @@ fn a_signature_that_cannot_be_made_changes_nothing() {
 }
 
 #[test]
-fn no_verify_and_no_rejudge_skip_what_they_name() {
+fn no_verify_skips_hooks_and_no_rejudge_skips_judging() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.hook("pre-commit", "exit 1");
@@ -353,7 +353,7 @@ fn hooks_and_signatures_of_a_merge_are_those_of_git() {
 }
 
 #[test]
-fn several_merges_at_once_go_one_after_the_other() {
+fn concurrent_merges_land_one_after_another() {
     let world = World::new();
     for i in 1..=4 {
         world.judged(TEST, &[&format!("echo {i} > file{i}")]);
@@ -382,7 +382,7 @@ fn several_merges_at_once_go_one_after_the_other() {
 }
 
 #[test]
-fn of_two_merges_that_conflict_the_second_says_so() {
+fn second_of_two_conflicting_merges_is_refused() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
     world.judged(TEST, &["printf 'one\\nzwei\\nthree\\n' > src/lib.txt"]);
@@ -404,7 +404,7 @@ fn of_two_merges_that_conflict_the_second_says_so() {
 }
 
 #[test]
-fn conflicts_are_left_on_the_fresh_branch_as_git_leaves_them() {
+fn conflicts_are_left_on_the_fresh_branch_as_git_would() {
     let world = World::new();
     world.write("gone", "x\n");
     world.commit("more");

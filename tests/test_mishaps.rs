@@ -16,7 +16,7 @@ fn told(world: &World, run: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_candidate_whose_worktree_or_branch_is_taken_away_keeps_no_other_from_being_judged() {
+fn lost_worktree_or_branch_does_not_stop_judging_of_others() {
     let world = World::new();
     let run = |script: &str| {
         world
@@ -54,7 +54,7 @@ fn a_candidate_whose_worktree_or_branch_is_taken_away_keeps_no_other_from_being_
 }
 
 #[test]
-fn a_run_whose_records_an_attempt_removes_is_judged_all_the_same() {
+fn run_with_deleted_records_is_still_judged() {
     let world = World::new();
     let script = "echo x > x; rm -rf ../../../runs";
     let answer = world
@@ -66,7 +66,7 @@ fn a_run_whose_records_an_attempt_removes_is_judged_all_the_same() {
 }
 
 #[test]
-fn arguments_that_are_too_long_are_refused_before_anything_is_made_or_fail_their_candidate() {
+fn too_long_arguments_are_refused_or_fail_their_candidate() {
     let world = World::new();
     let run = |prompt: usize, arguments: &[&str]| {
         fs::write(world.home().join("prompt"), "a".repeat(prompt)).unwrap();
@@ -107,7 +107,7 @@ fn arguments_that_are_too_long_are_refused_before_anything_is_made_or_fail_their
 }
 
 #[test]
-fn a_candidate_whose_records_cannot_be_kept_can_be_resumed_and_bars_no_other_command() {
+fn candidate_without_writable_records_can_be_resumed() {
     let world = World::new();
     let script = "echo x$FRITES_INDEX > x; cd ../../../runs/$FRITES_RUN; test -e \"$HOME/once\" || test $FRITES_INDEX = 2 \
         || { touch \"$HOME/once\"; rm -rf c1; echo > c1; }";
@@ -140,7 +140,7 @@ fn a_candidate_whose_records_cannot_be_kept_can_be_resumed_and_bars_no_other_com
 }
 
 #[test]
-fn an_attempt_that_we_cannot_begin_ends_as_cancelled_and_can_be_resumed() {
+fn attempt_that_cannot_start_is_cancelled_and_can_be_resumed() {
     let world = World::new();
     let script =
         "echo x$FRITES_INDEX > x; test $FRITES_INDEX = 2 || mkdir -p ../../../runs/1/c2/prompt.md";
@@ -175,7 +175,7 @@ fn an_attempt_that_we_cannot_begin_ends_as_cancelled_and_can_be_resumed() {
 }
 
 #[test]
-fn a_synthesis_that_cannot_be_made_leaves_what_was_decided() {
+fn failed_synthesis_keeps_the_decision() {
     let world = World::new();
     world.git(["config", "frites.limits.worktrees", "2"]);
     let words =
@@ -188,7 +188,7 @@ fn a_synthesis_that_cannot_be_made_leaves_what_was_decided() {
 }
 
 #[test]
-fn more_commands_at_once_than_the_limit_are_refused_before_anything_is_made() {
+fn too_many_jobs_are_refused_before_anything_is_made() {
     let world = World::new();
     world.git(["config", "frites.limits.jobs", "3"]);
     for verb in ["spawn", "run"] {

@@ -115,7 +115,7 @@ fn conflicting(cases: &[Case], child: i64, parent: i64, committed: bool) -> Worl
 }
 
 #[test]
-fn the_newer_file_wins_whole_and_a_tie_is_the_childs() {
+fn newer_file_wins_whole_and_ties_go_to_the_child() {
     for (child, parent) in [(100, 50), (50, 100), (70, 70)] {
         for (cases, committed) in [(WITH_FILES, false), (&CASES, true)] {
             let world = conflicting(cases, child, parent, committed);
@@ -161,7 +161,7 @@ fn the_newer_file_wins_whole_and_a_tie_is_the_childs() {
 }
 
 #[test]
-fn what_does_not_conflict_is_merged_as_ever_and_the_result_is_judged() {
+fn files_without_conflict_are_merged_and_the_result_is_judged() {
     let world = conflicting(&CASES[..1], 100, 50, false);
     world.write("other", "moved\n");
     world.commit("more");
@@ -177,7 +177,7 @@ fn what_does_not_conflict_is_merged_as_ever_and_the_result_is_judged() {
 }
 
 #[test]
-fn the_times_travel_with_the_capture() {
+fn mtimes_are_kept_in_the_capture() {
     let world = conflicting(&CASES[..1], 50, 100, false);
     // Neither the worktree nor the state directory is asked.
     world.frites(["clean", "-q"]).expect(0);

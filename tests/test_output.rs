@@ -16,7 +16,7 @@ fn frites(world: &World, words: &[&str]) -> Command {
 }
 
 #[test]
-fn every_command_says_what_the_transcript_says() {
+fn every_command_prints_the_transcript() {
     let seen = transcript(|world, words| {
         let answer = plain(&mut frites(world, words));
         // These grow with every option and key, and are held against the manual elsewhere.
@@ -44,7 +44,7 @@ fn every_command_says_what_the_transcript_says() {
 }
 
 #[test]
-fn a_pipe_is_never_cut_or_coloured_whatever_the_environment_says() {
+fn output_to_a_pipe_is_never_cut_or_coloured() {
     let expected = transcript(|world, words| plain(&mut frites(world, words)));
     // -h is clap's, which breaks its lines to COLUMNS as it should.
     let without_help = |text: &str| text.split_once("$ git frites --version").unwrap().1.to_owned();
@@ -55,7 +55,7 @@ fn a_pipe_is_never_cut_or_coloured_whatever_the_environment_says() {
 }
 
 #[test]
-fn colours_are_forced_and_forbidden_as_people_expect() {
+fn colours_obey_options_and_environment() {
     let world = judged_by_true();
     world.attempts(&["echo x >>README"]);
     let colored = |words: &[&str], env: &[(&str, &str)]| {
@@ -94,7 +94,7 @@ fn colours_are_forced_and_forbidden_as_people_expect() {
 }
 
 #[test]
-fn an_output_that_is_closed_or_full_or_read_by_nobody_ends_the_command_cleanly() {
+fn closed_or_full_stdout_ends_a_command_cleanly() {
     let full = cfg!(target_os = "linux");
     let world = judged_by_true();
     world.attempts(&["echo x >>README", "seq 5000 >>README"]);
@@ -140,7 +140,7 @@ fn an_output_that_is_closed_or_full_or_read_by_nobody_ends_the_command_cleanly()
 }
 
 #[test]
-fn standard_error_may_be_gone() {
+fn closed_stderr_does_not_stop_a_command() {
     let world = judged_by_true();
     let answer = world
         .sh(&world.repo, "git-frites spawn -q 2>&-; git-frites judge 2>&- || echo $?")
@@ -150,7 +150,7 @@ fn standard_error_may_be_gone() {
 }
 
 #[test]
-fn watching_tells_each_change_once_and_ends_when_nothing_runs() {
+fn status_watch_prints_each_change_once_and_ends() {
     let world = judged_by_true();
     let script = "until test -e go; do sleep 0.01; done; echo x >>README";
     let mut spawn = world.command(

@@ -25,7 +25,7 @@ const FORGE: &str = "r=refs/frites/1/@record
     git update-ref $r $(git commit-tree $t -p $r^1 -p $r^2 -m forged)";
 
 #[test]
-fn a_verdict_that_others_wrote_is_named_and_verifies_nothing() {
+fn verdict_written_by_others_is_named_and_verifies_nothing() {
     for forge in [FORGE, "git frites judge -q --test true 1"] {
         let world = world();
         let name = "refs/frites/1/@record";
@@ -49,7 +49,7 @@ fn a_verdict_that_others_wrote_is_named_and_verifies_nothing() {
 }
 
 #[test]
-fn captures_that_others_remove_are_named_with_where_they_were() {
+fn captures_deleted_by_others_are_named_with_their_commit() {
     for remove in ["git update-ref -d refs/frites/1/c1", "git frites clean -q --discard --forget 1"]
     {
         let world = world();
@@ -68,7 +68,7 @@ fn captures_that_others_remove_are_named_with_where_they_were() {
 }
 
 #[test]
-fn what_git_frites_does_for_a_person_meanwhile_is_not_named() {
+fn concurrent_commands_of_the_user_are_not_reported() {
     let world = world();
     world.git(["config", "frites.limits.nesting", "2"]);
     world.attempts(&["echo bad >>README"]);

@@ -68,7 +68,7 @@ fn whole_way(world: &World, dir: &Path) -> String {
 }
 
 #[test]
-fn it_works_from_a_subdirectory() {
+fn commands_work_in_a_subdirectory() {
     let world = World::new();
     whole_way(&world, &world.repo.join("src"));
     assert_eq!(fs::read(world.repo.join("README")).unwrap(), b"better\n");
@@ -77,7 +77,7 @@ fn it_works_from_a_subdirectory() {
 }
 
 #[test]
-fn it_works_where_head_is_detached() {
+fn commands_work_with_a_detached_head() {
     let world = World::new();
     world.write("src/lib.txt", "newer\n");
     let newer = world.commit("newer");
@@ -88,7 +88,7 @@ fn it_works_where_head_is_detached() {
 }
 
 #[test]
-fn a_linked_worktree_shares_the_state_and_lands_in_itself_alone() {
+fn linked_worktree_shares_the_state_and_lands_in_itself() {
     let world = World::new();
     let linked = world.home().join("linked");
     world.git(["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
@@ -109,7 +109,7 @@ fn a_linked_worktree_shares_the_state_and_lands_in_itself_alone() {
 }
 
 #[test]
-fn odd_repository_paths_are_no_obstacle() {
+fn commands_work_in_odd_repository_paths() {
     let newline = OsStr::from_bytes(b"two\nlines");
     let names = [OsStr::new("with some  spaces"), OsStr::new("'quote\" $HOME * [a]"), newline];
     for name in names {
@@ -121,7 +121,7 @@ fn odd_repository_paths_are_no_obstacle() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_repository_path_that_is_not_utf8_is_shown_as_it_is_and_in_hex() {
+fn repository_path_beyond_utf8_is_shown_raw_and_in_hex() {
     let name = OsStr::from_bytes(b"not-\xff-utf8");
     let world = made(name, &[]);
     let spawned = world.frites(["spawn", "-n", "1"]).expect(0).stdout;
@@ -136,7 +136,7 @@ fn a_repository_path_that_is_not_utf8_is_shown_as_it_is_and_in_hex() {
 }
 
 #[test]
-fn a_bare_repository_is_judged_and_landed_without_a_checkout() {
+fn bare_repository_is_judged_and_landed_without_a_checkout() {
     let world = World::new();
     let bare = world.home().join("bare.git");
     world.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
@@ -155,7 +155,7 @@ fn a_bare_repository_is_judged_and_landed_without_a_checkout() {
 }
 
 #[test]
-fn a_separate_git_directory_holds_the_state() {
+fn separate_git_directory_holds_the_state() {
     let mut world = made("repo", &["--separate-git-dir", "../store"]);
     let store = world.home().join("store");
     whole_way(&world, &world.repo);
@@ -188,7 +188,7 @@ fn with_submodule() -> World {
 }
 
 #[test]
-fn a_submodule_is_a_repository_of_its_own() {
+fn submodule_is_a_repository_of_its_own() {
     let mut world = with_submodule();
     let sub = world.repo.join("sub");
     let pinned = world.git(["rev-parse", "HEAD:sub"]);
@@ -207,7 +207,7 @@ fn a_submodule_is_a_repository_of_its_own() {
 }
 
 #[test]
-fn what_is_judged_has_the_files_of_initialised_submodules() {
+fn judged_checkout_has_files_of_initialised_submodules() {
     let world = with_submodule();
     let pinned = world.git(["rev-parse", "HEAD:sub"]);
     assert_eq!(win(&world, &world.repo), "1");
@@ -225,7 +225,7 @@ fn what_is_judged_has_the_files_of_initialised_submodules() {
 
 /// Of the user's own checkout, wherever that is asked: with the submodules that are in others.
 #[test]
-fn what_is_judged_has_submodules_of_submodules() {
+fn judged_checkout_has_nested_submodules() {
     let world = with_submodule();
     let middle = world.home().join("middle");
     let script = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
@@ -243,7 +243,7 @@ fn what_is_judged_has_submodules_of_submodules() {
 }
 
 #[test]
-fn a_submodule_that_lands_at_another_commit_can_be_taken_back() {
+fn submodule_landing_can_be_rolled_back() {
     let world = with_submodule();
     let bump = "git -C ../library commit -q --allow-empty -m two; git -C sub fetch -q";
     world.sh(&world.repo, bump).expect(0);
@@ -268,7 +268,7 @@ fn a_submodule_that_lands_at_another_commit_can_be_taken_back() {
 }
 
 #[test]
-fn a_shallow_clone_is_enough() {
+fn commands_work_in_a_shallow_clone() {
     let mut world = World::new();
     world.write("src/lib.txt", "second\n");
     world.commit("second");
@@ -283,7 +283,7 @@ fn a_shallow_clone_is_enough() {
 }
 
 #[test]
-fn a_sparse_checkout_stays_sparse_and_loses_nothing() {
+fn sparse_checkout_stays_sparse_and_loses_nothing() {
     for cone in ["--cone", "--no-cone"] {
         let world = World::new();
         world.write("docs/guide.txt", "guide\n");
@@ -317,7 +317,7 @@ fn a_sparse_checkout_stays_sparse_and_loses_nothing() {
 }
 
 #[test]
-fn inside_a_hook_it_leaves_the_users_commit_and_index_alone() {
+fn run_inside_a_hook_leaves_the_users_commit_and_index() {
     // git sets GIT_INDEX_FILE to another file for each of these ways to commit.
     let ways: [&[&str]; 3] =
         [&["commit", "-qm", "x"], &["commit", "-qam", "x"], &["commit", "-qm", "x", "README"]];
@@ -360,7 +360,7 @@ fn inside_a_hook_it_leaves_the_users_commit_and_index_alone() {
 }
 
 #[test]
-fn the_git_variables_of_a_hook_name_the_repository() {
+fn git_variables_of_a_hook_select_the_repository() {
     let mut world = World::new();
     let index = fs::read(world.repo.join(".git/index")).unwrap();
     world.set_env("GIT_DIR", world.repo.join(".git"));
@@ -384,7 +384,7 @@ fn the_git_variables_of_a_hook_name_the_repository() {
 }
 
 #[test]
-fn a_repository_of_somebody_elses_is_refused_as_git_refuses_it() {
+fn repository_of_another_owner_is_refused_as_by_git() {
     let world = World::new();
     world.spawn(["-n", "1"]);
     // Only the superuser can give files away; for others git's own check cannot be provoked.
@@ -410,7 +410,7 @@ fn a_repository_of_somebody_elses_is_refused_as_git_refuses_it() {
 }
 
 #[test]
-fn repositories_that_cannot_be_read_are_refused_in_one_line() {
+fn unreadable_repository_is_refused_in_one_line() {
     let formats = [
         ("--ref-format=reftable", "its refs are not stored as files"),
         ("--object-format=sha256", "Object format"),
@@ -473,7 +473,7 @@ fn worktrees_may_lie_outside_the_repository() {
 }
 
 #[test]
-fn an_attempt_cannot_choose_its_own_judge() {
+fn worktree_configuration_does_not_choose_the_test() {
     let world = World::new();
     world.write(".frites.toml", "[oracle]\ntest = \"false\"\n");
     world.commit("configure");

@@ -43,7 +43,7 @@ fn without_times(text: &str) -> String {
 }
 
 #[test]
-fn the_transcript_is_what_the_demo_prints() {
+fn transcript_is_what_the_demo_prints() {
     let world = World::empty("elsewhere");
     let demo = source().join("demo/demo.sh");
     let shown = world.run(&world.repo, "sh", [demo.to_str().unwrap()]).expect(0);
@@ -98,7 +98,7 @@ fn every_shell_block_works_as_it_is_written() {
 }
 
 #[test]
-fn the_configuration_block_is_one() {
+fn configuration_block_is_valid() {
     let world = World::new();
     let block = blocks(&readme(), "toml").remove(0).1;
     world.write(".frites.toml", &block);
@@ -265,7 +265,7 @@ fn recipe_bisect_with_a_verdict() {
 }
 
 #[test]
-fn what_the_readme_links_to_is_there() {
+fn links_lead_to_existing_files() {
     for link in readme().split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
         if !link.starts_with("https://") {
             assert!(Path::new(&source()).join(link).exists(), "{link}");

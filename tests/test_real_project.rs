@@ -160,7 +160,7 @@ fn outcomes(verdict: &serde_json::Value, candidate: &str) -> String {
 }
 
 #[test]
-fn the_smallest_attempt_that_passes_a_crates_own_tests_lands_as_it_was_judged() {
+fn smallest_attempt_that_passes_a_crates_tests_lands() {
     let strsim = Strsim::new();
     let world = &strsim.world;
     let broken = world.run(&world.repo, "cargo", ["test", "--locked", "--lib"]).expect(101);
@@ -271,7 +271,7 @@ next is large with {lines} lines in 2 files"
 }
 
 #[test]
-fn when_no_attempt_passes_a_crates_own_tests_nothing_lands() {
+fn nothing_lands_when_no_attempt_passes_a_crates_tests() {
     let strsim = Strsim::new();
     let world = &strsim.world;
     let before = world.belongings();

@@ -8,7 +8,7 @@ fn there(world: &World, addresses: &[&str]) -> Vec<bool> {
 }
 
 #[test]
-fn only_what_is_old_enough_for_its_state_expires() {
+fn worktrees_expire_by_age_and_state() {
     let world = World::new();
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo x > x; exit 1"]).expect(4);
     world.attempts(&["echo open > open", "echo kept > kept"]);
@@ -51,7 +51,7 @@ fn only_what_is_old_enough_for_its_state_expires() {
 }
 
 #[test]
-fn work_in_a_worktree_keeps_it_alive() {
+fn recent_work_keeps_a_worktree_from_expiring() {
     let world = World::new();
     world.attempts(&["echo x > x", "echo y > y"]);
     world.git(["config", "frites.retention.abandoned", "300ms"]);
@@ -63,7 +63,7 @@ fn work_in_a_worktree_keeps_it_alive() {
 }
 
 #[test]
-fn what_is_kept_is_shown_and_removed_only_by_name() {
+fn kept_candidate_is_shown_and_removed_only_by_name() {
     let world = World::new();
     world.attempts(&["echo x > x", "true"]);
     assert_eq!(world.frites(["clean", "--keep", "1/c1"]).expect(0).out(), "kept 1/c1\n");
@@ -82,7 +82,7 @@ fn what_is_kept_is_shown_and_removed_only_by_name() {
 }
 
 #[test]
-fn a_rehearsal_says_what_would_be_refused_and_writes_nothing() {
+fn dry_run_names_refusals_and_writes_nothing() {
     let cases = [
         ("mkfifo pipe", "'pipe' (a FIFO)"),
         ("git init -q nested; echo x > nested/x", "'nested' (a nested repository)"),

@@ -12,7 +12,7 @@ const ATTEMPT: &str = "case $FRITES_CANDIDATE in
 const TEST: &str = "grep -q good src/lib.txt";
 
 #[test]
-fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
+fn run_goes_from_attempts_to_a_verdict_and_hints_at_apply() {
     let world = World::new();
     let before = world.belongings();
     let answer =
@@ -43,7 +43,7 @@ fn one_command_goes_from_attempts_to_a_verdict_and_says_what_to_type_next() {
 }
 
 #[test]
-fn the_exit_code_and_the_short_answers_are_those_of_judge() {
+fn run_has_the_exit_codes_and_short_answers_of_judge() {
     let world = World::new();
     let run = |words: &[&str], script: &str| {
         world.frites([&["run", "-n", "2"], words, &["--", "sh", "-c", script]].concat())
@@ -85,7 +85,7 @@ fn the_exit_code_and_the_short_answers_are_those_of_judge() {
 }
 
 #[test]
-fn run_judges_by_every_option_of_judge() {
+fn run_accepts_every_option_of_judge() {
     let world = World::new();
     world.write("tests/check", "grep -q good README\n");
     world.commit("a test");
@@ -206,7 +206,7 @@ fn signal(name: &str, child: &Child) {
 }
 
 #[test]
-fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
+fn interrupted_run_resumes_and_decides_as_an_undisturbed_one() {
     let gated = Gated::new();
     let child = gated.start();
     signal("-INT", &child);
@@ -246,7 +246,7 @@ fn a_run_that_was_interrupted_goes_on_and_decides_as_an_undisturbed_one() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
+fn killed_run_resumes_and_decides_as_an_undisturbed_one() {
     let gated = Gated::new();
     gated.kill(gated.start());
     fs::write(&gated.gate, "").unwrap();
@@ -264,7 +264,7 @@ fn a_run_that_was_killed_goes_on_and_decides_as_an_undisturbed_one() {
 }
 
 #[test]
-fn resuming_can_itself_be_killed_at_any_moment() {
+fn killed_resume_can_be_resumed() {
     let expected = Gated::undisturbed();
     for round in 0..2u64 {
         let gated = Gated::new();
@@ -293,7 +293,7 @@ fn resuming_can_itself_be_killed_at_any_moment() {
 }
 
 #[test]
-fn status_tells_of_a_run_at_work_what_the_run_itself_shows() {
+fn status_shows_the_progress_of_a_running_run() {
     let gated = Gated::new();
     let mut child = gated.start();
     let json = gated.world.frites(["status", "--json", "1"]).expect(0).json();
@@ -313,7 +313,7 @@ fn status_tells_of_a_run_at_work_what_the_run_itself_shows() {
 }
 
 #[test]
-fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
+fn verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let world = World::new();
     let words = |form: &str, test: &str, script: &str| -> Vec<String> {
         ["run", form, "-n", "2", "--merge", "--test", test, "--", "sh", "-c", script]
@@ -357,7 +357,7 @@ fn a_verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
 }
 
 #[test]
-fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subdirectory_and_leaves_the_user_alone() {
+fn run_works_in_a_hook_a_linked_worktree_and_a_subdirectory() {
     // The command commits and the oracle asks git: each must find its own checkout.
     let attempt = "git rev-parse --show-toplevel > top; echo good >> src/lib.txt; git add -A; git commit -qm mine";
     let oracle = "git rev-parse --is-inside-work-tree > /dev/null && test \"$(git show HEAD:src/lib.txt | tail -1)\" = good";
@@ -407,7 +407,7 @@ fn it_runs_inside_a_hook_in_a_linked_worktree_and_in_a_subdirectory_and_leaves_t
 }
 
 #[test]
-fn a_command_without_its_git_file_is_captured_and_never_reaches_the_users_index() {
+fn command_without_its_git_file_never_touches_the_users_index() {
     let world = World::new();
     let before = world.belongings();
     // Deleted, replaced, led astray. What follows must not climb into the user's checkout.

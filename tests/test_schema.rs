@@ -123,7 +123,7 @@ fn described(at: &str, schema: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_document_is_what_the_schema_says_and_all_of_it_is_seen() {
+fn every_json_document_matches_the_schema_and_covers_it() {
     let mut checker = Checker::new();
     let world = World::new();
     world.write(".frites.toml", "[oracle]\nbuild = 'true'\ntest = ['sh', '-c', 'test ! -e BAD']\n");
@@ -358,7 +358,7 @@ fn in_an_odd_place(checker: &mut Checker) {
 
 /// The definition of each command that takes `--json` is there, and no other.
 #[test]
-fn each_command_with_json_is_described() {
+fn schema_describes_each_command_with_json() {
     let world = World::empty("no repository");
     let help = world.run(&world.repo, "git-frites", ["-h"]).expect(0).out();
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();

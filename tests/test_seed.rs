@@ -39,7 +39,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn copies_keep_bytes_modes_links_and_times_and_are_no_work_of_the_attempt() {
+fn copied_seeds_keep_bytes_modes_links_times_and_are_not_captured() {
     let world = world(&[("seed.copy", ".env*"), ("seed.copy", "/data/"), ("seed.copy", "absent")]);
     world.write(".env", b"SECRET=\xff\n");
     world.write("src/.env.local", "deep\n");
@@ -82,7 +82,7 @@ fn copies_keep_bytes_modes_links_and_times_and_are_no_work_of_the_attempt() {
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
 
 #[test]
-fn patterns_are_those_of_gitignore_and_what_git_tracks_is_never_touched() {
+fn seed_patterns_work_as_in_gitignore_and_skip_tracked_files() {
     let world = world(&[]);
     world.write("README", "edited by the user\n");
     for path in [
@@ -176,7 +176,7 @@ fn patterns_are_those_of_gitignore_and_what_git_tracks_is_never_touched() {
 }
 
 #[test]
-fn a_path_that_the_base_tracks_is_no_seed_though_head_does_not_track_it() {
+fn path_tracked_by_the_base_but_not_by_head_is_no_seed() {
     let world = world(&[("seed.copy", "*"), ("seed.link", "conf"), ("seed.link", "lib")]);
     for path in ["own.cfg", "conf/a.cfg", "lib", "dir"] {
         world.write(path, "the base's\n");
@@ -200,7 +200,7 @@ fn a_path_that_the_base_tracks_is_no_seed_though_head_does_not_track_it() {
 }
 
 #[test]
-fn a_seed_never_leaves_the_checkout() {
+fn seed_outside_the_checkout_is_not_copied() {
     let world = world(&[]);
     write(&world.home().join("outside/secret"), "no seed\n");
     symlink(world.home().join("outside"), world.repo.join("away")).unwrap();
@@ -237,7 +237,7 @@ fn a_seed_never_leaves_the_checkout() {
 }
 
 #[test]
-fn a_base_or_an_attempt_whose_directory_is_a_link_gets_no_seed_through_it() {
+fn seed_is_not_copied_through_a_linked_directory() {
     let world = world(&[("seed.copy", "*.local")]);
     let outside = world.home().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -259,7 +259,7 @@ fn a_base_or_an_attempt_whose_directory_is_a_link_gets_no_seed_through_it() {
 }
 
 #[test]
-fn a_linked_seed_is_a_copy_and_edits_of_it_are_the_attempts_own() {
+fn linked_seed_is_a_copy_that_the_attempt_may_edit() {
     let world = world(&[
         ("seed.link", "node_modules/"),
         ("seed.link", "./web/cache"),
@@ -298,7 +298,7 @@ fn a_linked_seed_is_a_copy_and_edits_of_it_are_the_attempts_own() {
 
 /// `npm ci` begins by emptying `node_modules`; others append, truncate, chmod or replace what they find.
 #[test]
-fn no_command_writes_through_a_linked_seed() {
+fn command_does_not_write_through_a_linked_seed() {
     let harm = "find node_modules vendor/ deps/ secrets/ -type f -exec chmod u+w {} + -exec sh -c \
         'for f; do echo harm >> \"$f\"; done' sh {} + && echo harm > .env && echo harm > .env.shared && \
         rm deps/back/m/index.js && rm -rf node_modules/* && echo harm > vendor/new";
@@ -341,7 +341,7 @@ fn no_command_writes_through_a_linked_seed() {
 }
 
 #[test]
-fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
+fn unmodified_seed_is_never_captured() {
     let seeds: &[(&str, &str)] =
         &[("seed.copy", ".env"), ("seed.copy", "data"), ("seed.copy", "notes.txt")];
     let world = world(seeds);
@@ -381,7 +381,7 @@ fn a_seed_that_is_still_there_is_never_captured_whatever_the_attempt_did() {
 }
 
 #[test]
-fn an_edited_seed_is_captured_by_the_ordinary_rules_until_it_is_put_back() {
+fn edited_seed_is_captured_until_it_is_restored() {
     let world = world(&[("seed.copy", ".env"), ("seed.copy", "notes.txt")]);
     world.write(".env", "SECRET=1\n");
     world.write("notes.txt", "the user's\n");
@@ -408,7 +408,7 @@ fn an_edited_seed_is_captured_by_the_ordinary_rules_until_it_is_put_back() {
 }
 
 #[test]
-fn a_hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_made_up_for() {
+fn hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_rebuilt() {
     let world = world(&[("seed.copy", "*.txt"), ("seed.link", "node_modules")]);
     world.write("notes.txt", "the user's\n");
     world.write("node_modules/m", "x\n");
@@ -436,7 +436,7 @@ fn a_hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_made_up_for() {
 }
 
 #[test]
-fn a_branch_whose_worktree_is_gone_is_captured_without_its_seeds() {
+fn branch_without_a_worktree_is_captured_without_seeds() {
     let world = world(COPY_ENV);
     world.write(".env", "SECRET=1\n");
     world.attempts(&["echo w > work; git add -f .env work; git commit -q -m forced"]);
@@ -449,7 +449,7 @@ fn a_branch_whose_worktree_is_gone_is_captured_without_its_seeds() {
 }
 
 #[test]
-fn odd_names_are_seeded_and_remembered() {
+fn seeds_with_odd_names_are_copied_and_recorded() {
     let world = world(&[("seed.copy", "/odd/")]);
     let names: [&[u8]; 5] =
         [b"new\nline", b"b\\ack \"quote\"", b" lead", b"\xff\xfe", "é".as_bytes()];
@@ -466,7 +466,7 @@ fn odd_names_are_seeded_and_remembered() {
 }
 
 #[test]
-fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_directory() {
+fn seeds_come_from_the_users_checkout_wherever_spawn_is_called() {
     let world = world(COPY_ENV);
     world.write(".env", "the user's\n");
     world.attempts(&["echo tampered > .env"]);
@@ -480,7 +480,7 @@ fn seeds_are_the_users_also_when_spawning_from_inside_a_candidate_or_a_directory
 }
 
 #[test]
-fn judging_seeds_each_checkout_from_the_users_before_setup_runs() {
+fn judge_places_seeds_before_setup_runs() {
     let world =
         world(&[("seed.copy", ".env"), ("seed.copy", "a.local"), ("seed.link", "node_modules")]);
     world.write(".env", "SECRET=1\n");
@@ -508,7 +508,7 @@ fn judging_seeds_each_checkout_from_the_users_before_setup_runs() {
 }
 
 #[test]
-fn landing_on_a_moved_head_judges_with_seeds_too() {
+fn landing_on_a_moved_head_is_judged_with_seeds() {
     let world = world(COPY_ENV);
     world.write(".env", "SECRET=1\n");
     world.attempts(&["echo w > work"]);
@@ -528,7 +528,7 @@ fn landing_on_a_moved_head_judges_with_seeds_too() {
 /// With the time of the copying, `app` would look newer than the source that was just checked out, and
 /// make would test the user's own build.
 #[test]
-fn a_copied_build_output_is_not_taken_for_the_one_of_the_judged_tree() {
+fn copied_build_output_is_rebuilt_for_the_judged_tree() {
     let world = world(&[("seed.copy", "/build/")]);
     world.write("app.src", "good\n");
     world.write(
@@ -547,7 +547,7 @@ fn a_copied_build_output_is_not_taken_for_the_one_of_the_judged_tree() {
 }
 
 #[test]
-fn a_seed_that_cannot_be_copied_takes_the_run_back() {
+fn seed_that_cannot_be_copied_rolls_spawn_back() {
     let world = world(&[("seed.copy", "/deep/"), ("seed.copy", ".env")]);
     world.write(".env", "x\n");
     // As long as a path can be: in a worktree, which lies deeper, it would be longer.
@@ -570,7 +570,7 @@ fn a_seed_that_cannot_be_copied_takes_the_run_back() {
 }
 
 #[test]
-fn a_worktreeinclude_line_that_is_no_pattern_is_named_and_the_others_count() {
+fn invalid_worktreeinclude_line_is_named_and_skipped() {
     let world = world(&[]);
     world.write(".env", "x\n");
     world.write(".worktreeinclude", "a{b\n.env\n");
@@ -585,7 +585,7 @@ fn a_worktreeinclude_line_that_is_no_pattern_is_named_and_the_others_count() {
 }
 
 #[test]
-fn setup_runs_in_each_worktree_and_what_it_leaves_is_not_the_attempts() {
+fn setup_runs_in_each_worktree_and_its_files_are_not_captured() {
     let mut world = world(COPY_ENV);
     world.write(".env", "SECRET=1\n");
     world.set_env("FRITES_CANDIDATE", "leaked");
@@ -614,7 +614,7 @@ fn setup_runs_in_each_worktree_and_what_it_leaves_is_not_the_attempts() {
 }
 
 #[test]
-fn a_failed_setup_fails_its_candidate_and_no_other() {
+fn failed_setup_fails_only_its_candidate() {
     let world = World::new();
     world.git([
         "config",
@@ -659,7 +659,7 @@ fn a_failed_setup_fails_its_candidate_and_no_other() {
 }
 
 #[test]
-fn a_setup_that_cannot_run_or_changes_tracked_files_is_told() {
+fn setup_that_cannot_run_or_edits_tracked_files_is_reported() {
     let world = World::new();
     world.write(".frites.toml", "[spawn]\nsetup = [\"no-such-program-here\"]\n");
     let answer = world
@@ -680,7 +680,7 @@ fn a_setup_that_cannot_run_or_changes_tracked_files_is_told() {
 }
 
 #[test]
-fn a_disk_without_room_is_found_out_before_anything_is_made() {
+fn spawn_without_disk_space_is_refused_before_anything_is_made() {
     let world = World::new();
     world.write("big.bin", vec![7; 3 << 20]);
     world.commit("3 MiB");
@@ -705,7 +705,7 @@ fn a_disk_without_room_is_found_out_before_anything_is_made() {
 }
 
 #[test]
-fn a_path_that_the_base_tracks_is_no_seed_where_a_sparse_checkout_leaves_it_out() {
+fn tracked_path_outside_a_sparse_checkout_is_no_seed() {
     let world = world(&[("seed.copy", "*.cfg")]);
     world.write("hidden/own.cfg", "the base's\n");
     let base = world.commit("with a file");

@@ -32,7 +32,7 @@ fn candidate(world: &World, run: &str, index: usize) -> serde_json::Value {
 }
 
 #[test]
-fn spawn_prints_a_line_for_each_candidate_and_leaves_the_user_alone() {
+fn spawn_prints_a_line_per_candidate_and_leaves_the_user_alone() {
     let world = World::new();
     let before = world.belongings();
     let answer = world.frites(["spawn", "-n", "3"]).expect(0);
@@ -53,7 +53,7 @@ fn spawn_prints_a_line_for_each_candidate_and_leaves_the_user_alone() {
 }
 
 #[test]
-fn runs_candidates_and_the_base_can_be_named() {
+fn run_candidates_and_base_can_be_named() {
     let world = World::new();
     let base = world.git(["rev-parse", "HEAD"]);
     world.write("README", "newer\n");
@@ -109,7 +109,7 @@ fn spawn_is_all_or_nothing() {
 }
 
 #[test]
-fn a_ref_that_cannot_be_made_takes_the_run_back() {
+fn ref_that_cannot_be_created_rolls_spawn_back() {
     let world = World::new();
     let before = (world.belongings(), ours(&world));
     // The third branch is locked: git cannot make it.
@@ -126,7 +126,7 @@ fn a_ref_that_cannot_be_made_takes_the_run_back() {
 }
 
 #[test]
-fn a_command_gets_its_candidate_in_variables_and_arguments_and_no_shell() {
+fn command_gets_its_candidate_in_variables_and_arguments_without_a_shell() {
     let world = World::new();
     world.write(
         "show.sh",
@@ -177,7 +177,7 @@ fn a_command_gets_its_candidate_in_variables_and_arguments_and_no_shell() {
 }
 
 #[test]
-fn a_placeholder_is_replaced_once_and_other_bytes_are_kept() {
+fn placeholder_is_replaced_once_and_other_bytes_are_kept() {
     use std::os::unix::ffi::OsStrExt;
     let world = World::new();
     let odd = std::ffi::OsStr::from_bytes(b"\xff{run}\xfe");
@@ -189,7 +189,7 @@ fn a_placeholder_is_replaced_once_and_other_bytes_are_kept() {
 }
 
 #[test]
-fn a_command_reads_nothing_and_its_output_goes_to_its_log() {
+fn command_reads_nothing_and_its_output_goes_to_its_log() {
     let world = World::new();
     let script = "cat > stdin.txt; echo to stdout; echo to stderr >&2; test -t 0 && echo terminal; echo $FRITES_INDEX";
     let mut command =
@@ -212,7 +212,7 @@ fn a_command_reads_nothing_and_its_output_goes_to_its_log() {
 }
 
 #[test]
-fn a_grandchild_that_keeps_the_output_open_does_not_hold_spawn_up() {
+fn grandchild_that_keeps_the_output_open_does_not_delay_spawn() {
     let world = World::new();
     let start = Instant::now();
     let script = "sleep 600 & echo $! > \"$HOME/pid\"; echo done > README";
@@ -227,7 +227,7 @@ fn a_grandchild_that_keeps_the_output_open_does_not_hold_spawn_up() {
 }
 
 #[test]
-fn how_a_command_ended_is_recorded() {
+fn end_of_a_command_is_recorded() {
     let world = World::new();
     let script = "echo $FRITES_CANDIDATE > README; case $FRITES_CANDIDATE in \
         fails) exit 7;; dies) kill -TERM $$;; undoes) git checkout -q README;; esac";
@@ -259,7 +259,7 @@ fn how_a_command_ended_is_recorded() {
 }
 
 #[test]
-fn a_candidate_that_changed_nothing_loses_its_worktree_unless_it_is_kept() {
+fn unchanged_candidate_loses_its_worktree_unless_kept() {
     let world = World::new();
     let script = "test $FRITES_INDEX = 1 || echo x > README";
     world.frites(["spawn", "-q", "--", "sh", "-c", script]).expect(0);
@@ -281,7 +281,7 @@ fn a_candidate_that_changed_nothing_loses_its_worktree_unless_it_is_kept() {
 }
 
 #[test]
-fn a_number_is_never_used_twice() {
+fn run_number_is_never_used_twice() {
     let world = World::new();
     assert_eq!(world.spawn(["-n", "1"]), "1");
     assert_eq!(world.spawn(["--run", "7", "-n", "1"]), "7");
@@ -345,14 +345,14 @@ fn head(world: &World) -> String {
 }
 
 #[test]
-fn sixteen_spawns_at_once_are_sixteen_whole_runs() {
+fn sixteen_concurrent_spawns_make_sixteen_complete_runs() {
     let world = World::new();
     race(&world, 16, "HEAD");
     world.assert_clean();
 }
 
 #[test]
-fn spawns_do_not_want_the_lock_of_the_configuration() {
+fn spawn_does_not_need_the_configuration_lock() {
     let world = World::new();
     // What would make git write a branch's upstream into the configuration.
     world.git(["config", "branch.autoSetupMerge", "always"]);

@@ -30,7 +30,7 @@ fn edited() -> World {
 }
 
 #[test]
-fn without_a_run_status_and_log_are_empty_and_say_how_to_start() {
+fn status_and_log_without_a_run_are_empty_and_hint_at_spawn() {
     let world = World::new();
     let status = world.frites(["status"]).expect(0);
     assert_eq!(status.out(), "");
@@ -186,7 +186,7 @@ fn status_has_every_field_in_json() {
 }
 
 #[test]
-fn the_log_tells_what_happened_in_order() {
+fn log_lists_events_in_order() {
     let world = edited();
     world.frites(["judge", "--test", "true"]).expect(0);
     world.frites(["apply", "-q", "-m", "Land"]).expect(0);
@@ -249,7 +249,7 @@ fn the_log_tells_what_happened_in_order() {
 }
 
 #[test]
-fn what_is_refused_is_no_event() {
+fn refused_command_logs_no_event() {
     let world = edited();
     let before = fs::read(log_file(&world)).unwrap();
     world.frites(["spawn", "--run", "1"]).refuses(128, "a run named '1' exists");
@@ -281,7 +281,7 @@ fn what_is_refused_is_no_event() {
 }
 
 #[test]
-fn a_torn_last_line_is_survived_and_stays_alone() {
+fn torn_last_line_of_the_log_is_skipped_and_kept_apart() {
     let world = edited();
     let whole = told(&world);
     let mut log = fs::OpenOptions::new().append(true).open(log_file(&world)).unwrap();

@@ -31,7 +31,7 @@ fn signal(name: &str, pid: u32) {
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_tree_that_ignores_term_and_leaves_its_session_ends_in_time() {
+fn process_tree_that_ignores_term_is_killed_after_the_grace_period() {
     let (world, mark) = marked();
     let begun = Instant::now();
     let stubborn = "trap '' TERM; echo begun >> README; (trap '' TERM; setsid sh -c 'sleep 500; sleep 501') & (sleep 502 &) ; sleep 503; sleep 504";
@@ -53,7 +53,7 @@ fn a_tree_that_ignores_term_and_leaves_its_session_ends_in_time() {
 }
 
 #[test]
-fn an_idle_limit_restarts_at_every_byte_and_a_hard_one_does_not() {
+fn idle_timeout_restarts_at_every_byte_and_a_hard_one_does_not() {
     let (world, mark) = marked();
     let talks = "for i in 1 2 3 4 5 6 7 8; do printf .; sleep 0.25; done; echo done > README";
     world.frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", talks]).expect(0);
@@ -84,7 +84,7 @@ fn an_idle_limit_restarts_at_every_byte_and_a_hard_one_does_not() {
 }
 
 #[test]
-fn an_oracle_that_takes_too_long_did_not_pass() {
+fn test_command_that_times_out_does_not_pass() {
     let (world, mark) = marked();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
     let answer = world
@@ -97,7 +97,7 @@ fn an_oracle_that_takes_too_long_did_not_pass() {
 }
 
 #[test]
-fn nothing_survives_when_git_frites_is_killed_in_the_middle() {
+fn no_process_survives_a_killed_judge() {
     let (world, mark) = marked();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
     let mut child =
@@ -113,7 +113,7 @@ fn nothing_survives_when_git_frites_is_killed_in_the_middle() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_is_ended_and_flagged() {
+fn leftover_processes_are_ended_and_flagged() {
     let (world, mark) = marked();
     let begun = Instant::now();
     let leaves = "setsid sleep 500 & (sleep 501 &); echo x > README; exit 0";
@@ -135,7 +135,7 @@ fn what_a_command_leaves_behind_is_ended_and_flagged() {
 }
 
 #[test]
-fn what_ends_by_itself_at_once_is_not_left_behind() {
+fn background_process_that_ends_at_once_is_no_leftover() {
     let (world, mark) = marked();
     let script = "(sleep 0.05; echo late > late) & echo x > README; git commit -qam x";
     let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
@@ -149,7 +149,7 @@ fn what_ends_by_itself_at_once_is_not_left_behind() {
 }
 
 #[test]
-fn a_terminal_that_goes_away_ends_a_run_unless_nohup_is_asked_to_go_on() {
+fn hangup_ends_a_run_unless_it_is_ignored() {
     let (world, mark) = marked();
     let gate = world.home().join("gate");
     let script =
@@ -176,7 +176,7 @@ fn a_terminal_that_goes_away_ends_a_run_unless_nohup_is_asked_to_go_on() {
 }
 
 #[test]
-fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
+fn large_output_fills_neither_memory_nor_disk() {
     let (world, mark) = marked();
     // The scoreboard's gigabyte with FRITES_TEST_OUTPUT=1073741824.
     let total: u64 =
@@ -214,7 +214,7 @@ fn much_output_fills_neither_memory_nor_disk_and_input_is_empty() {
 }
 
 #[test]
-fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
+fn first_ctrl_c_terminates_commands_and_keeps_their_work() {
     let (world, mark) = marked();
     let polite =
         "trap 'echo saved > saved; exit 0' TERM; echo begun > begun; while :; do sleep 0.05; done";
@@ -242,7 +242,7 @@ fn ctrl_c_once_ends_commands_politely_and_keeps_what_they_did() {
 }
 
 #[test]
-fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
+fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
     let (world, mark) = marked();
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
     world.frites(["judge", "--test", "true"]).expect(0);
@@ -275,7 +275,7 @@ fn ctrl_c_twice_does_not_wait_for_a_command_that_ignores_it() {
 }
 
 #[test]
-fn sixteen_of_every_kind_end_as_they_should_and_status_tells_the_truth_meanwhile() {
+fn sixteen_candidates_end_as_expected_and_status_shows_them_running() {
     let (world, mark) = marked();
     let script = "case $FRITES_INDEX in \
         11|12) exec sleep 500;; \
@@ -395,7 +395,7 @@ fn commands_of(mark: &str) -> std::collections::BTreeSet<String> {
 }
 
 #[test]
-fn a_command_that_kills_its_supervisor_has_not_passed_and_leaves_nothing() {
+fn command_that_kills_its_supervisor_does_not_pass() {
     let (world, mark) = marked();
     world.attempts(&["echo x > README"]);
     let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;

@@ -27,7 +27,7 @@ fn run(world: &World, more: &[&str]) -> crate::common::Answer {
 }
 
 #[test]
-fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
+fn synthesis_that_passes_within_the_size_limit_is_recommended() {
     let world = world_with("echo best >> README");
     let answer = run(&world, &[]).expect(0);
     assert!(answer.out().contains("synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: 2 lines in 1 file, within 1.5 times the 3 lines that it drew on"), "{}", answer.out());
@@ -69,7 +69,7 @@ fn a_synthesis_that_passes_within_the_ceiling_is_preferred() {
 }
 
 #[test]
-fn whatever_else_a_synthesis_does_the_best_attempt_stays_recommended_and_the_reason_is_recorded() {
+fn other_synthesis_leaves_the_best_attempt_recommended_with_the_reason() {
     let cases = [
         ("echo broken >> README", "synthesis-1 is not preferred: it failed test (exit 1)"),
         (
@@ -92,7 +92,7 @@ fn whatever_else_a_synthesis_does_the_best_attempt_stays_recommended_and_the_rea
 }
 
 #[test]
-fn nothing_is_integrated_when_it_is_switched_off_or_there_is_too_little_or_nobody_to_ask() {
+fn synthesis_is_skipped_when_off_or_without_two_passes_or_an_agent() {
     let world = world_with("true");
     let candidates = |run: &str| {
         world.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"]
@@ -130,7 +130,7 @@ fn nothing_is_integrated_when_it_is_switched_off_or_there_is_too_little_or_nobod
 }
 
 #[test]
-fn a_synthesis_can_be_asked_for_by_hand_and_what_is_too_long_is_named() {
+fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     let world = World::new();
     let big = "seq 60000 > big; echo good >> README";
     world.attempts(&["echo good >> README", big, "printf 'good\\n```\\n' >> README"]);

@@ -13,7 +13,7 @@ fn landing(world: &World, run: &str) -> String {
 }
 
 #[test]
-fn a_merge_is_reverted_as_git_reverts_it_and_only_once() {
+fn undo_reverts_a_merge_as_git_would_and_only_once() {
     let world = World::new();
     judged(&world, "echo TWO > src/lib.txt; echo new > new.txt; rm README");
     let before = (world.tree("HEAD"), world.files());
@@ -43,7 +43,7 @@ fn a_merge_is_reverted_as_git_reverts_it_and_only_once() {
 
 /// A record tells of the last landing alone.
 #[test]
-fn of_several_merges_of_one_candidate_the_last_that_stands_is_undone() {
+fn undo_reverts_the_last_standing_merge_of_a_candidate() {
     let world = World::new();
     world.git(["branch", "other"]);
     judged(&world, "echo TWO > src/lib.txt");
@@ -68,7 +68,7 @@ fn of_several_merges_of_one_candidate_the_last_that_stands_is_undone() {
 }
 
 #[test]
-fn undoing_after_later_landings_names_them_and_keeps_their_work() {
+fn undo_names_later_landings_and_keeps_their_work() {
     let world = World::new();
     for i in 1..=3 {
         judged(&world, &format!("echo {i} > file{i}"));
@@ -99,7 +99,7 @@ fn undoing_after_later_landings_names_them_and_keeps_their_work() {
 }
 
 #[test]
-fn an_undo_that_conflicts_or_is_refused_changes_nothing() {
+fn undo_that_conflicts_or_is_refused_changes_nothing() {
     let cases = [
         (
             "echo more >> src/lib.txt; git commit -qam more",
@@ -138,7 +138,7 @@ fn an_undo_that_conflicts_or_is_refused_changes_nothing() {
 }
 
 #[test]
-fn a_merge_into_a_branch_that_is_checked_out_nowhere_is_undone_there() {
+fn undo_of_a_merge_into_a_branch_without_checkout_moves_only_the_branch() {
     let world = World::new();
     world.git(["branch", "release"]);
     judged(&world, "echo new > new.txt");
@@ -155,7 +155,7 @@ fn a_merge_into_a_branch_that_is_checked_out_nowhere_is_undone_there() {
 }
 
 #[test]
-fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
+fn undo_deletes_the_fresh_branch_and_returns_to_the_old_one() {
     for (options, leave) in [
         (&["apply"][..], false),
         (&["apply", "-m", "x"], false),
@@ -191,7 +191,7 @@ fn a_fresh_branch_is_deleted_and_the_checkout_goes_back() {
 }
 
 #[test]
-fn a_fresh_branch_that_somebody_worked_on_stays() {
+fn undo_keeps_a_fresh_branch_with_later_work() {
     let cases = [
         (&["apply"][..], "git commit -qm mine", "has commits that 1/c1 did not bring"),
         (
@@ -237,7 +237,7 @@ fn a_fresh_branch_that_somebody_worked_on_stays() {
 
 /// The records are gone, as in a clone: which branch it was can be told from where the commit is.
 #[test]
-fn a_named_branch_is_found_again_without_records() {
+fn undo_finds_a_named_branch_without_records() {
     let world = World::new();
     judged(&world, "echo TWO > src/lib.txt");
     let lose = || fs::remove_dir_all(world.repo.join(".frites")).unwrap();
