@@ -51,6 +51,11 @@ pub fn landing(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@landing/{candidate}"))
 }
 
+/// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of its newest capture were written.
+pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))
+}
+
 /// The run that a ref of ours belongs to, if it holds captures, records or outcomes; none of other refs.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;

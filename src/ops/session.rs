@@ -13,6 +13,7 @@ use crate::git::capture::mtimes;
 use crate::git::capture::omitted::Notes;
 use crate::git::capture::{self, Snapshot, Subject};
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::placed::Seeded;
@@ -243,10 +244,14 @@ impl Session {
             });
         }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
-        let written =
-            patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
-        let times = if there { mtimes::as_lines(subject.worktree, written) } else { String::new() };
-        let message = message(candidate.run, &record, iteration, &times);
+        if there {
+            let written =
+                patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
+            let refname = refs::mtimes(&candidate.run.run, candidate.name);
+            let base = &candidate.run.base;
+            mtimes::store(&self.repo, &refname, subject.worktree, &tree, base, written)?;
+        }
+        let message = message(candidate.run, &record, iteration);
         let snapshot = Snapshot { tree, heads, notes };
         let refname = candidate.capture_ref();
         let commit = capture::store(&self.repo, subject, &snapshot, &refname, &message)?;
@@ -354,11 +359,8 @@ fn policy(config: &Config) -> Result<Policy> {
 }
 
 /// The message of a capture: its trailers are enough to rebuild the records from.
-fn message(run: &Run, candidate: &Candidate, iteration: u32, times: &str) -> String {
+fn message(run: &Run, candidate: &Candidate, iteration: u32) -> String {
     let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
-    if !times.is_empty() {
-        message.push_str(&format!("{times}\n"));
-    }
     for line in [
         Trailer::Run.line(&run.run),
         Trailer::Candidate.line(&candidate.candidate),

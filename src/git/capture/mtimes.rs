@@ -1,5 +1,7 @@
-//! When a candidate's files were last written: kept in the message of each capture, so that it goes where
-//! the capture goes.
+//! The times at which files were last written, for `--strategy newest-file-wins`.
+//!
+//! A capture's times lie in a blob under a ref of their own, which is pushed and fetched with the
+//! captures. Before 0.2 they were lines in the capture's message; such captures are still read.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -10,16 +12,62 @@ use std::path::Path;
 use gix::bstr::{ByteSlice, ByteVec};
 
 use crate::error::Result;
-use crate::git::repo::Repo;
+use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::refname::RefName;
 
-/// How a line about a file begins.
+/// The beginning of a line about a file.
 const MTIME: &str = "mtime ";
 
-/// A line for each of these paths that is there: seconds since 1970, and the path with what is not UTF-8
-/// escaped.
-pub fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
+/// The beginning of the line that names the captured tree.
+const TREE: &str = "tree ";
+
+/// Stores the times of these files of a worktree, which is captured as `tree`. `base` is the run's
+/// base.
+///
+/// Call it before the capture itself is stored: a capture without its times would stay without
+/// them, while times of another tree are ignored.
+pub fn store<'a>(
+    repo: &Repo,
+    refname: &RefName,
+    worktree: &Path,
+    tree: &Oid,
+    base: &Oid,
+    files: impl Iterator<Item = &'a TreePath>,
+) -> Result<()> {
+    let times = as_lines(worktree, files);
+    if times.is_empty() {
+        return Ok(());
+    }
+    let blob = repo.store_blob(format!("{TREE}{tree}\n{times}"))?;
+    let old = repo.read_ref(refname)?;
+    if old == Some(blob) {
+        return Ok(());
+    }
+    repo.set_ref_whole(refname, &blob, old.as_ref(), base, "times")
+}
+
+/// The times of a capture's files, in seconds since 1970; empty where none were stored for it.
+pub fn of_capture(
+    repo: &Repo,
+    refname: &RefName,
+    capture: &Commit,
+) -> Result<BTreeMap<TreePath, i64>> {
+    let Some(blob) = repo.read_ref(refname)? else { return Ok(from_lines(&capture.message)) };
+    let blob = repo.blob(&blob)?;
+    let text = String::from_utf8_lossy(&blob);
+    let is_of_capture = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix(TREE))
+        .is_some_and(|tree| tree == capture.tree.as_str());
+    Ok(from_lines(if is_of_capture { &text } else { &capture.message }))
+}
+
+/// A line for each of these files that exists: seconds since 1970, and the path with bytes that are
+/// not UTF-8 escaped.
+fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
     let line = |path: &TreePath| {
         let meta = fs::symlink_metadata(path.on_disk(worktree)).ok()?;
         Some(format!("{MTIME}{}.{:09} {}\n", meta.mtime(), meta.mtime_nsec(), path.escape_bytes()))
@@ -27,17 +75,19 @@ pub fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) 
     paths.filter_map(line).collect()
 }
 
-/// What [`as_lines`] wrote into a message: the seconds for each path.
-pub fn from_message(message: &str) -> BTreeMap<TreePath, i64> {
+/// Reads the lines of [`as_lines`] in any text.
+fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
     let read = |line: &str| {
         let (time, path) = line.strip_prefix(MTIME)?.split_once(' ')?;
-        Some((TreePath::from(Vec::unescape_bytes(path)), time.split('.').next()?.parse().ok()?))
+        let seconds = time.split('.').next()?.parse().ok()?;
+        Some((TreePath::from(Vec::unescape_bytes(path)), seconds))
     };
-    message.lines().filter_map(read).collect()
+    text.lines().filter_map(read).collect()
 }
 
-/// When a commit in the history of `tip` last touched a path; none if none did.
-pub fn last_touched(repo: &Repo, tip: &Oid, path: &[u8]) -> Result<Option<i64>> {
+/// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970;
+/// none if no commit did.
+pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i64>> {
     let call = repo.git().call("--literal-pathspecs").args([
         "log",
         "-1",
@@ -48,13 +98,13 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &[u8]) -> Result<Option<i64>> 
     Ok(call.arg(OsStr::from_bytes(path)).line()?.to_string_lossy().trim().parse().ok())
 }
 
-/// When the newest of the commits that `heads` have beyond `base` gave a path this blob, or took it away
-/// (none); none if no such commit did.
+/// The time of the newest commit among those that `heads` reach and `base` does not which gave a
+/// path this blob, or removed it (`blob` is none); none if no such commit did.
 pub fn committed(
     repo: &Repo,
     heads: &[Oid],
     base: &Oid,
-    path: &[u8],
+    path: &TreePath,
     blob: Option<&Oid>,
 ) -> Result<Option<i64>> {
     if heads.is_empty() {
@@ -90,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_read_back_from_a_message_whatever_the_paths() {
+    fn lines_of_any_paths_are_read_back_from_a_message() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let names: [&[u8]; 4] = [b"plain", b"with blank", b"new\nline", b"\xff\\x"];
         for name in names {
@@ -105,6 +155,6 @@ mod tests {
         let message = format!("frites: capture\n\n{lines}\nFrites-Run: 1\n");
         let expected: BTreeMap<TreePath, i64> =
             names.iter().map(|n| (TreePath::new(n), 1_767_000_000)).collect();
-        assert_eq!(from_message(&message), expected);
+        assert_eq!(from_lines(&message), expected);
     }
 }

@@ -11,7 +11,9 @@ use crate::git::commit::STAGED;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::merge::{self, Conflicts, Group};
 use crate::git::mode::EntryMode;
+use crate::git::refs;
 use crate::model::candidate::Capture;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
@@ -70,11 +72,11 @@ pub fn newest_file_wins(
     conflicts: &Conflicts,
 ) -> Result<(Oid, Vec<Choice>)> {
     let repo = &session.repo;
-    let child = History::of(session, &plan.run, &plan.capture)?;
+    let child = History::of(session, &plan.run, &plan.candidate, &plan.capture)?;
     let parent = match onto.candidate {
         Some((run, name)) => {
             let latest = session.store.candidate(run, name).latest()?;
-            latest.map(|capture| History::of(session, run, &capture)).transpose()?
+            latest.map(|capture| History::of(session, run, name, &capture)).transpose()?
         }
         None => None,
     };
@@ -161,7 +163,7 @@ struct History {
 }
 
 impl History {
-    fn of(session: &Session, run: &Run, newest: &Capture) -> Result<History> {
+    fn of(session: &Session, run: &Run, name: &Name, newest: &Capture) -> Result<History> {
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
         // What was only staged says nothing of when.
         let dated = |oid: &Oid| {
@@ -169,10 +171,12 @@ impl History {
         };
         let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
         let heads = heads.filter(dated).collect();
-        let written = chain
-            .first()
-            .map(|(_, commit)| mtimes::from_message(&commit.message))
-            .unwrap_or_default();
+        let written = match chain.first() {
+            Some((_, commit)) => {
+                mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, name), commit)?
+            }
+            None => BTreeMap::new(),
+        };
         let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
         Ok(History { base: run.base, heads, captures, written })
     }
