@@ -1,14 +1,14 @@
-//! `git-frites-json`(5): every field of every document, from the schema.
+//! Generates git-frites-json(5), which lists every field of every document, from the schema.
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../schema/git-frites.schema.json");
 
-/// The page's text, in the markup of the others.
+/// The text of the page, in the markup of `markup`.
 pub fn text() -> String {
     let schema: Value = serde_json::from_str(SCHEMA).expect("a test reads it");
     let mut text = String::from(INTRODUCTION);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
-        // The others are parts of these, and told of where they are.
+        // Other definitions are parts of documents; their fields are listed there.
         let about = description(definition);
         if !about.contains("git frites") {
             continue;
@@ -30,14 +30,14 @@ pub fn text() -> String {
 
 const INTRODUCTION: &str = "\
 # DESCRIPTION
-With `--json` a command prints one document; `git frites log --json` prints one object a line. `version` is 1. Fields \
-are added, and never taken away or given another meaning: ignore those that you do not know.
+With `--json`, a command prints one document; `git frites log --json` prints one object per line. `version` is 1. Fields \
+may be added; they are never removed, and their meaning never changes. Programs must ignore unknown fields.
 
-A field that ends in `?` may be missing, one that ends in `[]` is a list. A path that is not UTF-8 is approximated, and \
-its bytes come in a field whose name ends in `_hex`. Times are in UTC, sizes in bytes, durations in seconds.
+A field whose name ends in `?` below is optional; one whose name ends in `[]` is a list. A path that is not UTF-8 is \
+approximated, and a field whose name ends in `_hex` has its bytes. Times are in UTC, sizes in bytes, durations in seconds.
 
-The schema for programs is installed as `share/git-frites/git-frites.schema.json`: `#/$defs/judge` describes `git frites \
-judge --json`, and so on.
+The JSON schema is installed as `share/git-frites/git-frites.schema.json`. `#/$defs/judge` describes `git frites judge \
+--json`, and so on.
 
 ";
 
@@ -45,7 +45,7 @@ fn description(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// One term for each field of `schema`, its own fields after it.
+/// Adds one term for each field of `of`, followed by the terms of the field's own fields.
 fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     let required: Vec<&str> =
         of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -69,7 +69,7 @@ fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     }
 }
 
-/// What a `$ref`, or the part of an `anyOf` that is not null, stands for.
+/// Resolves a `$ref`, or the part of an `anyOf` that is not null.
 fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     let one = match field["anyOf"].as_array() {
         Some(several) => several.iter().find(|one| one["type"] != "null").unwrap_or(field),
@@ -81,7 +81,7 @@ fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     }
 }
 
-/// The words that a field is one of.
+/// A sentence that lists the permitted values of a field, if they are enumerated.
 fn words(field: &Value) -> String {
     let words: Vec<String> = field["enum"]
         .as_array()

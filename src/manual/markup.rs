@@ -1,13 +1,13 @@
-//! The little markup that the hand-written parts of the manual are in, as roff.
+//! Translates the markup of the hand-written parts of the manual to roff.
 //!
-//! `# HEADING`; paragraphs; `` `literal` `` and `*placeholder*` inside of them; lines that are indented by
-//! four blanks stand as they are; a line that ends in `::` is a term, and the paragraph after it what it means.
+//! The markup has `# HEADING`; paragraphs with `` `literal` `` and `*placeholder*`; verbatim lines,
+//! indented by four spaces; and terms, lines that end in `::` and are followed by their definition.
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 /// Adds a text to a page.
 pub fn add(roff: &mut Roff, text: &str) {
     let mut lines = text.lines().peekable();
-    // What a paragraph that follows is put under: a heading and a term need no mark of their own.
+    // True after a heading or a term, where a paragraph needs no macro.
     let mut fresh = true;
     while let Some(line) = lines.next() {
         if line.is_empty() {
@@ -24,7 +24,7 @@ pub fn add(roff: &mut Roff, text: &str) {
             roff.control("nf", []);
             roff.text([roman(code)]);
             while let Some(code) = lines.next_if(|l| l.starts_with("    ") || l.is_empty()) {
-                // An empty line ends the example, unless it goes on after it.
+                // An empty line ends the example, unless another example line follows.
                 if code.is_empty() && lines.peek().is_none_or(|l| !l.starts_with("    ")) {
                     break;
                 }
@@ -69,7 +69,7 @@ pub fn inlines(line: &str) -> Vec<Inline> {
     found
 }
 
-/// A page with its text lines broken, as mandoc wants them, and nothing at their ends.
+/// Breaks the text lines of a page at 80 bytes, and removes trailing space, as mandoc's lint requires.
 pub fn fill(page: &str) -> String {
     let mut filled = String::new();
     let mut as_it_stands = false;

@@ -1,5 +1,6 @@
-//! The manual: a page for git-frites and one for each command, from cli.rs, the tables of keys and exit
-//! codes, and the hand-written parts beside this file. man/ holds them as they are installed.
+//! Generates the manual: a page for git-frites and one for each command, from the command line's
+//! definition, the tables of keys and exit codes, and the hand-written parts beside this file. `man/`
+//! contains the pages as they are installed.
 mod json;
 mod markup;
 
@@ -11,7 +12,7 @@ use crate::cli::Cli;
 use crate::config::keys::{self, Otherwise, Spec};
 use crate::error::exit;
 
-/// The date at the foot of every page: that of the release.
+/// The date of the release, at the foot of every page.
 const DATE: &str = "2026-11-20";
 
 /// The hand-written parts, by the name of the page.
@@ -39,7 +40,7 @@ pub struct Page {
     pub name: String,
     /// Its section.
     pub section: u8,
-    /// What it says, as roff.
+    /// Its text, as roff.
     pub roff: String,
 }
 
@@ -50,7 +51,7 @@ impl Page {
     }
 }
 
-/// Every page, the one about all first.
+/// All pages, git-frites(1) first.
 pub fn pages() -> Vec<Page> {
     let mut cli = Cli::command().disable_help_subcommand(true);
     cli.build();
@@ -63,8 +64,8 @@ pub fn pages() -> Vec<Page> {
         markup::add(&mut roff, text);
         pages.push(Page { name: name.to_owned(), section, roff: markup::fill(&roff.render()) });
     };
-    by_hand("git-frites-tutorial", 7, "a first hour with git frites", TUTORIAL);
-    by_hand("git-frites-json", 5, "what git frites prints with --json", &json::text());
+    by_hand("git-frites-tutorial", 7, "the first hour with git frites", TUTORIAL);
+    by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
 }
 
@@ -96,7 +97,7 @@ fn of_command(command: &Command, name: &str) -> Page {
     let (status, told): (Vec<&str>, Vec<&str>) =
         help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
     let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
-    // What goes on in DESCRIPTION comes before the first heading.
+    // The text before the first heading continues DESCRIPTION.
     let (description, sections) =
         hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
     let mut roff = Roff::new();
@@ -132,7 +133,7 @@ fn of_command(command: &Command, name: &str) -> Page {
 
 enum Part<'a> {
     Text(&'a str),
-    /// A line that begins with `@`: a table of the program's own.
+    /// A line that begins with `@` and stands for a generated table.
     Directive(&'a str),
 }
 
@@ -149,7 +150,7 @@ fn split_directives(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Every option with what it takes, as git's own pages have it; clap's usage line leaves them out.
+/// Lists every option with its value, as git's own pages do; clap's usage line omits them.
 fn synopsis(command: &Command) -> Vec<Inline> {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_default())];
     let shown = |arg: &&Arg| {
@@ -189,7 +190,8 @@ fn synopsis(command: &Command) -> Vec<Inline> {
     line
 }
 
-/// OPTIONS by clap_mangen, without the preamble that the page has already; literals in bold as elsewhere.
+/// The section OPTIONS from clap_mangen, without the preamble, which the page has already; literals
+/// are bold, as elsewhere.
 fn options(command: &Command) -> String {
     let mut bytes = Vec::new();
     Man::new(command.clone()).render_options_section(&mut bytes).expect("a Vec takes every byte");
@@ -218,7 +220,7 @@ fn exits(roff: &mut Roff) {
     }
 }
 
-/// The keys that begin with one of the prefixes, or all.
+/// Adds the keys that begin with one of the prefixes; without a prefix, all keys.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
     let wanted = |spec: &&Spec| {
