@@ -1,4 +1,4 @@
-//! Agents: the command-line coding agents that are known, as they are built in and as configuration has them.
+//! Command-line coding agents: built in or configured.
 use crate::config::Config;
 use crate::config::keys;
 use crate::config::value::{AgentInput, Words};
@@ -7,16 +7,16 @@ use crate::model::name::Name;
 use crate::model::nearest::nearest;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
 
-/// The agents that are built in, each started so that it works on its own and asks nobody. The flags are those of
-/// the versions named, from their own `--help`; `git config frites.agent.NAME.command` replaces them.
+/// The built-in agents with the options that run them non-interactively, from `--help` of the versions
+/// named here; `git config frites.agent.NAME.command` replaces them.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     // Claude Code 2.1.197. As root it also wants IS_SANDBOX=1 in its environment.
     ("claude", &["claude", "-p", "--permission-mode", "bypassPermissions"]),
-    // Codex 0.169.0: `-` is the prompt from standard input.
+    // Codex 0.169.0: `-` reads the prompt from standard input.
     ("codex", &["codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", "-"]),
-    // Gemini CLI 0.61.0: an empty `-p` is what makes it read standard input and end by itself.
+    // Gemini CLI 0.61.0: an empty `-p` makes it read standard input and exit when it is done.
     ("gemini", &["gemini", "--approval-mode", "yolo", "--skip-trust", "-p", ""]),
-    // Aider 0.86.2 reads no prompt from standard input, and commits by itself unless told not to.
+    // Aider 0.86.2 does not read a prompt from standard input, and commits by default.
     (
         "aider",
         &[
@@ -36,7 +36,7 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
     ("opencode", &["opencode", "run", "--auto"]),
 ];
 
-/// The names of all agents there are: built in or configured, each once, sorted.
+/// The names of all agents, built in or configured, each once, sorted.
 pub fn known(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = config.names_of(keys::AGENT_COMMAND).map(str::to_owned).collect();
     names.extend(BUILT_IN.iter().map(|(name, _)| (*name).to_owned()));
@@ -45,7 +45,8 @@ pub fn known(config: &Config) -> Vec<String> {
     names
 }
 
-/// The agent `name` at work as the `number`-th of its kind, from 1. Refuses a name that nobody has.
+/// The assignment for the `number`-th candidate (from 1) of the agent `name`. Fails if there is no such
+/// agent.
 pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment> {
     let built_in = || BUILT_IN.iter().find(|(known, _)| *known == name.as_str());
     let command = match config.get_for(keys::AGENT_COMMAND, name.as_str()) {
@@ -72,12 +73,13 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
 
 fn unknown(config: &Config, name: &Name) -> Error {
     let known = known(config);
-    let error = Error::usage(format!("there is no agent '{name}': known are {}", known.join(", ")));
+    let error =
+        Error::usage(format!("there is no agent '{name}'; the agents are {}", known.join(", ")));
     let error = match nearest(known.iter().map(String::as_str), name.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error,
     };
     error.hint(format!(
-        "or say how it is called: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"
+        "or configure its command: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"
     ))
 }

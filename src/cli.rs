@@ -1,4 +1,4 @@
-//! The command line: clap types and help text, nothing else.
+//! The command line: its global options and the list of commands.
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::apply::ApplyArgs;
@@ -16,18 +16,18 @@ use crate::commands::status::StatusArgs;
 use crate::ui::ColorMode;
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
-/// lint and test commands decide which of them work; land the smallest one that does on a fresh branch.
+/// lint and test commands decide which of them work; land the smallest one that works on a fresh branch.
 #[derive(Debug, Parser)]
 #[command(
     name = "git-frites",
     bin_name = "git frites",
     version,
     max_term_width = 100,
-    after_help = "`git frites man tutorial` is a first hour, the first part of it five minutes; `git frites man judge` \
-shows a command's page."
+    after_help = "`git frites man tutorial` shows the tutorial (5-minute start), `git frites man judge` the \
+page of a command."
 )]
 pub struct Cli {
-    /// When to use colours: auto, always or never
+    /// When to use colors: auto, always or never
     #[arg(
         long,
         global = true,
@@ -37,13 +37,13 @@ pub struct Cli {
         display_order = 900
     )]
     pub color: ColorChoice,
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// When to use colours.
+    /// When to use colors.
     pub fn color_mode(&self) -> ColorMode {
         match self.color {
             ColorChoice::Auto => ColorMode::Auto,
@@ -52,7 +52,7 @@ impl Cli {
         }
     }
 
-    /// Whether the verb was asked for its bare answer only.
+    /// True if the command prints nothing but its bare answer.
     pub fn quiet(&self) -> bool {
         match &self.command {
             Command::Spawn(a) => a.quiet,
@@ -71,31 +71,31 @@ impl Cli {
     }
 }
 
-/// The verbs.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make candidates, a worktree and a branch each, and run a command in them if given
+    /// Create candidates, each with a worktree and a branch; run a command in each if one is given
     Spawn(SpawnArgs),
-    /// Spawn, judge and recommend in one go
+    /// Spawn and judge in one step, and recommend a candidate
     Run(RunArgs),
     /// Show what candidates changed
     Diff(DiffArgs),
-    /// Run the project's own commands on each candidate and recommend one
+    /// Run the project's own commands on each candidate, and recommend one
     Judge(JudgeArgs),
-    /// Land a candidate that passed on a fresh branch
+    /// Land a candidate that passed on a fresh branch, or merge it
     Apply(ApplyArgs),
-    /// Remove worktrees and branches of runs; captures are kept
+    /// Remove the worktrees and branches of runs; captures are kept
     Clean(CleanArgs),
     /// List runs and candidates
     Status(StatusArgs),
-    /// Show what happened
+    /// Show the event log
     Log(LogArgs),
     /// Print the path of a candidate's worktree
     Path(PathArgs),
-    /// Show the configuration that counts, and where it comes from
+    /// Show the effective configuration, and where each value comes from
     Config(ConfigArgs),
-    /// Print the script that makes a shell complete
+    /// Print the completion script of a shell
     Completions(CompletionsArgs),
-    /// Show a page of the manual
+    /// Show a manual page
     Man(ManArgs),
 }

@@ -1,7 +1,7 @@
-//! Answers a shell that completes a command line: which runs, candidates, commits there are.
+//! Shell completion: the runs, candidates, branches, agents and keys that an argument can name.
 //!
-//! A TAB must be quick and must never print: everything here is read in process, and what cannot be read
-//! is not offered. Each argument names its completer.
+//! A TAB must be quick and must never print: completers read the repository in process, and skip what
+//! they cannot read. Each argument names its completer.
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,10 +20,11 @@ use crate::model::run::Run;
 use crate::store::Store;
 use crate::ui::table;
 
-/// Set by the scripts in completions/ to the name of the shell that asks.
+/// The variable that the scripts in completions/ set to the name of the shell.
 const VARIABLE: &str = "FRITES_COMPLETE";
 
-/// Answers, if a shell asks; none if this is an ordinary call. `command` makes the command line.
+/// Answers a completion request of a shell; none if this is an ordinary call. `command` builds the
+/// command line.
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(|| with_hidden_options(command()))
@@ -37,7 +38,7 @@ pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     }
 }
 
-/// The script that makes a shell ask, for the shells that have none in completions/.
+/// The completion script of a shell that has none in completions/.
 pub fn registration(shell: &str) -> Option<Vec<u8>> {
     let shells = clap_complete::env::Shells::builtins();
     let mut script = Vec::new();
@@ -48,8 +49,8 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// The command line with hidden options: the engine offers what is hidden only where there is nothing
-/// else, as when a `-` is typed. That is what git does.
+/// The command line with hidden options: the engine offers hidden arguments only if there is nothing
+/// else, for instance after a `-`. git does the same.
 fn with_hidden_options(mut command: Command) -> Command {
     command.build();
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
@@ -62,14 +63,14 @@ fn offer(value: impl Into<OsString>, about: Option<String>) -> CompletionCandida
     CompletionCandidate::new(value).help(about.map(StyledStr::from))
 }
 
-/// How many offers are described at most. A record takes long to read, against a name: nobody waits for the
-/// description of old runs.
+/// The largest number of offers with a description. Reading a record takes long, so old runs are offered
+/// by name alone.
 const DESCRIBED: usize = 16;
 
 /// The runs of the repository of the current directory.
 struct Runs {
     store: Store,
-    /// The newest first, as far as numbers tell; then those with names.
+    /// Numbered runs, newest first; then named runs.
     names: Vec<Name>,
 }
 
@@ -86,7 +87,7 @@ impl Runs {
         self.store.run(name).ok()?
     }
 
-    /// The run of that name, or the only one that it begins.
+    /// The run with that name, or the only run whose name begins with it.
     fn called(&self, word: &Name) -> Option<Run> {
         match meant(&self.names, word).as_slice() {
             [one] => self.read(one),
@@ -94,7 +95,7 @@ impl Runs {
         }
     }
 
-    /// The newest: the highest number, or one with a name.
+    /// The newest run: the one with the highest number, or a named one.
     fn newest(&self) -> Option<Run> {
         let (numbers, named): (Vec<&Name>, Vec<&Name>) =
             self.names.iter().partition(|name| name.number().is_some());
@@ -118,7 +119,7 @@ impl Runs {
             .collect()
     }
 
-    /// Candidates of `run`, each with `before` in front of its name.
+    /// The candidates of `run`, each with `before` in front of its name.
     fn offer_candidates(&self, run: &Run, before: &str, current: &str) -> Offers {
         let begun =
             run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
@@ -141,7 +142,7 @@ pub fn runs(current: &OsStr) -> Offers {
     runs.offer(current)
 }
 
-/// `RUN`, `RUN/CAND` or `RUN/CAND@N`, as far as it is typed; candidates of the newest run also bare.
+/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their run.
 pub fn addresses(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
@@ -171,7 +172,7 @@ pub fn addresses(current: &OsStr) -> Offers {
     runs.offer_candidates(&run, &format!("{}/", run.run), rest)
 }
 
-/// A candidate of the run that is named before it on the line, or of the newest.
+/// The candidates of the run that the command line names before, or of the newest run.
 pub fn candidates(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
@@ -185,19 +186,19 @@ pub fn candidates(current: &OsStr) -> Offers {
     runs.offer_candidates(&run, "", current)
 }
 
-/// Branches, tags and remote branches that are not ours.
+/// Branches, tags and remote branches, without those of git-frites.
 pub fn revisions(current: &OsStr) -> Offers {
     let mut offers = refs(
         current,
         &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")],
     );
     if current.to_str().is_some_and(|current| "HEAD".starts_with(current)) {
-        offers.push(offer("HEAD", Some("where you are".to_owned())));
+        offers.push(offer("HEAD", Some("current commit".to_owned())));
     }
     offers
 }
 
-/// What can be merged into: a branch or a candidate.
+/// The targets of a merge: branches and candidates.
 pub fn targets(current: &OsStr) -> Offers {
     let mut offers = refs(current, &[("refs/heads/", "branch")]);
     offers.extend(addresses(current));
@@ -220,7 +221,7 @@ fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
     offers
 }
 
-/// The agents that are built in or configured. The one completer that asks git: for its configuration.
+/// The agents, built in or configured. Only this completer starts git, to read the configuration.
 pub fn agents(current: &OsStr) -> Offers {
     let here = std::env::current_dir().ok();
     let config = here.and_then(|here| {

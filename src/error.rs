@@ -7,20 +7,20 @@ use std::io;
 pub mod exit {
     /// Done; for `judge`, a verified winner.
     pub const OK: u8 = 0;
-    /// No candidate passed, nothing verified to land, work would be lost, or conflicts.
+    /// No candidate passed, nothing verified can land, work would be lost, or there are conflicts.
     pub const NO: u8 = 1;
-    /// Usage: an invalid flag or name.
+    /// Usage: an invalid option or name.
     pub const USAGE: u8 = 2;
-    /// There was nothing to judge with: the pick is unverified.
+    /// The recommended candidate is not verified.
     pub const UNVERIFIED: u8 = 3;
-    /// No usable candidate at all.
+    /// No candidate is usable.
     pub const UNUSABLE: u8 = 4;
-    /// Fatal, as git has it.
+    /// Fatal, as in git.
     pub const FATAL: u8 = 128;
-    /// The reader of our output went away: 128 + SIGPIPE, what a shell shows for git itself.
+    /// The reader of standard output went away: 128 + SIGPIPE, as a shell shows it for git.
     pub const PIPE: u8 = 128 + 13;
 
-    /// What each means, for the manual.
+    /// The meaning of each code, for the manual.
     pub const TABLE: &[(&str, &str)] = &[
         (
             "`0`",
@@ -28,19 +28,22 @@ pub mod exit {
         ),
         (
             "`1`",
-            "An honest no: nothing passed, nothing verified to land, refused because work would be lost, conflicts, \
-             or differences with `diff --exit-code`.",
+            "No candidate passed, nothing verified can land, work would be lost, there are \
+             conflicts, or with `diff --exit-code` there are differences.",
         ),
         ("`2`", "Usage: an invalid option or name."),
-        ("`3`", "There was nothing to judge with: the pick is unverified."),
+        (
+            "`3`",
+            "The recommended candidate is not verified: there was no command to run, for instance.",
+        ),
         ("`4`", "No candidate is usable."),
         (
             "`128`",
-            "Fatal, as git has it: not a repository, an unknown run, local changes on `apply`, and so on.",
+            "Fatal, as in git: not a repository, an unknown run, local changes on `apply`, and so on.",
         ),
         (
             "`128+`*n*",
-            "Ended by signal *n*: 130 is Ctrl-C, 141 an output that nobody reads any more.",
+            "Ended by signal *n*: 130 after Ctrl-C, 141 if the reader of the output went away.",
         ),
     ];
 }
@@ -48,13 +51,13 @@ pub mod exit {
 /// The kind decides the first word and the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The answer is no; nothing is wrong with the question.
+    /// The request is valid, and the result is negative.
     No,
-    /// The question itself is malformed.
+    /// The command line is invalid.
     Usage,
-    /// The work cannot be done at all.
+    /// The command cannot do its work.
     Fatal,
-    /// Standard output was closed by its reader: not worth a message.
+    /// The reader of standard output went away; no message is shown.
     Pipe,
 }
 
@@ -117,7 +120,7 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// The result of everything that can fail.
+/// The result of an operation that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -137,12 +140,12 @@ impl Error {
         Error::new(Kind::Usage, message)
     }
 
-    /// Error (1): the answer is no.
+    /// Error (1): the result is negative.
     pub fn no(message: impl Into<String>) -> Self {
         Error::new(Kind::No, message)
     }
 
-    /// Fatal: the operating system refused `what`.
+    /// Fatal: an operation of the operating system failed. `what` says which one.
     pub fn io(what: impl fmt::Display, e: io::Error) -> Self {
         let cause = match e.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::StorageFull,
@@ -155,17 +158,17 @@ impl Error {
             .with_source(e)
     }
 
-    /// Fatal: something in the repository is not what git wrote.
+    /// Fatal: an object or a file in the repository is damaged.
     pub fn damaged(message: impl Into<String>) -> Self {
         Error::fatal(message)
             .because(Cause::Damaged)
             .hint("the repository may be damaged: `git fsck` checks it")
     }
 
-    /// Fatal: what should not happen has happened.
+    /// Fatal: a bug in git-frites.
     pub fn internal(message: impl Into<String>) -> Self {
         Error::fatal(message)
-            .hint("this is a mistake in git-frites: please report it, with what you did")
+            .hint("this is a bug in git-frites: please report it, with the commands that led to it")
     }
 
     /// Adds a `hint:` line.
@@ -189,7 +192,7 @@ impl Error {
         self
     }
 
-    /// Puts `what: ` before the message, to say what was being done.
+    /// Puts `what: ` before the message, to say which step failed.
     #[must_use]
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
@@ -209,7 +212,7 @@ impl StdError for Error {
     }
 }
 
-/// Lets an I/O result say which path or step it was about.
+/// Adds the path or the step to an I/O error.
 pub trait IoContext<T> {
     /// Turns an I/O error into a fatal one that begins with `what`.
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
@@ -226,21 +229,21 @@ fn advice(e: &io::Error) -> &'static str {
     use io::ErrorKind::*;
     match e.kind() {
         StorageFull | QuotaExceeded => {
-            "make room on that disk: `git frites clean RUN` takes a run's worktrees away"
+            "free disk space: `git frites clean RUN` removes the worktrees of a run"
         }
         ReadOnlyFilesystem => {
-            "that is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read"
+            "that file system is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read"
         }
-        PermissionDenied => "you are not allowed to: see who owns it with `ls -ld`",
+        PermissionDenied => "check the owner and the permissions with `ls -ld`",
         InvalidData | IsADirectory => {
-            "something else lies in its place: see what with `ls -ld`, and move it away"
+            "another kind of file is in its place: check with `ls -ld`, and move it away"
         }
-        NotFound => "it was there a moment ago, or should have been: try again",
-        _ => "try again; `git frites status` shows how things are",
+        NotFound => "another process may have removed it: try again",
+        _ => "try again; `git frites status` shows the state of the runs",
     }
 }
 
-/// An I/O error in the words of `strerror`, without Rust's `(os error 2)`, as git prints it.
+/// The text of an I/O error without Rust's `(os error 2)`, as git prints it.
 pub fn describe(e: &io::Error) -> String {
     let text = e.to_string();
     match text.find(" (os error ") {

@@ -1,5 +1,5 @@
 //! git-frites: competing attempts at one change, each in its own git worktree, judged by the project's
-//! own commands. The contract is docs/DESIGN.md; this crate is the program's inside, not an interface.
+//! own commands. The contract is docs/DESIGN.md. This crate is internal to the program, not an API.
 #[cfg(not(unix))]
 compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supported yet.");
 
@@ -33,7 +33,7 @@ use ops::session::Session;
 use process::{interrupt, supervisor};
 use ui::{ColorMode, Ui};
 
-/// The program: reads the command line, runs the command, says what went wrong; gives the exit code.
+/// The program: reads the command line, runs the command and prints errors; gives the exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((first, rest)) = arguments.split_first()
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
         ui.error(&error);
         error.kind.code()
     });
-    // Whatever was saved in time, a command that was asked to stop did not do all it was asked to do.
+    // A command that was interrupted did not finish its work, even if it ended without an error.
     ExitCode::from(interrupt::signal().and_then(|n| u8::try_from(128 + n).ok()).unwrap_or(code))
 }
 
@@ -75,7 +75,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     }
 }
 
-/// Help goes to stdout; a usage error becomes one `fatal:` line and hints, as everywhere else.
+/// Prints help to stdout, or a usage error as one `fatal:` line and hints; gives the exit code.
 fn refuse(e: &clap::Error) -> u8 {
     let ui = Ui::new(ColorMode::Auto, false);
     if !e.use_stderr() {

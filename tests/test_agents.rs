@@ -200,7 +200,7 @@ fn impossible_agent_options_are_refused_before_anything_is_made() {
         (
             &["--agent", "nosuch", "-p", "x"],
             2,
-            "there is no agent 'nosuch': known are aider, claude, codex, gemini, opencode",
+            "there is no agent 'nosuch'; the agents are aider, claude, codex, gemini, opencode",
         ),
         (&["--agent", "clade", "-p", "x"], 2, "there is no agent 'clade'"),
         (&["--agent", "claude"], 2, "the agent 'claude' needs a prompt"),
@@ -210,8 +210,8 @@ fn impossible_agent_options_are_refused_before_anything_is_made() {
             128,
             "the agent 'codex' is not here: 'codex' is not on PATH",
         ),
-        (&["--agent", "claude=0", "-p", "x"], 2, "'0' is no number of candidates"),
-        (&["--agent", "claude=x", "-p", "x"], 2, "'x' is no number of candidates"),
+        (&["--agent", "claude=0", "-p", "x"], 2, "'0' is not a number of candidates"),
+        (&["--agent", "claude=x", "-p", "x"], 2, "'x' is not a number of candidates"),
         (
             &["--agent", "claude=65", "-p", "x"],
             128,

@@ -359,7 +359,7 @@ fn project_without_a_known_build_file_has_no_commands() {
         let world = project(&[(path, text)]);
         let answer = world.frites(["judge", "--explain"]).expect(3);
         assert!(
-            answer.stderr.contains("no command was named, configured or found"),
+            answer.stderr.contains("no command was given, configured or detected"),
             "{path}: {}",
             answer.stderr
         );

@@ -67,7 +67,7 @@ fn chain_of_parents_is_limited() {
     for (arguments, code, words) in [
         (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
         (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
-        (["--from", "1/c1@1"], 2, "--from takes a candidate as it is now"),
+        (["--from", "1/c1@1"], 2, "--from takes the current state of a candidate"),
         (["--task", "two\nlines"], 2, "--task: a task's id has 1 to 200 characters in one line"),
         (["--task", " "], 2, "--task: a task's id has 1 to 200 characters in one line"),
     ] {
@@ -134,7 +134,7 @@ fn interrupted_again_keeps_earlier_iterations() {
     );
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     let hint =
-        "hint: what was done is kept; go on with another `git frites spawn --again 1/c1 -- …`";
+        "hint: the work so far is kept; continue with another `git frites spawn --again 1/c1 -- …`";
     assert!(ended.stderr.contains(hint), "{}", ended.stderr);
     // Resuming would begin afresh with the run's own command.
     let resumed = world.frites(["run", "--resume", "1", "--test", "true"]).expect(4);

@@ -532,7 +532,7 @@ fn detection_can_be_switched_off() {
     world.git(["config", "frites.oracle.detect", "false"]);
     let answer = world.frites(["judge", "--explain"]).expect(3);
     assert!(
-        answer.stderr.contains("no command was named, configured or found"),
+        answer.stderr.contains("no command was given, configured or detected"),
         "{}",
         answer.stderr
     );

@@ -150,7 +150,7 @@ fn junit_results_pick_the_closest_near_miss() {
     );
     for line in [
         "c1: t::a fails, and passed on the base",
-        "c1: t::b fails, and on the base, too",
+        "c1: t::b fails, as it does on the base",
         "c3: t::new fails, and is not in the base",
         "c2 before c3: 1 failing tests, not 2",
     ] {

@@ -148,7 +148,7 @@ fn attempt_that_cannot_start_is_cancelled_and_can_be_resumed() {
         ["run", "-n", "2", "-j", "1", "-p", "do it", "--test", "true", "--", "sh", "-c", script];
     let answer = world.frites(words).refuses(128, "prompt.md': Is a directory");
     assert!(
-        answer.stderr.contains("hint: go on with `git frites run --resume 1`"),
+        answer.stderr.contains("hint: continue with `git frites run --resume 1`"),
         "{}",
         answer.stderr
     );
@@ -182,7 +182,7 @@ fn failed_synthesis_keeps_the_decision() {
         ["-n", "2", "-p", "x", "--test", "true", "--", "sh", "-c", "echo $FRITES_INDEX > x"];
     let answer = world.frites([&["run"], &words[..]].concat()).expect(0);
     assert!(answer.out().contains("judge: 2 of 2 passed"), "{}", answer.out());
-    let warning = "warning: run 1: there is no synthesis: 2 worktrees and 1 new ones are more than limits.worktrees = 2\nhint: ";
+    let warning = "warning: run 1: the synthesis failed: 2 worktrees and 1 new ones are more than limits.worktrees = 2\nhint: ";
     assert!(answer.stderr.contains(warning), "{}", answer.stderr);
     world.assert_clean();
 }

@@ -124,7 +124,7 @@ fn closed_or_full_stdout_ends_a_command_cleanly() {
         if full {
             let answer = line(">/dev/full")
                 .refuses(128, "could not write the output: No space left on device");
-            assert!(answer.stderr.contains("make room"), "{}", answer.stderr);
+            assert!(answer.stderr.contains("free disk space"), "{}", answer.stderr);
         }
         // The reader is gone before anything is written.
         let gone = "{ until test -e gone; do sleep 0.01; done; code=0; git-frites WORDS 2>err || code=$?; echo $code >code; } \

@@ -64,7 +64,7 @@ fn run_has_the_exit_codes_and_short_answers_of_judge() {
     );
     assert_eq!(json["escaped"], serde_json::json!([]));
     assert_eq!(json["oracle"].as_array().unwrap().len(), 3);
-    world.frites(["run", "--test", "true"]).refuses(2, "there is nothing to run");
+    world.frites(["run", "--test", "true"]).refuses(2, "there is no command to run");
     world.frites(["run", "--resume", "9"]).refuses(128, "there is no run '9'");
     world.frites(["run", "--resume", "1", "-n", "2"]).refuses(2, "cannot be used with");
     // What it was started with is remembered, whatever the prompt is called, and what is typed now comes on top.
@@ -76,9 +76,7 @@ fn run_has_the_exit_codes_and_short_answers_of_judge() {
     world.frites(["run", "--resume", "6"]).expect(1);
     world.frites(["run", "--resume", "6", "--test", "true"]).expect(0);
     world.spawn(["-n", "1"]);
-    world
-        .frites(["run", "--resume", "7"])
-        .refuses(2, "run 7 has no commands: people work in its worktrees");
+    world.frites(["run", "--resume", "7"]).refuses(2, "run 7 has no command to resume");
     let slow =
         run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
     assert!(slow.out().contains("timed out"), "{}", slow.out());
@@ -212,7 +210,7 @@ fn interrupted_run_resumes_and_decides_as_an_undisturbed_one() {
     signal("-INT", &child);
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     assert!(
-        ended.stderr.contains("hint: go on with `git frites run --resume 1`"),
+        ended.stderr.contains("hint: continue with `git frites run --resume 1`"),
         "{}",
         ended.stderr
     );

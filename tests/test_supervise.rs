@@ -227,7 +227,7 @@ fn first_ctrl_c_terminates_commands_and_keeps_their_work() {
     assert!(
         ended
             .stderr
-            .contains("hint: what was done is kept; go on with `git frites run --resume 1`")
+            .contains("hint: the work so far is kept; continue with `git frites run --resume 1`")
     );
     assert_eq!(living(&mark), []);
     let status = world.frites(["status", "--json"]).expect(0).json();

@@ -145,7 +145,7 @@ fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
     world
         .frites(["spawn", "--synthesize", "--run", "1"])
-        .refuses(2, "a synthesis needs somebody to make it");
+        .refuses(2, "a synthesis needs an agent or a command");
     world.frites(["spawn", "--synthesize", "--", "true"]).refuses(2, "--run");
     let made = |refs: &str| refs.lines().filter(|l| l.contains("synthesis")).count();
     assert_eq!((made(&before), made(&world.git(["for-each-ref"]))), (0, 0));

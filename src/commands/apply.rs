@@ -1,4 +1,4 @@
-//! `git frites apply`: the human gate. What passed is what lands, or nothing does; and it can be taken back.
+//! `git frites apply`: lands a candidate on a fresh branch, or merges it; or undoes that.
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
@@ -19,65 +19,67 @@ use crate::ui::json;
 /// `git frites apply`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Lands on a fresh branch frites/apply/RUN and goes there, the change staged; with --merge it merges \
-what passed instead. Prints the branch. Nothing is touched before the landed tree is known and every check has passed.\n\n\
-Exit status: 0; 1 if nothing verified is there to land, or landing would lose something; 128 if it cannot be done."
+    after_help = "Lands on a fresh branch frites/apply/RUN and switches to it, with the change staged; with \
+--merge, merges instead. Prints the branch. Touches nothing before the landed tree is known \
+and every check has passed.\n\n\
+Exit status: 0; 1 if nothing verified can land, or landing would lose work; 128 if it cannot \
+be done."
 )]
 pub struct ApplyArgs {
-    /// What to land: a run's winner, or one candidate or iteration of it  [default: the newest run]
+    /// Run whose winner lands, or a candidate or an iteration  [default: the newest run]
     #[arg(value_name = "RUN[/CAND[@N]]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
     pub address: Option<Address>,
-    /// The branch to make  [default: frites/apply/RUN]
+    /// Branch to create  [default: frites/apply/RUN]
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// Commit with a message made from the verdict
+    /// Commit, with a message made from the verdict
     #[arg(long, conflicts_with = "message")]
     pub commit: bool,
-    /// Commit with this message; repeat it for more paragraphs
+    /// Commit with this message; repeat the option for more paragraphs
     #[arg(short, long, value_name = "MSG")]
     pub message: Vec<String>,
-    /// Make the commit on the branch without touching the checkout
+    /// Commit on the branch without touching the checkout
     #[arg(long)]
     pub no_switch: bool,
     /// Skip the pre-commit and commit-msg hooks
     #[arg(long)]
     pub no_verify: bool,
-    /// Land what was judged, although the worktree has changed since
+    /// Land the judged state, although the worktree has changed since
     #[arg(long)]
     pub judged: bool,
-    /// Land what did not pass
+    /// Land a candidate that did not pass
     #[arg(long)]
     pub allow_unverified: bool,
-    /// Do not judge again a tree that was merged with a base that moved
+    /// Do not judge the merged tree again if the base has moved
     #[arg(long)]
     pub no_rejudge: bool,
-    /// Leave conflicts on the fresh branch, to be resolved there
+    /// Leave conflicts on the fresh branch, to resolve them there
     #[arg(long, conflicts_with_all = ["merge", "no_switch", "commit", "message"])]
     pub conflicts: bool,
-    /// Merge into the current branch, or where --into says, with a merge commit
+    /// Merge into the current branch, or into --into, with a merge commit
     #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
     pub merge: bool,
-    /// Merge into this candidate (RUN/CAND), or into a branch that is checked out nowhere
+    /// Candidate (RUN/CAND) to merge into, or a branch that is not checked out anywhere
     #[arg(long, value_name = "TARGET", requires = "merge", add = ArgValueCompleter::new(complete::targets))]
     pub into: Option<String>,
-    /// Settle conflicts: each file whole from the side that wrote it later
+    /// Resolve conflicts by taking each file whole from the side that wrote it later
     #[arg(long, value_name = "STRATEGY", requires = "merge")]
     pub strategy: Option<Strategy>,
-    /// Take a landing back: revert the merge, or delete the fresh branch
+    /// Undo a landing: revert the merge, or delete the fresh branch
     #[arg(long, conflicts_with_all = ["branch", "commit", "message", "no_switch", "judged", "allow_unverified", "no_rejudge", "no_verify", "conflicts", "merge"])]
     pub undo: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the branch alone
+    /// Print nothing but the branch
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// How a merge settles conflicts.
+/// The ways to resolve conflicts of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Strategy {
-    /// Each conflicted file, whole, from the side that wrote it later; from the candidate if neither did
+    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the candidate
     NewestFileWins,
 }
 
@@ -119,7 +121,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
             landed.plan.address(),
             conflicts.in_words()
         ))
-        .hint("resolve them, then `git add` and `git commit`; `git status` lists them")
+        .hint("resolve the conflicts, then `git add` and `git commit`; `git status` lists them")
         .hint(format!(
             "or give up: `git switch -f -` and `git branch -D {}`",
             landed.branch.short()
@@ -127,7 +129,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     }
 }
 
-/// What every document of a landing holds.
+/// The fields that each JSON document of a landing has.
 fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     json!({
         "run": plan.run.run, "candidate": plan.candidate, "iteration": plan.capture.iteration,

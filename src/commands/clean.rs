@@ -1,4 +1,4 @@
-//! `git frites clean`: removes worktrees and branches, and nothing that is saved nowhere else.
+//! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -20,47 +20,47 @@ use crate::ui::{json, table};
 /// `git frites clean`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Unsaved work is captured first; what cannot be captured is never removed without --discard. \
-Captures stay under refs/frites/ until --forget.\n\n\
-Exit status: 0; 1 if something was left because it would have been lost."
+    after_help = "Captures unsaved work first. Work that cannot be captured is never removed without \
+--discard. Captures stay under refs/frites/ until --forget.\n\n\
+Exit status: 0; 1 if something was not removed because its work would have been lost."
 )]
 pub struct CleanArgs {
-    /// The runs or candidates to remove  [default: the newest run]
+    /// Runs or candidates to remove  [default: the newest run]
     #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
     pub addresses: Vec<Address>,
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]
     pub all: bool,
-    /// Remove only what is older than [retention] says: landed, failed or abandoned; of all runs unless some are named
+    /// Remove only candidates that are older than [retention] allows, of all runs unless some are named
     #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
     pub expired: bool,
-    /// Mark for review, and remove nothing: what is kept never expires
+    /// Mark candidates as kept, and remove nothing: they never expire
     #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
     pub keep: bool,
-    /// Take that mark away
+    /// Remove the mark of --keep
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove worktrees with the work in them that is not captured
+    /// Remove worktrees even if they contain work that is not captured
     #[arg(long)]
     pub discard: bool,
-    /// Remove captures and records, too: the run is gone for good
+    /// Remove captures and records, too; the run cannot be restored
     #[arg(long)]
     pub forget: bool,
-    /// Show what would be removed
+    /// Show what would be removed, and remove nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but problems
+    /// Print nothing but warnings and errors
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// What became of one candidate.
+/// The result for one candidate.
 struct Removal {
     address: String,
-    /// What was freed; none if there was nothing to remove.
+    /// The disk space freed; none if there was nothing to remove.
     bytes: Option<u64>,
     error: Option<Error>,
 }
@@ -83,7 +83,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
                 removals.extend(some);
             }
             Err(error) if alone => return Err(error),
-            // A run that is at work, for instance: the others are cleaned all the same.
+            // For instance a run whose commands still run: the other runs are cleaned.
             Err(error) => removals.push(Removal {
                 address: run.run.to_string(),
                 bytes: None,
@@ -102,7 +102,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Marks candidates, or takes their marks away.
+/// Marks candidates as kept, or removes the marks.
 fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
     let mut text = String::new();
     let mut all = Vec::new();
@@ -190,7 +190,7 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
     if args.expired { only_expired(session, found) } else { Ok(found) }
 }
 
-/// Those of the candidates whose time is over.
+/// The candidates that have expired.
 fn only_expired(
     session: &Session,
     targets: Vec<(Run, Vec<Name>)>,
@@ -210,7 +210,7 @@ fn only_expired(
     Ok(expired)
 }
 
-/// One candidate; its failure is part of the answer and never stops the rest.
+/// Cleans one candidate; a failure is part of the answer and does not stop the others.
 fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -> Removal {
     let address = candidate.address();
     let attempt = || {

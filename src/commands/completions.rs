@@ -1,4 +1,4 @@
-//! `git frites completions`: the script that makes a shell complete.
+//! `git frites completions`: prints the completion script of a shell.
 use clap::ValueEnum;
 
 use crate::complete;
@@ -8,16 +8,17 @@ use crate::ui::Ui;
 /// `git frites completions`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "`make install` puts them where shells look. By hand: source the script in your shell's \
-startup file, for bash after git's own completion. It completes `git frites` and `git-frites`."
+    after_help = "`make install` installs the scripts where shells look for them. By hand: source the script \
+in your shell's startup file, for bash after git's own completion. It completes `git frites` \
+and `git-frites`."
 )]
 pub struct CompletionsArgs {
-    /// Your shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
 }
 
-/// The shells that can complete.
+/// The shells that have a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
     Bash,

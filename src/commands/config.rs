@@ -1,4 +1,4 @@
-//! `git frites config`: what counts, and where it comes from; a starter file.
+//! `git frites config`: shows the effective configuration; writes a starter file.
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
@@ -17,16 +17,16 @@ use crate::ui::table::{Grid, Tone};
 /// `git frites config`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Shows every key with its value and where that comes from: .frites.toml at the root of your \
-checkout, git's configuration (`git config frites.KEY VALUE`), or a variable such as FRITES_ORACLE_TEST; a later one of \
-these wins.\n\n\
-Exit status: 0; 1 if KEY is set nowhere and has no default."
+    after_help = "Shows each key with its value and where the value comes from: .frites.toml in the root of \
+your checkout, git's configuration (`git config frites.KEY VALUE`), or a variable such as \
+FRITES_ORACLE_TEST. The later ones override the earlier ones.\n\n\
+Exit status: 0; 1 if KEY is not set and has no default."
 )]
 pub struct ConfigArgs {
-    /// Print the value of this key alone
+    /// Print nothing but the value of this key
     #[arg(value_name = "KEY", add = ArgValueCompleter::new(complete::keys))]
     pub key: Option<String>,
-    /// Write a .frites.toml that shows every key, unless there is one
+    /// Write a .frites.toml with every key commented out; an existing file is kept
     #[arg(long, conflicts_with_all = ["key", "json"])]
     pub init: bool,
     /// Print one JSON document
@@ -38,7 +38,7 @@ pub struct ConfigArgs {
 struct Row {
     key: String,
     spec: &'static Spec,
-    /// None where it is set nowhere and has no default.
+    /// None if the key is not set and has no default.
     value: Option<toml::Value>,
     place: Option<String>,
 }
@@ -59,14 +59,14 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
             Some(Row { value: Some(value), .. }) => {
                 session.ui.answer(format!("{}\n", bare(value)))?;
             }
-            // As `git config` has it for a key that is not set.
+            // As `git config` does for a key that is not set.
             Some(_) => return Ok(exit::NO),
         },
     }
     Ok(exit::OK)
 }
 
-/// Every key of the table in its order; those with a name of the user's once for each name in use.
+/// All keys in the order of the table; a key with a `*` once for each name in use.
 fn rows(session: &Session) -> Vec<Row> {
     let set = session.config.all();
     let mut rows = Vec::new();
@@ -122,7 +122,7 @@ fn as_json(row: &Row) -> Value {
     })
 }
 
-/// A value for a script: a string without quotes, an array's items a line each.
+/// A value for a script: a string without quotes, each item of an array in a line of its own.
 fn bare(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
@@ -141,20 +141,20 @@ fn unknown(key: &str) -> Error {
 
 fn init(session: &Session) -> Result<u8> {
     let Some(home) = &session.home else {
-        return Err(Error::fatal("there is no checkout here to put a configuration file in")
+        return Err(Error::fatal("there is no checkout here that could hold a configuration file")
             .hint("set keys in git's configuration instead: `git config frites.oracle.test CMD`"));
     };
     let path = home.join(config::FILE);
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             return Err(Error::fatal(format!("'{}' exists already", path.display()))
-                .hint("it is left as it is; `git frites config` shows what it sets"));
+                .hint("it is not changed; `git frites config` shows its values"));
         }
         file => file.context(|| format!("could not write '{}'", path.display()))?,
     };
     file.write_all(starter::text().as_bytes())
         .context(|| format!("could not write '{}'", path.display()))?;
     session.ui.answer(format!("{}\n", path.display()))?;
-    session.ui.hint("take away the `#` before a key to set it, and commit the file if others should have it, too");
+    session.ui.hint("uncomment a key to set it; commit the file to share it");
     Ok(exit::OK)
 }

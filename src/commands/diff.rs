@@ -1,4 +1,4 @@
-//! `git frites diff`: what candidates changed, against the base or each other.
+//! `git frites diff`: shows the changes of candidates, against the base or each other.
 use std::os::unix::ffi::OsStrExt;
 
 use clap_complete::engine::ArgValueCompleter;
@@ -23,36 +23,37 @@ use crate::ui::{json, table};
 /// `git frites diff`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "RUN/CAND prints the patch, RUN one line for each candidate; with a format option, that format for \
-each, after a line `# RUN/CAND`. Two candidates are compared with each other. Candidates are captured first.\n\n\
+    after_help = "RUN/CAND prints the patch. RUN prints one line for each candidate, or with a format option \
+that format for each, after a line `# RUN/CAND`. Two candidates are compared with each \
+other. Candidates are captured first.\n\n\
 Exit status: 0; with --exit-code, 1 if there are differences."
 )]
 pub struct DiffArgs {
-    /// What to show: RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run
+    /// RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run  [default: the newest run]
     #[arg(value_name = "RUN[/CAND[@N]]", value_parser = sides, add = ArgValueCompleter::new(complete::addresses))]
     pub address: Option<Sides>,
-    /// Another candidate, to compare with the first
+    /// Candidate to compare with the first one
     #[arg(value_name = "CAND2", value_parser = values::address, add = ArgValueCompleter::new(complete::candidates))]
     pub other: Option<Address>,
     /// Show a histogram of changed lines
     #[arg(long, group = "format")]
     pub stat: bool,
-    /// Show counts for programs
+    /// Show the counts of changed lines, for scripts
     #[arg(long, group = "format")]
     pub numstat: bool,
-    /// Show a letter and the path
+    /// Show the kind of change and the path of each file
     #[arg(long, group = "format")]
     pub name_status: bool,
-    /// Show the paths alone
+    /// Show nothing but the paths
     #[arg(long, group = "format")]
     pub name_only: bool,
     /// Show the patch
     #[arg(short, long, group = "format")]
     pub patch: bool,
-    /// End records with NUL, and do not quote paths
+    /// End lines with NUL, and do not quote paths
     #[arg(short = 'z')]
     pub nul: bool,
-    /// Show the last capture, whatever the worktree holds now
+    /// Show the last capture, without looking at the worktree
     #[arg(long)]
     pub no_capture: bool,
     /// Exit with 1 if there are differences
@@ -111,7 +112,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let views: Vec<View> = match (&selection.candidate, other) {
         (None, Some(_)) => {
             return Err(Error::usage(format!(
-                "'{}' is a run: two candidates can be compared",
+                "'{}' is a run, and only two candidates can be compared",
                 run.run
             ))
             .hint(format!("write {}/CANDIDATE first", run.run)));
@@ -202,7 +203,7 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
     }
 }
 
-/// The second of two candidates: of the first one's run, unless it says otherwise.
+/// The second of two candidates; a name without a run is in the run of the first.
 fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name, Option<u32>)> {
     match address {
         Address::Word { word, iteration } => {

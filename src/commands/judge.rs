@@ -1,4 +1,4 @@
-//! `git frites judge`: the project's own commands on each distinct tree, and the verdict over them.
+//! `git frites judge`: runs the project's own commands on each distinct tree, and decides.
 use std::time::Duration;
 
 use clap_complete::engine::ArgValueCompleter;
@@ -23,45 +23,45 @@ use crate::ui::{Ui, comparison, json};
 /// `git frites judge`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Each distinct tree is checked out alone, outside your checkout, and setup, build, lint and test run \
-there, stopping at the first that does not exit 0. Commands come from these options, else from configuration, else from \
-what the base's files show. Outcomes are known for a day: the same commands do not run again on the same tree.\n\n\
-Exit status: 0 a verified winner, 1 none passed, 3 unverified (nothing to run, judged --in-place, or git's \
-configuration changed meanwhile), 4 no usable candidate."
+    after_help = "Runs setup, build, lint and test on each distinct tree, up to the first one that fails. The \
+commands come from these options, or else from the configuration, or else they are detected \
+from the files of the base.\n\n\
+Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
+judged --in-place, or git's configuration changed meanwhile), 4 no usable candidate."
 )]
 pub struct JudgeArgs {
-    /// The run to judge  [default: the newest]
+    /// Run to judge  [default: the newest]
     #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
     pub address: Option<Address>,
-    /// Judge this candidate alone and store its outcomes; --replay decides once all are judged
+    /// Judge this candidate alone and store its results; --replay decides once all are judged
     #[arg(long = "candidate", value_name = "CAND", value_parser = values::name, add = ArgValueCompleter::new(complete::candidates))]
     pub candidates: Vec<Name>,
-    /// How to judge
+    /// The options of judging
     #[command(flatten)]
     pub judging: SharedJudgeArgs,
-    /// How many candidates are judged at once
+    /// Number of candidates that are judged at once
     #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
     pub jobs: u32,
-    /// End a command that takes longer, with all it started  [default: oracle.timeout, or 10m]
+    /// Kill a command, and all processes that it started, after this time  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// Judge in the worktrees themselves: quicker, and never verified
+    /// Judge in the worktrees themselves: faster, but never verified
     #[arg(long, conflicts_with_all = ["warm", "baseline", "protect"])]
     pub in_place: bool,
-    /// Say which commands are run and why those, and how the ranking comes about
+    /// Show which commands run and why, and how the ranking was made
     #[arg(long)]
     pub explain: bool,
-    /// Accept the configuration as it is now, whatever changed in it while commands ran
+    /// Accept the current configuration, although it changed while commands ran
     #[arg(long)]
     pub trust_config: bool,
-    /// Decide again from the stored outcomes, without running anything
+    /// Decide again from the stored results, without running anything
     #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect", "baseline",
         "until_pass", "in_place", "warm", "no_cache", "timeout"])]
     pub replay: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the winner's address alone, and nothing if there is none
+    /// Print nothing but the winner's address; nothing if there is no winner
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -122,7 +122,7 @@ fn options(args: &JudgeArgs) -> JudgeOptions {
 
 fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {
     if oracle.is_empty() {
-        ui.note("no command was named, configured or found in the base's files");
+        ui.note("no command was given, configured or detected in the base's files");
     }
     for command in oracle {
         ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
@@ -136,7 +136,7 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
         }
         if !entry.dropped.is_empty() {
             ui.note(format!(
-                "{} changed protected paths, which was dropped: {}",
+                "{} changed protected paths; these changes were dropped: {}",
                 entry.candidate,
                 entry.dropped.join(", ")
             ));
@@ -144,7 +144,7 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
         if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
             let kinds = [
                 ("fails, and passed on the base", &comparison.broken),
-                ("fails, and on the base, too", &comparison.before),
+                ("fails, as it does on the base", &comparison.before),
                 ("fails, and is not in the base", &comparison.new),
             ];
             for (what, test) in
@@ -159,7 +159,7 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
     }
 }
 
-/// Single candidates: the same table, and no decision.
+/// Shows candidates that were judged alone: the table of comparison, without a decision.
 fn render_parts(
     session: &Session,
     run: &Run,

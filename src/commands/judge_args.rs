@@ -7,37 +7,37 @@ use crate::model::ranking::Rank;
 use crate::ops::judge::JudgeOptions;
 use crate::oracle::OracleFlags;
 
-/// How candidates are judged: the options that `judge` and `run` share.
+/// The options that `judge` and `run` share: the commands, and how their results are used.
 #[derive(Debug, clap::Args)]
 pub struct SharedJudgeArgs {
-    /// The build command, run by sh -c
+    /// Build command, run by sh -c
     #[arg(long, value_name = "CMD")]
     build: Option<String>,
-    /// The lint command, run by sh -c
+    /// Lint command, run by sh -c
     #[arg(long, value_name = "CMD")]
     lint: Option<String>,
-    /// The test command, run by sh -c
+    /// Test command, run by sh -c
     #[arg(long, value_name = "CMD")]
     test: Option<String>,
-    /// Try a command that failed again, up to K times  [default: oracle.retries, or 0]
+    /// Run a failed command again, up to K times  [default: oracle.retries, or 0]
     #[arg(long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
-    /// Put these paths back to the base's version before judging and landing, with those of oracle.protect
+    /// Restore these paths from the base before judging and landing, in addition to oracle.protect
     #[arg(long, value_name = "PATHSPEC")]
     protect: Vec<String>,
-    /// Judge the base, too, to tell what failed there before
+    /// Judge the unmodified base, too, to show which failures were there before
     #[arg(long)]
     baseline: bool,
-    /// Stop as soon as the recommended candidate cannot change any more
+    /// Stop as soon as no other candidate can win
     #[arg(long)]
     until_pass: bool,
-    /// What ranks those that passed  [default: oracle.rank, or blast-radius]
+    /// Ranking of the candidates that passed  [default: oracle.rank, or blast-radius]
     #[arg(long, value_name = "BY")]
     pub rank: Option<Rank>,
-    /// Keep ignored build directories from one candidate to the next
+    /// Keep ignored files, such as build directories, from one candidate to the next
     #[arg(long)]
     warm: bool,
-    /// Run everything, even what is cached
+    /// Run every command, even if its result is cached
     #[arg(long)]
     no_cache: bool,
 }

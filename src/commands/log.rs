@@ -1,4 +1,4 @@
-//! `git frites log`: what happened, oldest first.
+//! `git frites log`: shows the event log, oldest first.
 use std::collections::BTreeSet;
 
 use clap_complete::engine::ArgValueCompleter;
@@ -18,10 +18,10 @@ use crate::ui::table;
 /// `git frites log`
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
-    /// One run's events  [default: all]
+    /// Run whose events are shown  [default: all]
     #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
     pub address: Option<Address>,
-    /// Print one JSON object a line
+    /// Print one JSON object for each line
     #[arg(long)]
     pub json: bool,
 }
@@ -32,13 +32,12 @@ pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
         None => None,
         Some(Address::Word { word, iteration: None }) => Some(word),
         Some(other) => {
-            return Err(
-                Error::usage(format!("'{other}' is not a run")).hint("name a run, or none for all")
-            );
+            return Err(Error::usage(format!("'{other}' is not a run"))
+                .hint("name a run, or leave it out to see all"));
         }
     };
     let all = events::read(&session.store.events())?;
-    // A run that was forgotten still has its events: they are asked, not the refs.
+    // A run that was forgotten still has its events, but no refs.
     let run_of = |event: &Map<String, Value>| event.get("run")?.as_str()?.parse::<Name>().ok();
     let wanted = match wanted {
         None => None,
@@ -92,7 +91,7 @@ fn line(event: &Map<String, Value>) -> String {
                 && !value.is_null()
         })
         .map(|(key, value)| match (key.as_str(), value) {
-            // An id that is told to people is as short as git makes it.
+            // People read abbreviated ids, as git prints them.
             (_, Value::String(s)) => match Oid::parse(s) {
                 Some(oid) => format!("{key}={}", oid.short()),
                 None if s.contains(' ') => format!("{key}='{s}'"),
@@ -108,7 +107,7 @@ fn line(event: &Map<String, Value>) -> String {
         text("event"),
         details.join(" ")
     );
-    // An attempt can write into the log, whatever it likes.
+    // An attempt can write anything into the log.
     table::printable(line.trim_end()) + "\n"
 }
 

@@ -1,4 +1,4 @@
-//! `git frites man`: shows a page of the manual, installed or not.
+//! `git frites man`: shows a manual page, even if it is not installed.
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use crate::process;
 /// `git frites man`
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// A command, or `tutorial`  [default: the page about all]
+    /// Command, or `tutorial`  [default: the overview]
     #[arg(value_name = "PAGE")]
     pub page: Option<String>,
-    /// Write all pages to this directory instead
+    /// Directory to write all pages to, instead of showing one
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
     pub write: Option<PathBuf>,
 }
 
-const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with what you have";
+const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with another program";
 
 /// Runs the command; it needs no repository.
 pub fn run(args: &ManArgs) -> Result<u8> {

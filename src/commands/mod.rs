@@ -1,4 +1,4 @@
-//! One file a verb: read arguments, call the rooms that know, render.
+//! One file for each command: its arguments, the call of the operation, and the output.
 pub mod apply;
 pub mod clean;
 pub mod completions;
@@ -25,24 +25,23 @@ use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::ui::{comparison, json};
 
-/// Refuses to run more commands at once than `limits.jobs` allows. `option` is the one that sets their number.
+/// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
     let limit = session.config.get(keys::LIMITS_JOBS);
     if jobs <= limit {
         return Ok(());
     }
-    Err(Error::fatal(format!("{jobs} commands at once are more than limits.jobs = {limit}")).hint(
-        format!("ask for fewer with `{option}`, or raise it: `git config frites.limits.jobs N`"),
-    ))
+    Err(Error::fatal(format!("{jobs} commands at once are more than limits.jobs = {limit}"))
+        .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
 }
 
-/// What to type after something left a run's commands unfinished.
+/// The hint after an interrupt or an error left a run's commands unfinished.
 fn to_go_on(run: &Run) -> String {
-    format!("go on with `git frites run --resume {}`", run.run)
+    format!("continue with `git frites run --resume {}`", run.run)
 }
 
-/// Tells a verdict: as this document if there is one, with `quiet` the winner's address alone, else the comparison, and
-/// with `hints` what to do next.
+/// Prints a verdict: as `document` if there is one; with `quiet`, the winner's address alone; else the
+/// comparison, and with `hints` what to do next.
 fn tell_verdict(
     session: &Session,
     verdict: &Verdict,

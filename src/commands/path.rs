@@ -1,4 +1,4 @@
-//! `git frites path`: where a candidate's worktree is, for `cd`.
+//! `git frites path`: prints the path of a candidate's worktree, for `cd`.
 use std::os::unix::ffi::OsStrExt;
 
 use clap_complete::engine::ArgValueCompleter;
@@ -14,7 +14,7 @@ use crate::store::select::Matching;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$@\")\"; }")]
 pub struct PathArgs {
-    /// The candidate; a run with one candidate is enough
+    /// Candidate, or a run with one candidate
     #[arg(value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
     pub address: Option<Address>,
 }
@@ -30,7 +30,7 @@ pub fn run(session: &Session, args: &PathArgs) -> Result<u8> {
             let names: Vec<&str> = several.iter().map(|n| n.as_str()).collect();
             return Err(Error::usage(format!("run {} has {} candidates", run.run, several.len()))
                 .hint(format!(
-                    "name one, such as {}/{}: {}",
+                    "name one of them, such as {}/{}: {}",
                     run.run,
                     names[0],
                     names.join(", ")
@@ -41,7 +41,7 @@ pub fn run(session: &Session, args: &PathArgs) -> Result<u8> {
     let path = candidate.worktree();
     if !path.is_dir() {
         return Err(Error::fatal(format!("{candidate} has no worktree any more"))
-            .hint(format!("what it changed is kept: `git frites diff {candidate}`")));
+            .hint(format!("its changes are kept: `git frites diff {candidate}`")));
     }
     session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat())?;
     Ok(exit::OK)

@@ -1,4 +1,4 @@
-//! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one go.
+//! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one step.
 use std::time::Duration;
 
 use clap::Parser;
@@ -33,26 +33,25 @@ use crate::ui::comparison;
 #[derive(Debug, clap::Args)]
 #[command(
     args_override_self = true,
-    after_help = "Does what spawn and judge do, one after the other, and shows how far it is. What can be made of several \
-candidates that passed is tried, too, when an agent or a command with a prompt is at work: see [synthesis].\n\n\
-Interrupted, it can go on: --resume starts what has not ended, with the options that the run was started with; more \
-options change them.\n\n\
-Exit status: that of judge: 0 a verified winner, 1 none passed, 3 nothing to run, 4 no usable candidate."
+    after_help = "Does the work of spawn and judge in one step. If several candidates pass, one more can be \
+made from them: see [synthesis].\n\n\
+Exit status: as for judge: 0 a verified winner, 1 no candidate passed, 3 unverified, 4 no \
+usable candidate."
 )]
 pub struct RunArgs {
-    /// What to make
+    /// The candidates and their commands
     #[command(flatten)]
     pub shared: SharedSpawnArgs,
-    /// How to judge
+    /// The options of judging
     #[command(flatten)]
     pub judging: SharedJudgeArgs,
-    /// How many candidates are judged at once  [default: 1]
+    /// Number of candidates that are judged at once  [default: 1]
     #[arg(long, value_name = "JOBS", value_parser = values::count)]
     pub oracle_jobs: Option<u32>,
-    /// End a build, lint or test command that takes longer  [default: oracle.timeout, or 10m]
+    /// Kill a build, lint or test command after this time  [default: oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub oracle_timeout: Option<Duration>,
-    /// Go on with a run that was interrupted
+    /// Continue a run that was interrupted
     #[arg(long, value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task", "agents", "prompt", "prompt_file", "command"])]
     pub resume: Option<Address>,
     /// Merge a verified winner into the current branch
@@ -61,7 +60,7 @@ pub struct RunArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the winner's address alone, and nothing if there is none
+    /// Print nothing but the winner's address; nothing if there is no winner
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -80,9 +79,9 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let mut request = spawn_args::request(session, &args.shared)?;
     let orders = request.orders();
     if orders.is_empty() {
-        return Err(Error::usage("there is nothing to run")
-            .hint("name agents and what they are to do: `git frites run --agent claude=2 -p TEXT`")
-            .hint("or a command: `git frites run -- CMD`; `git frites spawn` makes worktrees for people"));
+        return Err(Error::usage("there is no command to run")
+            .hint("name agents and their task: `git frites run --agent claude=2 -p TEXT`")
+            .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
     let Made { run, lock, .. } = spawn::spawn(session, request)?;
@@ -107,7 +106,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
     let terms = spawn_args::terms(session, &args.shared)?;
     let mut orders: Vec<(Name, Order)> = Vec::new();
     for name in &run.candidates {
-        // As it was typed, which the record may not be able to say.
+        // The command as typed: it may not be UTF-8, and the record is.
         let typed = (!args.shared.command.is_empty() && !run.agents.contains_key(name))
             .then_some(&args.shared.command);
         let order = Order::recorded(&session.repo, session.store.candidate(&run, name))?;
@@ -118,23 +117,25 @@ fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
         orders.extend(order.map(|order| (name.clone(), order)));
     }
     if orders.is_empty() {
-        return Err(Error::usage(format!(
-            "run {} has no commands: people work in its worktrees",
-            run.run
-        ))
-        .hint(format!("judge it when they are done: `git frites judge {}`", run.run)));
+        return Err(Error::usage(format!("run {} has no command to resume", run.run)).hint(
+            format!(
+                "its worktrees are edited by hand; judge them with `git frites judge {}`",
+                run.run
+            ),
+        ));
     }
     let worked = resume::resume(session, &run, &orders, &terms)?;
     conclude(session, args, &run, &worked, &terms)
 }
 
-/// Fails before an hour of work where its result could not be judged or merged.
+/// Fails if the result could not be judged or merged: before an hour of work, not after it.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
     if args.merge { Place::find(session, &Target::Current).map(drop) } else { Ok(()) }
 }
 
-/// The words after `run` on our command line; none if they are not UTF-8, for then no record can hold them.
+/// The words after `run` on the command line; none if they are not UTF-8, because a record cannot hold
+/// those.
 fn typed() -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         std::env::args_os().map(|word| word.into_string().ok()).collect();
@@ -143,10 +144,11 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// What a run was started with, and what is typed now on top; none if that is not recorded.
+/// The options that a run was started with, overridden by those typed now; none if they are not recorded.
 fn recorded(run: &Run) -> Option<RunArgs> {
     let now = typed().filter(|_| !run.arguments.is_empty())?;
-    // Before the `--` of the command, for the later of two options counts. A prompt may be called `--`, too.
+    // The options typed now go before the `--` of the command and after the recorded ones: the last one
+    // wins. The first `--` may be a prompt, so the length of the command tells which one is meant.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
         0
     } else {
@@ -170,7 +172,7 @@ fn recorded(run: &Run) -> Option<RunArgs> {
     }
 }
 
-/// Judges what the commands made, lets it be integrated, and tells.
+/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict.
 fn conclude(
     session: &Session,
     args: &RunArgs,
@@ -181,7 +183,7 @@ fn conclude(
     let mut escaped = worked.escaped.clone();
     let interrupted = || match interrupt::signal() {
         Some(_) => {
-            Err(Error::no("interrupted; what the candidates did is kept").hint(to_go_on(run)))
+            Err(Error::no("interrupted; the work of the candidates is kept").hint(to_go_on(run)))
         }
         None => Ok(()),
     };
@@ -194,9 +196,10 @@ fn conclude(
     let mut verdict = judge(run)?;
     let mut integrated = None;
     if let Some(assignment) = integrator(session, run, &verdict) {
-        session
-            .ui
-            .note(format!("run {}: several passed; one more candidate integrates them", run.run));
+        session.ui.note(format!(
+            "run {}: several candidates passed; one more is made from them",
+            run.run
+        ));
         match synthesis::synthesize(session, run, assignment, terms) {
             Ok((run, worked)) => {
                 escaped.extend(worked.escaped);
@@ -204,20 +207,20 @@ fn conclude(
                 verdict = judge(&run)?;
                 integrated = Some(run);
             }
-            // What was decided without it stands.
+            // The verdict without a synthesis stands.
             Err(error) => {
                 interrupted()?;
                 session
                     .ui
-                    .warn(format!("run {}: there is no synthesis: {}", run.run, error.message));
+                    .warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
                 error.hints.iter().for_each(|hint| session.ui.hint(hint));
             }
         }
     }
-    // Nothing lands after a Ctrl-C, at whatever moment it came.
+    // Nothing lands after a Ctrl-C.
     interrupted()?;
     let run = integrated.as_ref().unwrap_or(run);
-    // What is not merged stays as it was judged, pending: its own error says why, after the comparison.
+    // A failed merge leaves the winner pending. Its error is shown after the comparison.
     let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
     let document = args.json.then(|| {
         let mut document = comparison::as_json(&verdict);
@@ -249,8 +252,8 @@ fn options(args: &RunArgs) -> JudgeOptions {
     JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
 }
 
-/// Who makes a synthesis of what passed: the recommended candidate's agent, or the run's command if that is told by a
-/// prompt what to do. None if there is nothing to integrate, nobody to ask, or it was tried already.
+/// The maker of a synthesis: the recommended candidate's agent, or the run's command if the run has a
+/// prompt. None if there are too few candidates to combine, no maker, or a synthesis already.
 fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
     let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly
         && run.synthesis.is_empty();

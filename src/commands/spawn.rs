@@ -1,4 +1,4 @@
-//! `git frites spawn`: makes candidates, and runs a command in them.
+//! `git frites spawn`: creates candidates, and runs a command in each.
 use std::os::unix::ffi::OsStrExt;
 
 use clap_complete::engine::ArgValueCompleter;
@@ -22,25 +22,26 @@ use crate::ui::json;
 /// `git frites spawn`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. A command after -- runs in each worktree as it \
-stands, never through a shell; {run} {candidate} {index} {worktree} {prompt} {prompt_file} in its arguments are replaced. \
-It reads the prompt as its standard input, unless its arguments take it.\n\n\
+    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. The command after -- runs in each \
+worktree, never through a shell. In its arguments {run} {candidate} {index} {worktree} \
+{prompt} {prompt_file} are replaced. Unless an argument takes the prompt, the command reads \
+it from standard input.\n\n\
 Exit status: 0 if at least one candidate is open or usable, 4 if none is."
 )]
 pub struct SpawnArgs {
-    /// What to make
+    /// The candidates and their commands
     #[command(flatten)]
     pub shared: SharedSpawnArgs,
-    /// Run another command in this candidate's worktree: its next iteration
+    /// Run another command in this candidate's worktree; the result is its next iteration
     #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"])]
     pub again: Option<Address>,
-    /// Add a candidate to the run named with --run, to integrate those that passed
+    /// Add a candidate to the run --run, made from the candidates that passed
     #[arg(long, requires = "run", conflicts_with_all = ["again", "count", "candidates", "base", "from", "task", "prompt", "prompt_file"])]
     pub synthesize: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the run's id alone
+    /// Print nothing but the run's id
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -70,7 +71,7 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     Ok(conclude(session, &run, &worked, &to_go_on(&run)))
 }
 
-/// Another round of one candidate: with a new command, or with the one before and perhaps a new prompt.
+/// Runs another command in one candidate's worktree, or its last one again, perhaps with a new prompt.
 fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let terms = spawn_args::terms(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
@@ -78,12 +79,12 @@ fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let order = spawn_args::order(session, &args.shared, candidate)?;
     let worked = attempt::again(session, candidate, order, &terms)?;
     let command = if args.shared.command.is_empty() { "" } else { " -- …" };
-    let go_on = format!("go on with another `git frites spawn --again {candidate}{command}`");
+    let go_on = format!("continue with another `git frites spawn --again {candidate}{command}`");
     answer(session, &run, std::slice::from_ref(&name), args, &worked.escaped)?;
     Ok(conclude(session, &run, &worked, &go_on))
 }
 
-/// One more candidate, from those that passed.
+/// Adds a candidate that is made from those that passed.
 fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let terms = spawn_args::terms(session, &args.shared)?;
     let word = args.shared.run.clone();
@@ -95,7 +96,7 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     Ok(conclude(session, &run, &worked, &to_go_on(&run)))
 }
 
-/// Says what to type next, by what came of the commands; `go_on` is for when they were interrupted.
+/// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an interrupt.
 fn conclude(session: &Session, run: &Run, worked: &Worked, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;
@@ -104,14 +105,14 @@ fn conclude(session: &Session, run: &Run, worked: &Worked, go_on: &str) -> u8 {
         ui.warn("no candidate is usable");
     }
     if interrupt::signal().is_some() {
-        ui.hint(format!("what was done is kept; {go_on}"));
+        ui.hint(format!("the work so far is kept; {go_on}"));
     } else if usable {
         ui.hint(format!(
             "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
         ));
     } else {
         ui.hint(format!(
-            "`git frites status {run}` says why; the logs are in '{}'",
+            "`git frites status {run}` shows why; the logs are in '{}'",
             store.run_dir(run).display()
         ));
     }

@@ -1,4 +1,4 @@
-//! Reading what `spawn` and `run` share: the options that say what a run is made of.
+//! The options that `spawn` and `run` share: the candidates of a run and their commands.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,31 +25,31 @@ use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 
-/// What a run is made of: the options that `spawn` and `run` share.
+/// The options that `spawn` and `run` share: the candidates of a run and their commands.
 #[derive(Debug, clap::Args)]
 pub struct SharedSpawnArgs {
-    /// How many candidates to make, named c1, c2, …  [default: 2]
+    /// Number of candidates, named c1, c2, …  [default: 2]
     #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = values::count)]
     pub count: Option<u32>,
-    /// Name the candidates instead
+    /// Names of the candidates, instead of a number
     #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1.., value_parser = values::name)]
     pub candidates: Vec<Name>,
-    /// Name the run instead of numbering it
+    /// Name of the run, instead of the next number
     #[arg(long, value_name = "RUN", allow_hyphen_values = true, value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
     pub run: Option<Name>,
-    /// The commit that every candidate starts from  [default: HEAD]
+    /// Commit that every candidate starts from  [default: HEAD]
     #[arg(long, value_name = "REV", allow_hyphen_values = true, conflicts_with = "from", add = ArgValueCompleter::new(complete::revisions))]
     pub base: Option<String>,
-    /// Start from what this candidate holds now
+    /// Start from the current state of this candidate
     #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
     pub from: Option<Address>,
-    /// Say what the run is for: an issue's number, say; `status` shows it
+    /// Task that the run is for, such as an issue number; `status` shows it
     #[arg(long, value_name = "ID", value_parser = task)]
     pub task: Option<String>,
-    /// Let an agent work in K worktrees, named NAME-1, NAME-2, …; repeat it to mix agents
+    /// Run an agent in K worktrees, named NAME-1, NAME-2, …; repeat the option to mix agents
     #[arg(long = "agent", value_name = "NAME[=K]", value_parser = agent_count, add = ArgValueCompleter::new(complete::agents), conflicts_with_all = ["count", "candidates", "command"])]
     pub agents: Vec<AgentCount>,
-    /// What the commands are asked to do; - reads it from standard input
+    /// Prompt for the agents or the command; - reads it from standard input
     #[arg(
         short,
         long,
@@ -58,30 +58,30 @@ pub struct SharedSpawnArgs {
         allow_hyphen_values = true
     )]
     pub prompt: Option<String>,
-    /// The same, from a file
+    /// File with the prompt
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
-    /// How many commands run at once  [default: spawn.jobs, or the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
-    /// End a command that takes longer, with all it started  [default: spawn.timeout, or 1h]
+    /// Kill a command, and all processes that it started, after this time  [default: spawn.timeout, or 1h]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// End a command that prints nothing for so long  [default: spawn.idle-timeout, or never]
+    /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or never]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Duration>,
-    /// Capture running candidates so often: each becomes an iteration
+    /// Take a checkpoint of each running candidate at this interval; each one is an iteration
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
-    /// Keep the worktree of a candidate whose command changed nothing
+    /// Keep the worktree of a candidate even if its command changed nothing
     #[arg(long)]
     pub keep: bool,
-    /// The command to run in each worktree
+    /// Command to run in each worktree
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// `NAME` or `NAME=K`: an agent, and the number of candidates that it makes.
+/// `NAME` or `NAME=K`: an agent, and the number of its candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCount {
     agent: Name,
@@ -94,7 +94,7 @@ fn agent_count(text: &str) -> Result<AgentCount> {
     let agent = values::name(agent)?;
     match count.parse() {
         Ok(count) if count > 0 => Ok(AgentCount { agent, count }),
-        _ => Err(Error::usage(format!("'{count}' is no number of candidates"))
+        _ => Err(Error::usage(format!("'{count}' is not a number of candidates"))
             .hint(format!("write --agent {agent}=2 for two"))),
     }
 }
@@ -111,7 +111,7 @@ fn task(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// What the options ask for. Everything in them is checked here, before any effect.
+/// The run that the options describe. Checks all of them, before any effect.
 pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
     let agents = assignments(session, &args.agents)?;
     let candidates = if agents.is_empty() {
@@ -143,7 +143,7 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
     Ok(request)
 }
 
-/// How the commands are to run.
+/// The number of commands at once and their time limits.
 pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
     if let Some(jobs) = jobs {
@@ -151,7 +151,7 @@ pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
     }
     let limits = Limits {
         hard: Some(args.timeout.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
-        // None of itself: many agents think for long before they print a word.
+        // No idle limit by default: many agents think for a long time before they print anything.
         idle: args.idle_timeout.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
     };
     Ok(Terms {
@@ -162,12 +162,12 @@ pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
     })
 }
 
-/// The candidate that an option names, in full.
+/// The run and the candidate that the address of `option` names.
 pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
         return Err(Error::usage(format!(
-            "{option} takes a candidate as it is now, not its iteration {iteration}"
+            "{option} takes the current state of a candidate, not its iteration {iteration}"
         ))
         .hint(format!("write {option} {}", address.without_iteration())));
     }
@@ -178,7 +178,8 @@ pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(R
     }
 }
 
-/// One more command for a candidate: what the options name, or else what it had before; the prompt likewise.
+/// The next command of a candidate: the one in the options, or else its last one. The prompt is chosen
+/// in the same way.
 pub fn order(
     session: &Session,
     args: &SharedSpawnArgs,
@@ -204,11 +205,11 @@ pub fn order(
     Ok(order)
 }
 
-/// The one agent or command that the options name.
+/// The agent or the command in the options; fails if there is none, or more than one.
 pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignment> {
     match (assignments(session, &args.agents)?.as_slice(), args.command.as_slice()) {
         ([(_, one)], _) => Ok(one.clone()),
-        ([], []) => Err(Error::usage("a synthesis needs somebody to make it")
+        ([], []) => Err(Error::usage("a synthesis needs an agent or a command")
             .hint("name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`")),
         ([], argv) => Ok(Order::assignment(argv)),
         (several, _) => Err(Error::usage(format!("{} agents for one candidate", several.len()))
@@ -216,7 +217,7 @@ pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignmen
     }
 }
 
-/// The agents' candidates, in the order asked for: `claude=2` is `claude-1` and `claude-2`.
+/// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`.
 fn assignments(session: &Session, asked: &[AgentCount]) -> Result<Vec<(Name, Assignment)>> {
     // One more than the limit is enough to be refused.
     let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
@@ -244,7 +245,7 @@ fn refuse_twins(names: &[Name]) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
         if let Some(twin) = names[..at].iter().find(|other| other.collides(name)) {
             return Err(Error::usage(format!(
-                "-c: '{name}' and '{twin}' are the same name on some file systems"
+                "-c: '{name}' and '{twin}' are the same name on file systems that ignore case"
             ))
             .hint("give each candidate a name that differs in more than case"));
         }
@@ -252,7 +253,7 @@ fn refuse_twins(names: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// The prompt, byte for byte as it was given.
+/// The prompt, byte for byte; reads standard input or a file if the options say so.
 fn prompt(args: &SharedSpawnArgs) -> Result<Option<Arc<[u8]>>> {
     let read = |mut from: Box<dyn Read>, what: &str| {
         let mut bytes = Vec::new();
@@ -268,14 +269,14 @@ fn prompt(args: &SharedSpawnArgs) -> Result<Option<Arc<[u8]>>> {
             let file = File::open(path)
                 .context(|| format!("could not read the prompt from {what}"))
                 .map_err(|e| {
-                    e.hint("name a file that is there, or write the prompt itself with `-p TEXT`")
+                    e.hint("check the file name, or give the prompt itself with `-p TEXT`")
                 })?;
             read(Box::new(file), &what)?
         }
         _ => read(Box::new(io::stdin()), "standard input")?,
     };
     if bytes.trim_ascii().is_empty() {
-        return Err(Error::usage("the prompt is empty").hint("say what is to be done: `-p TEXT`"));
+        return Err(Error::usage("the prompt is empty").hint("describe the task: `-p TEXT`"));
     }
     Ok(Some(bytes.into()))
 }

@@ -1,4 +1,4 @@
-//! `git frites status`: runs, candidates, their states, and the disk they take.
+//! `git frites status`: shows runs and candidates, their states, and the disk space that they use.
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::ops::progress;
 use crate::ops::session::{Captured, Session};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
-use crate::ui::progress::{self as live, Line};
+use crate::ui::progress::{self as live, ProgressLine};
 use crate::ui::screen::Screen;
 use crate::ui::table::{self, Grid, Tone};
 use crate::ui::{comparison, json};
@@ -29,10 +29,10 @@ use crate::ui::{comparison, json};
 /// `git frites status`
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// One run or candidate  [default: all runs]
+    /// Run or candidate to show  [default: all runs]
     #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
     pub address: Option<Address>,
-    /// Look again every second until nothing runs any more; where it cannot be drawn over, print what changes
+    /// Update the display every second until no command runs; without a terminal, print each change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
     /// Print one JSON document
@@ -40,10 +40,10 @@ pub struct StatusArgs {
     pub json: bool,
 }
 
-/// How long to wait between two looks, at least.
+/// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the command. Nothing is captured: it shows what is stored.
+/// Runs the command. Captures nothing: it shows what is stored.
 pub fn run(session: &Session, args: &StatusArgs) -> Result<u8> {
     if args.watch {
         return watch(session, args.address.as_ref());
@@ -73,7 +73,7 @@ fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Opti
     Ok(vec![(selection.run, selection.candidate)])
 }
 
-/// Shows the same again and again, or what has changed in it, until nothing runs.
+/// Updates the display until no command runs; without a terminal, prints each change.
 fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
     let draws = Screen::possible(&session.ui);
     let mut screen = Screen::default();
@@ -103,12 +103,13 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
-        // Twice: between a candidate's command and its first oracle command nothing runs for a moment.
+        // Twice, because nothing runs for a moment between a candidate's command and its first oracle
+        // command.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
             return Ok(exit::OK);
         }
-        // Large worktrees take long to be measured: most of the time belongs to what is watched.
+        // Measuring large worktrees takes long; the commands that run need most of the time.
         thread::sleep(PAUSE.max(began.elapsed() * 4));
     }
 }
@@ -192,9 +193,9 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
-    // What `run` shows on a terminal while it works, for a run that was started elsewhere.
+    // The progress lines that `run` shows, for a run that was started in another process.
     let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    let at_work: Vec<Line> =
+    let at_work: Vec<ProgressLine> =
         members.filter_map(|name| progress::at_work(session.store.candidate(run, name))).collect();
     text.push_str(&live::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
     Ok(text)
@@ -227,7 +228,7 @@ fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<String> 
     Ok(format!("\n{}", grid.render()))
 }
 
-/// Where a run starts: its commit, or the candidate whose state that is.
+/// The start of a run in words: its base commit, or the candidate that it starts from.
 fn origin(run: &Run) -> String {
     match &run.parent {
         None => run.base.short().to_owned(),
@@ -238,7 +239,7 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// What became of it, and the commit that did it.
+/// The landing state of a candidate, with the commit that landed it.
 fn landing(candidate: &Candidate) -> String {
     let commit = candidate
         .landing_commit
@@ -286,7 +287,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
     }))
 }
 
-/// A candidate's captures for documents, each with what changed since the one before.
+/// A candidate's captures as JSON, each with the changes since the one before.
 pub fn history_as_json(session: &Session, candidate: CandidateRef<'_>) -> Result<Value> {
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();

@@ -10,7 +10,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::progress::{self, Running};
 use crate::store::candidate::CandidateRef;
-use crate::ui::progress::{Line, Live};
+use crate::ui::progress::{Live, ProgressLine};
 
 /// How often the lines are drawn anew.
 const BEAT: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ pub fn live<T>(
         scope.spawn(move || {
             // Ends when the other end is dropped.
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(BEAT) {
-                let lines: Vec<Line> =
+                let lines: Vec<ProgressLine> =
                     names.iter().map(|name| line(session.store.candidate(run, name))).collect();
                 session.ui.show_live(&lines);
             }
@@ -48,14 +48,19 @@ pub fn live<T>(
 }
 
 /// The line of a candidate for which something runs this moment, in whatever process; none if nothing does.
-pub fn at_work(candidate: CandidateRef<'_>) -> Option<Line> {
+pub fn at_work(candidate: CandidateRef<'_>) -> Option<ProgressLine> {
     let Running { what, elapsed, last_line } = running(candidate)?;
     let doing = if what == "agent" { State::Running.to_string() } else { what };
-    Some(Line { name: candidate.name.to_string(), doing, elapsed: Some(elapsed), last_line })
+    Some(ProgressLine {
+        name: candidate.name.to_string(),
+        doing,
+        elapsed: Some(elapsed),
+        last_line,
+    })
 }
 
-fn line(candidate: CandidateRef<'_>) -> Line {
-    let line = |doing: String, elapsed| Line {
+fn line(candidate: CandidateRef<'_>) -> ProgressLine {
+    let line = |doing: String, elapsed| ProgressLine {
         name: candidate.name.to_string(),
         doing,
         elapsed,

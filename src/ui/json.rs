@@ -1,10 +1,10 @@
-//! JSON documents: one a command, with `"version": 1`; the schema only grows.
+//! JSON documents: one for each command, with `"version": 1`; the schema only grows.
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// A document: `fields` with the version in front.
+/// A document: the version, then `fields`.
 pub fn document(fields: Value) -> String {
     let mut document = Map::new();
     document.insert("version".into(), json!(crate::model::FORMAT));
@@ -14,7 +14,7 @@ pub fn document(fields: Value) -> String {
     format!("{:#}\n", with_underscores(Value::Object(document)))
 }
 
-/// Records have their keys as TOML is written (`exit-code`), documents as JSON is (`exit_code`).
+/// Converts the keys of records (`exit-code`) to those of documents (`exit_code`).
 fn with_underscores(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -35,14 +35,14 @@ pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     }
 }
 
-/// A path in a list: an object of its own.
+/// A path as an object, for lists.
 pub fn path(path: &[u8]) -> Value {
     let mut object = json!({});
     put_path(&mut object, "path", path);
     object
 }
 
-/// The same for a file system path.
+/// Adds a file system path as [`put_path`] does.
 pub fn put_file(object: &mut Value, key: &str, path: &Path) {
     put_path(object, key, path.as_os_str().as_bytes());
 }

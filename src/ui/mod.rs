@@ -1,4 +1,4 @@
-//! The only place that prints: stdout carries the answer, stderr everything else.
+//! The only module that prints: the answer to stdout, everything else to stderr.
 pub mod comparison;
 pub mod json;
 pub mod progress;
@@ -10,14 +10,14 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Kind, Result};
-use crate::ui::progress::{Line, Live};
+use crate::ui::progress::{Live, ProgressLine};
 use crate::ui::style::Styles;
 use crate::ui::table::printable;
 
-/// When to colour.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColorMode {
-    /// On a terminal, unless NO_COLOR or TERM=dumb says otherwise.
+    /// On a terminal, unless NO_COLOR or TERM=dumb is set.
     Auto,
     /// Always.
     Always,
@@ -25,7 +25,7 @@ pub enum ColorMode {
     Never,
 }
 
-/// Where and how to print.
+/// The two output streams with their styles.
 #[derive(Clone, Debug)]
 pub struct Ui {
     quiet: bool,
@@ -37,7 +37,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Looks at the terminal, `--color` and the environment once.
+    /// Reads the terminal, `--color` and the environment once.
     pub fn new(color: ColorMode, quiet: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
         let styles = |is_terminal| {
@@ -47,24 +47,24 @@ impl Ui {
         Ui { quiet, terminal, out, err: styles(io::stderr().is_terminal()), live: Arc::default() }
     }
 
-    /// Whether only the bare answer was asked for.
+    /// True with `-q`: only the bare answer is printed.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// From now on lines change at the end of standard error, and everything else is printed above them.
+    /// Starts progress lines at the end of standard error; everything else is printed above them.
     pub fn begin_live(&self, live: Live) {
         *self.live() = Some(live);
     }
 
-    /// Shows these lines, if any are shown at all.
-    pub fn show_live(&self, lines: &[Line]) {
+    /// Shows these progress lines, if progress is shown.
+    pub fn show_live(&self, lines: &[ProgressLine]) {
         if let Some(live) = &*self.live() {
             live.show(lines);
         }
     }
 
-    /// Takes the lines away.
+    /// Removes the progress lines.
     pub fn end_live(&self) {
         *self.live() = None;
     }
@@ -73,8 +73,8 @@ impl Ui {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One line to standard error after a word that says what it is, above the lines that change. What it tells of may
-    /// be called anything: it stays one line. A standard error that is gone is nothing to stop for.
+    /// Prints `word` and one line to standard error, above the progress lines. Control characters are
+    /// escaped, so that it stays one line. Ignores a closed standard error.
     fn say(&self, word: &str, line: &str) {
         let print = || drop(writeln!(io::stderr().lock(), "{word}{}", printable(line)));
         match &*self.live() {
@@ -83,7 +83,7 @@ impl Ui {
         }
     }
 
-    /// Whether stdout is a terminal.
+    /// True if stdout is a terminal.
     pub fn on_terminal(&self) -> bool {
         self.terminal
     }
@@ -92,24 +92,26 @@ impl Ui {
     pub fn answer(&self, bytes: impl AsRef<[u8]>) -> Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
-            io::ErrorKind::BrokenPipe => Error::new(Kind::Pipe, "the reader of the output is gone"),
+            io::ErrorKind::BrokenPipe => {
+                Error::new(Kind::Pipe, "the reader of the output went away")
+            }
             _ => Error::io("could not write the output", e),
         })
     }
 
-    /// Says how things go; not with `-q`.
+    /// Prints a line about progress or state; not with `-q`.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
             self.say("", line.as_ref());
         }
     }
 
-    /// Says what the user should know, also with `-q`.
+    /// Prints a warning, also with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
         self.say(&format!("{} ", self.err.caution.paint("warning:")), line.as_ref());
     }
 
-    /// Says what to type next; not with `-q`.
+    /// Prints a hint about what to type next; not with `-q`.
     pub fn hint(&self, line: impl AsRef<str>) {
         if !self.quiet {
             self.say_hint(line.as_ref());
@@ -120,7 +122,7 @@ impl Ui {
         self.say(&format!("{} ", self.err.dim.paint("hint:")), line);
     }
 
-    /// Says what went wrong, in git's form: `fatal:` or `error:`, then the hints.
+    /// Prints an error in git's form: `fatal:` or `error:`, then the hints.
     pub fn error(&self, error: &Error) {
         if error.kind == Kind::Pipe {
             return;
@@ -140,12 +142,12 @@ impl Ui {
     }
 }
 
-/// Whether a terminal of this kind can move its cursor.
+/// True if `TERM` names a terminal that can move its cursor.
 fn moves_cursor() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// How many rows and columns standard output has: `COLUMNS`, as git has it, or what the terminal says.
+/// The rows and columns of standard output; `COLUMNS` overrides the terminal, as in git.
 fn window() -> (Option<usize>, Option<usize>) {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());

@@ -1,4 +1,4 @@
-//! Lines that change while commands run, on a terminal's standard error.
+//! Progress lines on a terminal's standard error, while commands run.
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,25 +7,25 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::{moves_cursor, table};
 
-/// One line: what a candidate is doing.
+/// The progress of one candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Who.
+pub struct ProgressLine {
+    /// The candidate.
     pub name: String,
-    /// What it is at: a stage, or how it ended.
+    /// The stage that runs, or the result.
     pub doing: String,
-    /// For how long.
+    /// The time that the stage has taken so far.
     pub elapsed: Option<Duration>,
-    /// What it printed last.
+    /// The last line that the command printed.
     pub last_line: Option<String>,
 }
 
-/// The lines as text, their columns aligned.
-pub fn texts(lines: &[Line]) -> impl Iterator<Item = String> {
+/// The lines as text, with aligned columns.
+pub fn texts(lines: &[ProgressLine]) -> impl Iterator<Item = String> {
     let names = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
     let doing = lines.iter().map(|line| line.doing.len()).max().unwrap_or_default();
-    lines.iter().map(move |Line { name, doing: what, elapsed, last_line }| {
-        // Tenths would make a line change without end.
+    lines.iter().map(move |ProgressLine { name, doing: what, elapsed, last_line }| {
+        // Tenths of a second would redraw every line all the time.
         let elapsed = match elapsed.map(|e| e.as_secs()) {
             None => String::new(),
             Some(few @ 0..10) => format!("{few}s"),
@@ -36,7 +36,7 @@ pub fn texts(lines: &[Line]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The lines being shown. What is printed meanwhile goes above them.
+/// The progress lines on the terminal. Other output goes above them.
 #[derive(Debug)]
 pub struct Live {
     all: MultiProgress,
@@ -44,7 +44,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Lines on standard error, if that is a terminal that can move its cursor.
+    /// Progress lines on standard error; none unless that is a terminal that can move its cursor.
     pub fn on_terminal() -> Option<Live> {
         let able = std::io::stderr().is_terminal() && moves_cursor();
         able.then(|| Live {
@@ -53,8 +53,8 @@ impl Live {
         })
     }
 
-    /// Shows these lines instead of those before, as many as the terminal has room for.
-    pub fn show(&self, lines: &[Line]) {
+    /// Replaces the lines, as many as fit on the terminal.
+    pub fn show(&self, lines: &[ProgressLine]) {
         let room = usize::from(console::Term::stderr().size().0).saturating_sub(2).max(1);
         let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
         while bars.len() > lines.len().min(room) {
@@ -72,7 +72,7 @@ impl Live {
         }
     }
 
-    /// Prints while no line is in the way.
+    /// Prints above the lines.
     pub fn aside(&self, print: impl FnOnce()) {
         self.all.suspend(print);
     }

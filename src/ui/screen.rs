@@ -1,23 +1,23 @@
-//! A text that is drawn over and over at one place of a terminal.
+//! A text that is redrawn in place on a terminal.
 use console::truncate_str;
 
 use crate::error::Result;
 use crate::ui::{Ui, moves_cursor, window};
 
-/// The place: how many lines of it were drawn last.
+/// The place on the terminal, as the number of lines drawn last.
 #[derive(Debug, Default)]
 pub struct Screen {
     drawn: usize,
 }
 
 impl Screen {
-    /// Whether standard output is a terminal that can move its cursor.
+    /// True if standard output is a terminal that can move its cursor.
     pub fn possible(ui: &Ui) -> bool {
         ui.on_terminal() && moves_cursor()
     }
 
-    /// Draws `text` over what was drawn before, in one write, so that nothing flickers. What the terminal has
-    /// no room for is left out.
+    /// Replaces the text drawn before, in one write, so that nothing flickers. Lines that do not fit on
+    /// the terminal are left out.
     pub fn draw(&mut self, ui: &Ui, text: &str) -> Result<()> {
         let (rows, columns) = window();
         let mut frame =

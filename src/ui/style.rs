@@ -1,10 +1,10 @@
-//! Colours by meaning. Plain by default, coloured per stream; never the only carrier of a meaning.
+//! Colors by meaning, set per stream. No meaning is shown by color alone.
 use owo_colors::Style;
 
 use crate::ui::ColorMode;
 use crate::ui::table::Tone;
 
-/// A style that may be no style.
+/// A style, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint(Option<Style>);
 
@@ -18,27 +18,27 @@ impl Paint {
     }
 }
 
-/// The meanings.
+/// One style for each meaning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Styles {
-    /// Passed, recommended.
+    /// For passed and recommended.
     pub good: Paint,
-    /// Failed, refused.
+    /// For failed and refused.
     pub bad: Paint,
-    /// To be looked at.
+    /// For things to check.
     pub caution: Paint,
-    /// Less important.
+    /// For less important text.
     pub dim: Paint,
-    /// Headings.
+    /// For headings.
     pub strong: Paint,
-    /// Whether any of these is a colour.
+    /// True if these are colors.
     pub colored: bool,
-    /// How many columns there are, on a terminal; elsewhere nothing is cut.
+    /// The number of columns of the terminal; none elsewhere, and nothing is cut.
     pub width: Option<usize>,
 }
 
 impl Styles {
-    /// The coloured ones.
+    /// The styles with colors.
     pub fn colored() -> Styles {
         let paint = |style: Style| Paint(Some(style));
         Styles {
@@ -52,7 +52,7 @@ impl Styles {
         }
     }
 
-    /// The style for what a cell means.
+    /// The style of a cell with this tone.
     pub fn of(&self, tone: Tone) -> Paint {
         match tone {
             Tone::Plain => Paint::default(),
@@ -64,7 +64,7 @@ impl Styles {
     }
 }
 
-/// Whether to colour a stream: `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, the terminal
+/// True if a stream gets colors. Decided by `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, the terminal
 /// (no-color.org, bixense.com/clicolors).
 pub fn wanted(choice: ColorMode, is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());

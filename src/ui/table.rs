@@ -1,9 +1,9 @@
-//! Tables: columns aligned by display width, cut to the terminal.
+//! Tables with columns aligned by display width, cut to the terminal; sizes and times for people.
 use console::{measure_text_width, truncate_str};
 
 use crate::ui::style::{Paint, Styles};
 
-/// What a cell means, for its colour.
+/// The meaning of a cell, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing special.
@@ -12,16 +12,16 @@ pub enum Tone {
     Good,
     /// Failed.
     Bad,
-    /// To be looked at.
+    /// To check.
     Caution,
     /// Less important.
     Dim,
 }
 
-/// Between two columns.
+/// The blanks between two columns.
 const GAP: usize = 2;
 
-/// A table being filled. What matters stands to the left: a terminal that is too narrow cuts the rest off.
+/// A table. Important columns are on the left, because a narrow terminal cuts the right ones off.
 pub struct Grid {
     /// The headings come first.
     rows: Vec<Vec<(String, Paint)>>,
@@ -30,7 +30,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table with these headings. Columns named in `numbers` (from 0) are aligned right.
+    /// A table with these headings. The columns in `numbers` (from 0) are aligned right.
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
         let headings = headings.iter().map(|text| ((*text).to_owned(), styles.strong)).collect();
         Grid { rows: vec![headings], numbers: numbers.to_vec(), styles }
@@ -60,7 +60,7 @@ impl Grid {
 
     fn line(&self, widths: &[usize], row: &[(String, Paint)]) -> String {
         let mut line = String::new();
-        // Blanks are written when something follows them.
+        // Blanks are written only when text follows them.
         let mut blanks = 0;
         for (at, ((text, paint), width)) in row.iter().zip(widths).enumerate() {
             let pad = width - measure_text_width(text);
@@ -81,15 +81,15 @@ impl Grid {
     }
 }
 
-/// A text that comes from elsewhere (a command's output, a name of the user's) as one line that moves no
-/// cursor and changes no colour.
+/// A text of unknown origin (a command's output, a file name) as one line, with control characters
+/// escaped, so that it can neither move the cursor nor change colors.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
         .collect()
 }
 
-/// A text for a cell that must leave room for others: cut to 40 columns.
+/// A text cut to 40 columns, for a cell that must leave room for others.
 pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
@@ -107,7 +107,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// How long ago something was, for people: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
-    // A clock that went back makes it the future: that is no time ago.
+    // A time in the future, after the clock was set back, counts as now.
     let elapsed =
         u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
     match elapsed {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn lines_are_cut_to_the_width_and_colours_take_no_room() {
         let cut = table(Styles { width: Some(8), ..Styles::default() });
-        // What is cut inside of a joined emoji is narrower than it might be, never wider.
+        // A cut inside a joined emoji makes the line narrower than necessary, never wider.
         assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
         let colored = table(Styles { width: Some(8), ..Styles::colored() });
         assert_eq!(console::strip_ansi_codes(&colored), cut);

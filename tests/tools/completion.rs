@@ -211,7 +211,7 @@ fn fish_completes_both_spellings() {
         refs.sort();
         assert_eq!(
             refs,
-            ["HEAD\twhere you are", "main\tbranch", "side\tbranch", "v1\ttag"],
+            ["HEAD\tcurrent commit", "main\tbranch", "side\tbranch", "v1\ttag"],
             "{command}"
         );
     }
