@@ -18,17 +18,14 @@ const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("model/rationale", "model/ranking"),
     ("model/verdict", "model/ranking"),
     ("ops/judge/partial", "ops/judge"),
-    ("ops/land/newest_wins", "ops/land/plan"),
     ("ops/spawn", "ops/spawn/attempt"),
-    ("store/landings", "store/records"),
     ("ui/progress", "ui"),
     ("ui/style", "ui"),
     ("ui/style", "ui/table"),
 ];
 
 /// Public types that share their names. This list must become empty.
-const KNOWN_NAMES: &[&str] =
-    &["Assignment", "Config", "Kind", "Landing", "Merged", "Run", "Stage", "Subject"];
+const KNOWN_NAMES: &[&str] = &["Assignment", "Config", "Kind", "Run", "Stage", "Subject"];
 
 /// Modules outside src/git that use gix. This list must become empty.
 const KNOWN_GIX: &[&str] = &["fs/stat", "integrity/fingerprint"];

@@ -275,7 +275,7 @@ fn apply_overwrites_no_untracked_or_ignored_file() {
         let before = state(&world);
         let answer = world
             .frites(["apply"])
-            .refuses(1, "landing would write over files that git does not track: ");
+            .refuses(1, "landing would overwrite files that git does not track: ");
         assert!(
             answer.stderr.lines().next().unwrap().ends_with(&format!(": {path}")),
             "{user}:\n{}",
@@ -427,7 +427,11 @@ fn merged_tree_is_judged_again_before_it_lands() {
     let head = world.git(["rev-parse", "HEAD"]);
     assert_eq!(judgements(&world), 1);
     let answer = world.frites(["apply"]).expect(0);
-    assert!(answer.stderr.contains("judging the merged tree"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("re-running the checks on the merged tree"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(judgements(&world), 2);
     assert_ne!(merged, world.tree("refs/frites/1/c1"));
     assert_staged(&world, "frites/apply/1", &head, &merged);
@@ -454,7 +458,11 @@ fn no_rejudge_lands_the_merged_tree_as_unverified() {
     let world = World::new();
     let merged = moved(&world, "bad");
     let answer = world.frites(["apply", "--no-rejudge", "-m", "x"]).expect(0);
-    assert!(answer.stderr.contains("warning: HEAD is not the base"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("warning: HEAD has moved since the run started"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(judgements(&world), 1);
     assert_eq!(world.tree("HEAD"), merged);
     assert_eq!(
@@ -486,9 +494,13 @@ fn hook_that_refuses_or_rewrites_the_commit_rolls_apply_back() {
         (
             "pre-commit",
             "echo formatted >> src/lib.txt; git add src/lib.txt",
-            "a hook changed what was to be committed",
+            "a hook changed the files to be committed",
         ),
-        ("pre-commit", "echo more > more; git add more", "a hook changed what was to be committed"),
+        (
+            "pre-commit",
+            "echo more > more; git add more",
+            "a hook changed the files to be committed",
+        ),
         ("pre-commit", "git rm -qf --cached new.txt; exit 1", "git did not make the commit"),
     ];
     for (name, script, words) in cases {
@@ -550,7 +562,7 @@ fn edit_made_after_apply_was_killed_in_a_hook_survives() {
             world.write(path, "edited since\n");
             let answer = world.frites(["status"]).expect(0);
             assert!(
-                answer.stderr.contains(&format!("'{path}' was edited since")),
+                answer.stderr.contains(&format!("'{path}' has been edited since")),
                 "{}",
                 answer.stderr
             );

@@ -72,7 +72,7 @@ fn parent_with_newer_work_is_merged_and_judged() {
     world.sh(&world.worktree("1/c1"), "echo later > later; echo more >> README").expect(0);
     let answer = world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
     assert!(
-        answer.stderr.contains("1/c1 is not the base: judging the merged tree"),
+        answer.stderr.contains("1/c1 has moved since the run started: re-running the checks"),
         "{}",
         answer.stderr
     );
@@ -101,7 +101,7 @@ fn merge_that_would_lose_the_parents_work_is_refused() {
         (
             "echo /new >> \"$(git rev-parse --git-common-dir)/info/exclude\"; echo secret > new",
             1,
-            "landing would write over files that git does not track: new",
+            "landing would overwrite files that git does not track: new",
         ),
         ("git switch -q -c elsewhere", 128, "the worktree of 1/c1 is not on its branch"),
         (

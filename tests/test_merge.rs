@@ -89,7 +89,7 @@ fn merge_onto_a_moved_branch_is_judged_again() {
     world.commit("elsewhere");
     let answer = world.frites(["apply", "--merge"]).expect(0);
     assert!(
-        answer.stderr.contains("main is not the base: judging the merged tree"),
+        answer.stderr.contains("main has moved since the run started: re-running the checks"),
         "{}",
         answer.stderr
     );
@@ -173,19 +173,19 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "echo mine > new.txt",
             &["--merge"],
             1,
-            "landing would write over files that git does not track: new.txt",
+            "landing would overwrite files that git does not track: new.txt",
         ),
         (
             "git update-index --skip-worktree src/lib.txt; echo mine > src/lib.txt",
             &["--merge"],
             128,
-            "changes to 'src/lib.txt' would be written over",
+            "changes to 'src/lib.txt' would be overwritten",
         ),
         (
             "git update-index --assume-unchanged src/lib.txt; echo mine > src/lib.txt",
             &["--merge"],
             128,
-            "changes to 'src/lib.txt' would be written over",
+            "changes to 'src/lib.txt' would be overwritten",
         ),
         (
             "git config filter.f.clean cat; git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
@@ -210,7 +210,7 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "printf '#!/bin/sh\\necho x > x; git add x' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
             &["--merge"],
             1,
-            "a hook changed what was to be committed",
+            "a hook changed the files to be committed",
         ),
         ("touch .git/index.lock", &["--merge"], 128, "another git process is at work here"),
         ("touch .git/refs/heads/main.lock", &["--merge"], 128, "git update-ref failed"),
@@ -250,7 +250,7 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "echo mine > new.txt",
             &["--conflicts"],
             1,
-            "landing would write over files that git does not track: new.txt",
+            "landing would overwrite files that git does not track: new.txt",
         ),
     ];
     let mut world = World::new();
@@ -321,7 +321,9 @@ fn no_verify_skips_hooks_and_no_rejudge_skips_judging() {
     world.frites(["apply", "--merge", "--no-rejudge"]).refuses(1, "git did not make the commit");
     let answer = world.frites(["apply", "--merge", "--no-verify", "--no-rejudge"]).expect(0);
     assert!(
-        answer.stderr.contains("warning: main is not the base, and the merged tree was not judged"),
+        answer.stderr.contains(
+            "warning: main has moved since the run started, and the merged tree was not judged"
+        ),
         "{}",
         answer.stderr
     );

@@ -170,7 +170,7 @@ fn attempt_that_cannot_start_is_cancelled_and_can_be_resumed() {
     assert!(
         answer
             .stderr
-            .contains("warning: run 1 was interrupted, and is not put right: could not lock")
+            .contains("warning: run 1 was interrupted and could not be recovered: could not lock")
     );
 }
 

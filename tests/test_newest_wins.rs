@@ -167,7 +167,7 @@ fn files_without_conflict_are_merged_and_the_result_is_judged() {
     world.commit("more");
     let answer = world.frites(["apply", "--merge", "--strategy", "newest-file-wins"]).expect(0);
     assert!(
-        answer.stderr.contains("main is not the base: judging the merged tree"),
+        answer.stderr.contains("main has moved since the run started: re-running the checks"),
         "{}",
         answer.stderr
     );

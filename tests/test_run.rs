@@ -251,7 +251,7 @@ fn killed_run_resumes_and_decides_as_an_undisturbed_one() {
     // The timeout is more than was asked for first; the test command is remembered.
     let resumed = gated.world.frites(["run", "--resume", "1", "--timeout", "5m"]).expect(0);
     assert!(
-        resumed.stderr.contains("what they did is kept, and `git frites run --resume 1` goes on")
+        resumed.stderr.contains("their work is kept; continue it with `git frites run --resume 1`")
     );
     assert_eq!(gated.decided(), Gated::undisturbed());
     assert_eq!(gated.iterations("c2"), 2, "the half of the attempt is the first iteration");

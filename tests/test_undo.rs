@@ -204,15 +204,11 @@ fn undo_keeps_a_fresh_branch_with_later_work() {
             "git commit -q --amend -m mine",
             "has commits that 1/c1 did not bring",
         ),
-        (
-            &["apply"],
-            "echo mine > README",
-            "would write over files that git does not track: README",
-        ),
+        (&["apply"], "echo mine > README", "would overwrite files that git does not track: README"),
         (
             &["apply", "-m", "x"],
             "echo mine > README",
-            "would write over files that git does not track: README",
+            "would overwrite files that git does not track: README",
         ),
         (&["apply"], "echo more > src/lib.txt", "holds more than 1/c1 brought"),
         (&["apply"], "echo more > more; git add more", "holds more than 1/c1 brought"),

@@ -8,10 +8,12 @@ use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
-use crate::ops::land::fresh_branch::{self, Fresh, Landed};
-use crate::ops::land::merge::{self, Merged, Target};
-use crate::ops::land::plan::{Asked, Plan};
-use crate::ops::land::undo::{self, Undone};
+use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
+use crate::ops::land::merge::{self, MergedCandidate};
+use crate::ops::land::newest_wins::choices_as_json;
+use crate::ops::land::plan::{LandOptions, Plan};
+use crate::ops::land::target::MergeTarget;
+use crate::ops::land::undo::{self, UndoneLanding};
 use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::json;
@@ -92,7 +94,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         tell_undone(session, args, &undone)?;
         return Ok(exit::OK);
     }
-    let asked = Asked {
+    let options = LandOptions {
         judged: args.judged,
         allow_unverified: args.allow_unverified,
         no_rejudge: args.no_rejudge,
@@ -101,18 +103,18 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         newest_file_wins: args.strategy.is_some(),
     };
     if args.merge {
-        let target = Target::parse(session, args.into.as_deref())?;
-        let merged = merge::merge(session, selection, &asked, &target)?;
+        let target = MergeTarget::parse(session, args.into.as_deref())?;
+        let merged = merge::merge(session, selection, &options, &target)?;
         tell_merged(session, args, &merged)?;
         return Ok(exit::OK);
     }
-    let fresh = Fresh {
+    let fresh = FreshBranchOptions {
         branch: args.branch.clone(),
         commit: args.commit || args.no_switch || !args.message.is_empty(),
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
-    let landed = fresh_branch::land(session, selection, &asked, &fresh)?;
+    let landed = fresh_branch::land(session, selection, &options, &fresh)?;
     tell_landed(session, args, &landed)?;
     match &landed.conflicts {
         None => Ok(exit::OK),
@@ -138,8 +140,8 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     })
 }
 
-fn tell_landed(session: &Session, args: &ApplyArgs, landed: &Landed) -> Result<()> {
-    let Landed { plan, branch, commit, conflicts } = landed;
+fn tell_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {
+    let LandedBranch { plan, branch, commit, conflicts } = landed;
     if args.json {
         let mut document = as_json(plan, branch, commit.as_ref());
         let pairs = conflicts.iter().flat_map(|c| c.as_pairs());
@@ -167,25 +169,34 @@ fn tell_landed(session: &Session, args: &ApplyArgs, landed: &Landed) -> Result<(
     Ok(())
 }
 
-fn tell_merged(session: &Session, args: &ApplyArgs, merged: &Merged) -> Result<()> {
-    let Merged { plan, branch, commit, landed, previous } = merged;
+fn tell_merged(session: &Session, args: &ApplyArgs, merged: &MergedCandidate) -> Result<()> {
+    let MergedCandidate { plan, branch, commit, landed, previous } = merged;
     if args.json {
         let mut document = as_json(plan, branch, Some(commit));
         document["merged"] = json!(landed);
         document["previous"] = json!(previous);
-        document["choices"] = plan.choices_as_json();
+        document["choices"] = choices_as_json(&plan.choices);
         return session.ui.answer(json::document(document));
     }
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
     }
     session.ui.answer(format!("{}\n", branch.short()))?;
-    session.ui.hint(merged.hint());
+    session.ui.hint(merge_hint(merged));
     Ok(())
 }
 
-fn tell_undone(session: &Session, args: &ApplyArgs, undone: &Undone) -> Result<()> {
-    let Undone { candidate, branch, commit, later } = undone;
+/// The commands to type after a merge.
+pub fn merge_hint(merged: &MergedCandidate) -> String {
+    format!(
+        "review it with `git show {}`; undo it with `git frites apply --undo {}`",
+        merged.commit.short(),
+        merged.plan.address()
+    )
+}
+
+fn tell_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> Result<()> {
+    let UndoneLanding { candidate, branch, commit, later } = undone;
     let address = candidate.address();
     if !later.is_empty() {
         let (n, what) = (later.len(), if later.len() == 1 { "landing" } else { "landings" });

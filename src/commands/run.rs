@@ -19,8 +19,9 @@ use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
 use crate::ops::judge::{self, JudgeOptions};
-use crate::ops::land::merge::{self, Merged, Place, Target};
-use crate::ops::land::plan;
+use crate::ops::land::merge::{self, MergedCandidate};
+use crate::ops::land::plan::LandOptions;
+use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
 use crate::ops::spawn::{self, Made};
@@ -131,7 +132,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
 /// Fails if the result could not be judged or merged: before an hour of work, not after it.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
-    if args.merge { Place::find(session, &Target::Current).map(drop) } else { Ok(()) }
+    if args.merge { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
 }
 
 /// The words after `run` on the command line; none if they are not UTF-8, because a record cannot hold
@@ -234,14 +235,14 @@ fn conclude(
         && !args.json
     {
         session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
-        session.ui.hint(merged.hint());
+        session.ui.hint(crate::commands::apply::merge_hint(&merged));
     }
     Ok(comparison::exit_code(&verdict))
 }
 
-fn merge(session: &Session, run: &Run) -> Result<Merged> {
+fn merge(session: &Session, run: &Run) -> Result<MergedCandidate> {
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
-    merge::merge(session, selection, &plan::Asked::default(), &Target::Current)
+    merge::merge(session, selection, &LandOptions::default(), &MergeTarget::Current)
 }
 
 fn oracle_jobs(args: &RunArgs) -> usize {

@@ -1,4 +1,4 @@
-//! Three-way merges in memory: no checkout, no index, nothing but objects.
+//! Three-way merges in memory: they touch no checkout and no index, and write only objects.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,24 +10,30 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// What a three-way merge gave.
+/// The index stage of the merge's first side.
+pub const OURS: u8 = 2;
+
+/// The index stage of the side that is merged into it.
+pub const THEIRS: u8 = 3;
+
+/// The result of a three-way merge.
 #[derive(Clone, Debug)]
-pub enum Merged {
-    /// A tree.
+pub enum MergeResult {
+    /// The merged tree.
     Clean(Oid),
-    /// Conflicts; nothing was written but objects.
+    /// Conflicts. Only objects were written.
     Conflicts(Conflicts),
 }
 
-/// A merge that a person, or a strategy, has to settle.
+/// Conflicts that a person or a strategy has to resolve.
 #[derive(Clone, Debug)]
 pub struct Conflicts {
-    /// What git would leave in the checkout: markers in files.
+    /// The tree that git would leave in the checkout, with conflict markers in files.
     pub tree: Oid,
-    /// The entries of each conflicted path.
+    /// The index stages of each conflicted path.
     pub stages: BTreeMap<TreePath, Vec<IndexStage>>,
     /// Conflicts that belong together, and their kinds in git's words.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ConflictGroup>,
 }
 
 /// One side's version of a conflicted path.
@@ -37,13 +43,13 @@ pub struct IndexStage {
     pub mode: EntryMode,
     /// Its blob.
     pub blob: Oid,
-    /// 1 the base, 2 ours, 3 theirs.
+    /// 1 for the base, [`OURS`] or [`THEIRS`].
     pub number: u8,
 }
 
 /// Paths that are in one conflict with each other, such as both names of a file that was renamed twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ConflictGroup {
     /// Its paths, sorted.
     pub paths: Vec<TreePath>,
     /// What kind of conflict: `contents`, `modify/delete`, `binary`, ….
@@ -52,17 +58,17 @@ pub struct Group {
 
 /// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may be
 /// revisions of that repository: conflict markers show them.
-pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<Merged> {
+pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeResult> {
     let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
     let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;
     let end = output.stdout.iter().position(|b| *b == 0).unwrap_or(output.stdout.len());
     let tree = std::str::from_utf8(&output.stdout[..end]).ok().and_then(|t| Oid::parse(t.trim()));
     match (output.code, tree) {
-        (0, Some(tree)) => Ok(Merged::Clean(tree)),
+        (0, Some(tree)) => Ok(MergeResult::Clean(tree)),
         (1, Some(tree)) => {
             let rest = output.stdout.get(end + 1..).unwrap_or_default();
             let unknown = || Error::internal("git merge-tree gave an answer of an unknown form");
-            Ok(Merged::Conflicts(parse(tree, rest).ok_or_else(unknown)?))
+            Ok(MergeResult::Conflicts(parse(tree, rest).ok_or_else(unknown)?))
         }
         _ => Err(output.error("merge-tree")),
     }
@@ -84,20 +90,20 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
             number,
         });
     }
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ConflictGroup> = Vec::new();
     while let Some(count) =
         records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
     {
         let mut paths: Vec<TreePath> = records.by_ref().take(count).map(TreePath::new).collect();
         let (kind, message) = (records.next()?, records.next()?);
-        // The message knows more: `add/add` is `contents` to the kind.
+        // The message is more precise than the kind, which says `contents` for `add/add`.
         let within = |text: &[u8]| {
             let text = String::from_utf8_lossy(text).into_owned();
             Some(text.strip_prefix("CONFLICT (")?.split(')').next()?.to_owned())
         };
         let Some(kind) = within(kind).map(|kind| within(message).unwrap_or(kind)) else { continue };
-        // What shares a path with it belongs to it.
-        let (same, others): (Vec<Group>, _) =
+        // Groups that share a path with this one become part of it.
+        let (same, others): (Vec<ConflictGroup>, _) =
             groups.into_iter().partition(|g| g.paths.iter().any(|p| paths.contains(p)));
         let mut kinds: Vec<String> =
             same.iter().flat_map(|g| g.kinds.clone()).chain([kind]).collect();
@@ -107,12 +113,12 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         kinds.sort();
         kinds.dedup();
         groups = others;
-        groups.push(Group { paths, kinds });
+        groups.push(ConflictGroup { paths, kinds });
     }
-    // Every conflicted path is in a group, whatever the messages told.
+    // Every conflicted path is in a group, whatever the messages said.
     for path in stages.keys() {
         if !groups.iter().any(|g| g.paths.contains(path)) {
-            groups.push(Group { paths: vec![path.clone()], kinds: Vec::new() });
+            groups.push(ConflictGroup { paths: vec![path.clone()], kinds: Vec::new() });
         }
     }
     groups.sort_by(|a, b| a.paths.cmp(&b.paths));
@@ -120,9 +126,9 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
 }
 
 impl Conflicts {
-    /// A line for people: each path and what is wrong with it.
+    /// A line for people: each path and its kinds of conflict.
     pub fn in_words(&self) -> String {
-        let one = |group: &Group| {
+        let one = |group: &ConflictGroup| {
             let paths: Vec<String> = group.paths.iter().map(TreePath::quoted).collect();
             match group.kinds.as_slice() {
                 [] => paths.join(", "),

@@ -150,8 +150,8 @@ pub fn head_branch(git_dir: &Path) -> Option<RefName> {
     head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
 }
 
-/// The paths that an index holds in a version that neither of two trees has.
-pub fn staged_apart(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
+/// The paths that are staged in a version that neither of two trees has.
+pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     let differing = |tree: &Oid| -> Result<BTreeSet<TreePath>> {
         let call = git.call("diff-index").args([
             "--cached",

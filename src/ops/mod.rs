@@ -5,5 +5,6 @@ pub mod history;
 pub mod judge;
 pub mod land;
 pub mod progress;
+pub mod recover;
 pub mod session;
 pub mod spawn;

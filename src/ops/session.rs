@@ -23,6 +23,7 @@ use crate::model::candidate::{Candidate, Capture};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
+use crate::ops::recover::recover;
 use crate::oracle::pool;
 use crate::process;
 use crate::process::environment::Policy;
@@ -94,7 +95,7 @@ impl Session {
         let home = config::checkout_root(&repo, inside);
         // Before anything else calls git.
         watch::pin(&repo, &store, home.as_deref(), None)?;
-        for line in store.heal()? {
+        for line in recover(&store)? {
             ui.warn(line);
         }
         pool::sweep(&repo, &store)?;

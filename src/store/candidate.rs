@@ -12,7 +12,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
 use crate::store::Store;
-use crate::store::landings::landing_told_by;
+use crate::store::landed::restore_landing;
 use crate::store::records::LOST;
 
 /// A candidate of a run. Nothing is read until a method is called.
@@ -119,7 +119,7 @@ impl CandidateRef<'_> {
             Some(record) => record,
             None => self.rebuilt()?,
         };
-        landing_told_by(&store.repo, &mut record)?;
+        restore_landing(&store.repo, &mut record)?;
         Ok(record)
     }
 

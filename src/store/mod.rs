@@ -4,8 +4,8 @@
 //! can be rebuilt; an attempt can write there, so no decision rests on them alone.
 pub mod candidate;
 pub mod events;
-pub mod heal;
-pub mod landings;
+pub mod intents;
+pub mod landed;
 pub mod records;
 pub mod select;
 
@@ -29,6 +29,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// The repository whose state this is.
+    pub fn repo(&self) -> &Repo {
+        &self.repo
+    }
+
     /// The state root: `.frites`, see DESIGN.md §4.
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,7 +1,7 @@
-//! Moving the branch of a checkout on to another commit, files and index with it: all of it, or nothing.
+//! Moving a branch to another commit together with the files and the index of its checkout: all or nothing.
 //!
-//! In the order that a kill cannot spoil: the files, under git's own lock of the index; the refs, in one
-//! transaction; the index, by one rename. As long as the branch has not moved, the files can be put back;
+//! The order survives a kill: first the files, under git's own lock of the index; then the refs, in one
+//! transaction; then the index, by one rename. As long as the branch has not moved, the files can be put back;
 //! once it has, they are complete.
 use std::ffi::OsStr;
 use std::fs;
@@ -15,26 +15,26 @@ use crate::git::cli::Git;
 use crate::git::diff::{self, ChangeStatus};
 
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::landing::overwrite::{Halfway, halfway};
+use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// What to move.
+/// A move of a branch with its checkout.
 pub struct Advance<'a> {
     /// git in the checkout.
     pub git: &'a Git,
-    /// An index of what its files are now, with their times.
+    /// An index of the checkout's files as they are now, with their times.
     pub index: &'a Path,
-    /// What that is: a commit or a tree.
+    /// The commit or tree of that index.
     pub from: &'a Oid,
-    /// What they are to be.
+    /// The commit or tree that the files are to become.
     pub to: &'a Oid,
     /// The refs that move with them.
     pub refs: &'a [Move<'a>],
-    /// Why, for reflogs.
+    /// The reason, for reflogs.
     pub why: &'a str,
 }
 
@@ -45,8 +45,8 @@ fn lock_file(git: &Git) -> PathBuf {
 
 /// Moves files, refs and index, or leaves all as it was.
 ///
-/// git refuses to write over a file that is not as the index has it; whether something untracked is in
-/// the way is for the caller to look at.
+/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked files
+/// that would be overwritten.
 pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     let Advance { git, index, from, to, refs, why } = *advance;
     let lock = lock_file(git);
@@ -76,8 +76,8 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     install(git)
 }
 
-/// Writes the files that differ between two trees, and the index. git looks at all of them before it writes
-/// the first one; should that one fail, see [`recover`].
+/// Writes the files that differ between two trees, and the index. git checks all of them before it writes
+/// the first one; if writing fails, [`recover`] puts them back.
 pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree =
         || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
@@ -90,19 +90,19 @@ pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
 
-/// What became of files that were stopped on their way from one tree to another.
+/// The state of files after [`recover`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recovered {
     /// They are as before.
     Whole,
-    /// Somebody edits them: none was put back.
+    /// Somebody edited one of them: none was put back.
     Edited,
     /// git could not put them back.
     Failed,
 }
 
-/// Puts the files back after `error` stopped them on their way from one tree to another. Gives what became of
-/// them, and what to tell.
+/// Puts the files back after `error` stopped them on their way from one tree to another. Gives their state and
+/// the error to report.
 pub(super) fn recover(
     repo: &Repo,
     git: &Git,
@@ -110,7 +110,7 @@ pub(super) fn recover(
     to: &Oid,
     error: Error,
 ) -> Result<(Recovered, Error)> {
-    let Halfway { edited, begun } = halfway(repo, git, from, to)?;
+    let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, from, to)?;
     let Some(path) = edited.first() else {
         let restored = if begun { restore(repo, git, from, to) } else { Ok(()) };
         return Ok(match restored {
@@ -126,15 +126,13 @@ pub(super) fn recover(
     };
     let name = path.quoted();
     if begun {
-        let hint = format!(
-            "'{name}' was edited meanwhile: put your edits aside and run `git frites status`"
-        );
+        let hint = format!("'{name}' was edited meanwhile: save your edits elsewhere");
         return Ok((Recovered::Edited, error.hint(hint)));
     }
     // git refused before it wrote anything.
     let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
     let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
-    let error = Error::fatal(format!("changes to '{name}' would be written over"));
+    let error = Error::fatal(format!("changes to '{name}' would be overwritten"));
     let error = match tag {
         b'S' => {
             error.hint(format!("git was told to skip it; to see them: `git update-index --no-skip-worktree '{name}'`"))
@@ -147,24 +145,24 @@ pub(super) fn recover(
     Ok((Recovered::Whole, error))
 }
 
-/// Whether somebody holds the lock of a checkout's index.
+/// True if somebody holds the lock of a checkout's index.
 pub fn is_locked(git: &Git) -> bool {
     lock_file(git).exists()
 }
 
-/// The index takes the place of the old one.
+/// Replaces the index with the locked one.
 fn install(git: &Git) -> Result<()> {
     let lock = lock_file(git);
     fs::rename(&lock, git.git_dir().join("index"))
         .context(|| format!("could not rename '{}'", lock.display()))
 }
 
-/// Makes an interrupted [`advance`] whole whose refs have moved.
+/// Completes an interrupted [`advance`] whose refs have moved already.
 pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     if written_since(&lock_file(git), since) {
         install(git)?;
     }
-    // A lock that was lost with its holder leaves the old index.
+    // If the lock file is lost, the index is still the old one.
     if git.call("write-tree").oid().ok()
         != git.call("rev-parse").arg(format!("{to}^{{tree}}")).oid().ok()
     {
@@ -173,8 +171,8 @@ pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
 }
 
-/// Takes an interrupted [`advance`] back whose refs have not moved; gives a file that was edited since, and
-/// then leaves all as it is.
+/// Takes back an interrupted [`advance`] whose refs have not moved. If a file was edited since, gives that file
+/// and changes nothing.
 pub fn take_back(
     repo: &Repo,
     git: &Git,
@@ -182,26 +180,21 @@ pub fn take_back(
     to: &Oid,
     since: SystemTime,
 ) -> Result<Option<TreePath>> {
-    let edited = put_back(repo, git, from, to)?;
-    if edited.is_none() && written_since(&lock_file(git), since) {
+    let partial = PartialCheckout::inspect(repo, git, from, to)?;
+    if let Some(path) = partial.edited.into_iter().next() {
+        return Ok(Some(path));
+    }
+    restore(repo, git, from, to)?;
+    if written_since(&lock_file(git), since) {
         let _ = fs::remove_file(lock_file(git));
     }
-    Ok(edited)
+    Ok(None)
 }
 
-/// Puts the files back that differ between two trees, unless one of them is neither one's.
-fn put_back(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
-    let edited = halfway(repo, git, from, to)?.edited.into_iter().next();
-    if edited.is_none() {
-        restore(repo, git, from, to)?;
-    }
-    Ok(edited)
-}
-
-/// Writes the files that differ between two trees as `from` has them, whatever of `to` is there, and touches
-/// neither the index nor any other file.
+/// Writes the files that differ between two trees as `from` has them, however much of `to` is there already.
+/// Touches neither the index nor any other file.
 ///
-/// Not `git restore`: it does not find `a/b` where `a` is to come back as a file.
+/// `git restore` cannot do this: it does not find `a/b` where `a` is to become a file again.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let before = entries_that_differ(repo, from, to)?;
     let landed = entries_that_differ(repo, to, from)?;
@@ -228,8 +221,8 @@ fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdit
     Ok(entries)
 }
 
-/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`; the one of the
-/// index is dealt with apart. To be called once for each: later ones are somebody else's.
+/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`, except that of the
+/// index. To be called once for each killed process: later locks are another process's.
 pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
     let common = repo.common_dir();
     let locks = [

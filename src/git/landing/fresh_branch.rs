@@ -1,4 +1,4 @@
-//! Landing on a fresh branch in the user's checkout, and taking that back.
+//! Going to a fresh branch in the user's checkout, with the change that lands, and back.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -10,20 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli::nul_separated;
-use crate::git::commit::Message;
+use crate::git::commit::CommitMessage;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::advance::{self, Recovered};
-use crate::git::landing::overwrite::halfway;
-use crate::git::merge::{self, Conflicts, IndexStage, Merged};
+use crate::git::landing::overwrite::PartialCheckout;
+use crate::git::merge::{self, Conflicts, IndexStage, MergeResult};
 use crate::git::repo::Repo;
 use crate::git::{diff, refs};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
-use crate::model::path::quoted;
+use crate::model::path::{TreePath, quoted};
 use crate::model::refname::RefName;
 
-/// Where a checkout stands: what is put back when a landing is withdrawn.
+/// Where HEAD of a checkout is, to go back there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +40,7 @@ pub fn position(repo: &Repo) -> Result<Position> {
     Ok(Position { branch: repo.head_branch(), commit })
 }
 
-/// What a checkout is in the middle of, and how to stop that.
+/// The operation that a checkout is in the middle of, and the command that stops it.
 pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     let unfinished = [
         ("MERGE_HEAD", "a merge", "git merge --abort"),
@@ -56,7 +55,7 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
-/// Refuses a checkout with staged or modified tracked files, or in the middle of something.
+/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the like.
 pub fn require_clean(repo: &Repo) -> Result<()> {
     let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
@@ -78,7 +77,7 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         nul_separated(&dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect();
     let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    // `git stash` leaves them alone.
+    // `git stash` does not put submodules aside.
     let is_moved_submodule = |(staged, path): &(u8, &[u8])| {
         *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists()
     };
@@ -87,23 +86,22 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
     } else {
         "`git stash`"
     };
-    Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first))).hint(format!(
-        "commit them or put them aside with {aside}, then apply again; `--no-switch` leaves your checkout alone"
-    )))
+    Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first)))
+        .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
 
-/// A landing in the user's checkout.
+/// A fresh branch for the user's checkout.
 #[derive(Clone, Copy)]
-pub struct Landing<'a> {
+pub struct FreshBranch<'a> {
     /// Where the checkout was before.
     pub from: &'a Position,
-    /// The fresh branch.
+    /// The branch.
     pub branch: &'a RefName,
-    /// What it is to hold.
+    /// The tree that lands on it.
     pub tree: &'a Oid,
-    /// Whether it is to be committed.
+    /// True if the tree is to be committed, not only staged.
     pub commit: bool,
-    /// The ref that keeps what a hook made of it, should it be withdrawn.
+    /// The ref for versions of files that a rollback must not lose, such as those that a hook wrote.
     pub keep: &'a RefName,
 }
 
@@ -111,9 +109,9 @@ pub struct Landing<'a> {
 ///
 /// The branch is made first: of several landings of one run exactly one gets it. HEAD moves before
 /// the files do, so that a landing killed halfway is seen on the fresh branch, not on the user's.
-/// Looks once more at where the checkout stands: judging a merged tree may have taken long.
-pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
-    let Landing { from, branch, tree, .. } = *landing;
+/// Verifies the checkout's state once more: judging a merged tree may have taken long.
+pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
+    let FreshBranch { from, branch, tree, .. } = *fresh;
     let git = repo.checkout();
     let as_it_was = |error: Error| error.context("your checkout is as it was");
     if position(repo)? != *from || git.call("write-tree").oid()? != repo.commit(&from.commit)?.tree
@@ -135,7 +133,7 @@ pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
         return Err(if files == Recovered::Whole { as_it_was(error) } else { error });
     }
     if git.call("write-tree").oid()? != *tree {
-        withdraw(repo, landing)?;
+        roll_back(repo, fresh)?;
         return Err(
             as_it_was(Error::fatal("your checkout has changed meanwhile")).hint("apply again")
         );
@@ -143,8 +141,8 @@ pub fn switch_to(repo: &Repo, landing: &Landing<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The conflicts of merging a capture with HEAD, with markers that say which side is which: the capture by
-/// its ref, where it is the newest one.
+/// The conflicts of merging a capture with HEAD, with markers that name both sides. The newest capture is named
+/// by its ref.
 pub fn conflicts_with_names(
     repo: &Repo,
     base: &Oid,
@@ -156,16 +154,16 @@ pub fn conflicts_with_names(
     let named = repo.read_ref(&full)?.is_some_and(|tip| tip == *capture);
     let theirs = if named { full.trim_start_matches("refs/") } else { capture.as_str() };
     match merge::merge(&repo.checkout(), base, "HEAD", theirs)? {
-        Merged::Conflicts(conflicts) => Ok(conflicts),
-        Merged::Clean(_) => {
+        MergeResult::Conflicts(conflicts) => Ok(conflicts),
+        MergeResult::Clean(_) => {
             Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"))
         }
     }
 }
 
-/// Puts the entries of all sides into the index for a person to resolve, and the message where `git commit`
-/// finds it. There is no MERGE_HEAD: the commit is to have one parent.
-pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &Message) -> Result<()> {
+/// Puts the index stages of all sides into the index for a person to resolve, and the message where
+/// `git commit` finds it. There is no MERGE_HEAD: the commit is to have one parent.
+pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &CommitMessage) -> Result<()> {
     let mut edits = IndexEdits::default();
     for (path, stages) in &conflicts.stages {
         edits.remove(path, &conflicts.tree);
@@ -179,34 +177,34 @@ pub fn leave_conflicts(repo: &Repo, conflicts: &Conflicts, message: &Message) ->
     fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
 }
 
-/// What a withdrawal found besides what was landed.
+/// Files that a rollback found and the landing did not write.
 #[derive(Debug, Default)]
-pub struct Withdrawal {
-    /// Where the versions are kept that were neither the user's nor landed (a hook rewrote them).
+pub struct Rollback {
+    /// The commit with versions that were neither the user's nor landed (a hook wrote them).
     pub kept: Option<Oid>,
-    /// Tracked files that are modified and were no part of the landing: left as they are.
+    /// Tracked files that are modified and not part of the landing: left as they are.
     pub modified: Vec<TreePath>,
 }
 
-/// Goes back to where the checkout was before [`switch_to`] and deletes the branch, whatever it
-/// points to by now. Everything that was landed is still in its capture.
+/// Goes back to where the checkout was before [`switch_to`] and deletes the branch, at whatever commit it is
+/// by now. The change itself is still in its capture.
 ///
-/// Only paths that the landing, or a hook by staging them, has changed are put back: anything else in
+/// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
 /// the checkout is the user's. A version of such a path that is neither the old nor the landed one is
-/// kept under the ref `keep` first. HEAD moves after the files, so that a withdrawal killed halfway is seen on
+/// kept under the ref `keep` first. HEAD moves after the files, so that a rollback killed halfway is seen on
 /// the fresh branch.
-pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
-    let Landing { from: to, branch, tree: landed, keep, .. } = *landing;
+pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
+    let FreshBranch { from: to, branch, tree: landed, keep, .. } = *fresh;
     let git = repo.checkout();
-    let mut found = Withdrawal::default();
+    let mut found = Rollback::default();
     let changes = diff::changes(repo, &to.commit, &to.commit, landed)?;
     let staged = git.call("write-tree").oid()?;
     let staged_changes = diff::changes(repo, &to.commit, &to.commit, &staged)?;
-    let paths: BTreeSet<&[u8]> =
-        changes.iter().chain(&staged_changes).map(|c| c.path.as_bytes()).collect();
+    let paths: BTreeSet<&TreePath> =
+        changes.iter().chain(&staged_changes).map(|change| &change.path).collect();
     if !paths.is_empty() {
-        let list: Vec<u8> = paths.iter().flat_map(|p| [p, &b"\0"[..]].concat()).collect();
-        if !halfway(repo, &git, &to.commit, landed)?.edited.is_empty() {
+        let list = TreePath::nul_terminated(paths);
+        if !PartialCheckout::inspect(repo, &git, &to.commit, landed)?.edited.is_empty() {
             found.kept = Some(keep_versions(repo, to, &list, keep)?);
         }
         advance::restore(repo, &git, &to.commit, &staged)?;
@@ -228,7 +226,7 @@ pub fn withdraw(repo: &Repo, landing: &Landing<'_>) -> Result<Withdrawal> {
     Ok(found)
 }
 
-/// Stores the versions that lie at these paths as a commit on the position's; earlier ones stay reachable.
+/// Stores the versions at these paths as a commit on top of `at`. Versions that were kept before stay reachable.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
@@ -244,34 +242,35 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Res
     Ok(commit)
 }
 
-/// What became of a landing whose process was killed.
+/// The state of a landing whose process was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// Nothing had happened yet, or all had been taken back.
+    /// Nothing had happened yet, or everything had been taken back.
     NotBegun,
     /// The branch holds the tree as it was asked for, and the checkout is on it.
     Done,
     /// The checkout is on the branch, with the conflicts that a person is to resolve.
     Unmerged,
-    /// It was half done, and is taken back.
-    Withdrawn,
-    /// It is half done, and this file was edited since: taking it back would lose that.
+    /// It was half done, and has been taken back.
+    RolledBack,
+    /// It is half done, and this file was edited since: taking the landing back would lose the edits.
     Edited(TreePath),
 }
 
-/// Looks at an interrupted [`switch_to`] and takes it back unless it was complete (with a commit after
-/// it, if one was asked for) or a person has worked on its files since.
-pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
-    let Landing { from, branch, tree, commit, .. } = *landing;
+/// Finds out how far a killed [`switch_to`] came and takes it back, unless it was complete (with a commit
+/// after it, if one was asked for) or a person has edited its files since.
+pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Interrupted> {
+    let FreshBranch { from, branch, tree, commit, .. } = *fresh;
     let tip = repo.read_ref(branch)?;
     if repo.head_branch().as_ref() != Some(branch) {
         // HEAD never moved, or is back: only the fresh branch may be left.
-        if tip.as_ref() == Some(&from.commit) {
+        if tip == Some(from.commit) {
             repo.update_ref(branch, None, tip.as_ref(), "apply withdrawn")?;
         }
         return Ok(Interrupted::NotBegun);
     }
     let git = repo.checkout();
-    // The last step of leaving conflicts for a person.
+    // Leaving conflicts for a person was the last step.
     if !git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty() {
         return Ok(Interrupted::Unmerged);
     }
@@ -287,15 +286,16 @@ pub fn interrupted(repo: &Repo, landing: &Landing<'_>) -> Result<Interrupted> {
     {
         return Ok(Interrupted::Done);
     }
-    if let Some(path) = halfway(repo, &git, &from.commit, tree)?.edited.into_iter().next() {
+    let partial = PartialCheckout::inspect(repo, &git, &from.commit, tree)?;
+    if let Some(path) = partial.edited.into_iter().next() {
         return Ok(Interrupted::Edited(path));
     }
-    withdraw(repo, landing)?;
-    Ok(Interrupted::Withdrawn)
+    roll_back(repo, fresh)?;
+    Ok(Interrupted::RolledBack)
 }
 
 /// Removes the locks that a landing killed after `since` left: those of its branch, its checkout and
-/// `packed-refs`. To be called once for each landing: later ones are somebody else's.
+/// `packed-refs`. To be called once for each landing: later locks are another process's.
 pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
     let mut locks = vec![
         repo.common_dir().join(format!("{branch}.lock")),

@@ -1,4 +1,4 @@
-//! What lies in the way of a landing in a checkout: files of the user's that it would write over.
+//! The user's files that a landing would overwrite, and the state of a checkout in which one stopped halfway.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -15,26 +15,26 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The untracked or ignored files that going from one tree to another would write over.
+/// The untracked or ignored files that going from one tree to another would overwrite.
 ///
 /// git overwrites an ignored file such as `.env` without a word, so every path that the landing
-/// creates is looked at, and every directory above it. `root` is the checkout's directory.
-pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
+/// creates is checked, and every directory above it. `root` is the checkout's directory.
+pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
     let changes = diff::changes(repo, from, from, to)?;
-    let leaves: BTreeSet<&TreePath> =
+    let deleted: BTreeSet<&TreePath> =
         changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
         // A file or a link where a directory must go.
         for above in change.path.parents() {
             let blocked = fs::symlink_metadata(above.on_disk(root)).is_ok_and(|m| !m.is_dir());
-            if blocked && !leaves.contains(&above) {
+            if blocked && !deleted.contains(&above) {
                 found.insert(above);
             }
         }
         let full = change.path.on_disk(root);
         match fs::symlink_metadata(&full) {
-            Ok(meta) if meta.is_dir() => files_below(root, &full, &leaves, &mut found),
+            Ok(meta) if meta.is_dir() => files_below(root, &full, &deleted, &mut found),
             Ok(_) if tree::is_real_directory(root, full.parent().unwrap_or(root)) => {
                 found.insert(change.path.clone());
             }
@@ -44,51 +44,51 @@ pub fn obstacles(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<T
     Ok(found.into_iter().collect())
 }
 
-/// What lies in a directory that a file is to replace, and does not leave with the landing.
+/// Adds the files of a directory that a file is to replace, except those that the landing deletes.
 fn files_below(
     root: &Path,
     dir: &Path,
-    leaves: &BTreeSet<&TreePath>,
+    deleted: &BTreeSet<&TreePath>,
     found: &mut BTreeSet<TreePath>,
 ) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            files_below(root, &path, leaves, found);
+            files_below(root, &path, deleted, found);
         } else if let Ok(below) = path.strip_prefix(root) {
             let below = TreePath::new(tree::path_bytes(below));
-            if !leaves.contains(&below) {
+            if !deleted.contains(&below) {
                 found.insert(below);
             }
         }
     }
 }
 
-/// How far a landing has come in the files of a worktree.
-pub struct Halfway {
-    /// The paths that are there neither as before nor as landed, nor a beginning of what was to land (git was
-    /// killed writing it), nor missing.
+/// The state of a checkout that was stopped on its way from one tree to another.
+pub struct PartialCheckout {
+    /// The paths whose content is neither the old version, the new one, nor a truncated prefix of the new one
+    /// (git was killed while it wrote that): edited by someone since. Missing files are not among them.
     pub edited: Vec<TreePath>,
-    /// Whether any other path is not as before.
+    /// True if any other path is no longer at the old version.
     pub begun: bool,
 }
 
-/// Looks at every path that differs between two trees. `git` is in that worktree.
-pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> {
+impl PartialCheckout {
+    /// Compares every path that differs between two trees with the files. `git` is in that checkout.
+    pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
+        inspect(repo, git, from, to)
+    }
+}
+
+fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
     let root = git
         .root()
         .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let landing = diff::changes(repo, from, from, to)?;
-    let differing = |source: &Oid| -> Result<BTreeSet<TreePath>> {
-        let scratch = ScratchIndex::from_tree(git, source)?;
-        let git = scratch.git();
-        git.call("update-index").args(["-q", "--refresh"]).output()?;
-        Ok(nul_separated(&git.call("diff-files").args(["-z", "--name-only"]).bytes()?)
-            .map(TreePath::new)
-            .collect())
-    };
-    let (before, after) = (differing(from)?, differing(to)?);
-    let (mut edited, mut begun) = (Vec::new(), false);
+    let before = differing_files(git, from)?;
+    let after = differing_files(git, to)?;
+    let mut edited = Vec::new();
+    let mut begun = false;
     for change in &landing {
         let path = change.path.on_disk(root);
         let as_before = match change.status {
@@ -114,5 +114,13 @@ pub fn halfway(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<Halfway> 
         }
         begun = true;
     }
-    Ok(Halfway { edited, begun })
+    Ok(PartialCheckout { edited, begun })
+}
+
+/// The files of a checkout that are not as a tree has them, among the paths of the tree.
+fn differing_files(git: &Git, tree: &Oid) -> Result<BTreeSet<TreePath>> {
+    let scratch = ScratchIndex::from_tree(git, tree)?;
+    scratch.git().call("update-index").args(["-q", "--refresh"]).output()?;
+    let list = scratch.git().call("diff-files").args(["-z", "--name-only"]).bytes()?;
+    Ok(nul_separated(&list).map(TreePath::new).collect())
 }

@@ -1,92 +1,107 @@
-//! Landing on a fresh branch: in the user's checkout, with the change staged or committed, or aside.
+//! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the checkout.
 use crate::error::{Error, Result};
-use crate::git::commit::{self, Wanted};
-use crate::git::landing::fresh_branch::{self, Position, Withdrawal};
+use crate::git::commit::{self, CommitMessage, CommitRequest};
+use crate::git::landing::fresh_branch::{self, Position, Rollback};
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
 use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
-use crate::ops::land::plan::{self, Asked, Onto, Plan};
+use crate::ops::land::commit::{make_commit, no_commit, require_tree};
+use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
+use crate::ops::land::plan::{LandOptions, Plan};
+use crate::ops::land::record::record_landing;
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::Event;
-use crate::store::landings::LandingIntent;
+use crate::store::intents::LandingIntent;
 use crate::store::select::Selection;
 
-/// How a fresh branch is wanted.
+/// Options of a landing on a fresh branch.
 #[derive(Clone, Debug, Default)]
-pub struct Fresh {
-    /// Its name; `frites/apply/RUN` if none.
+pub struct FreshBranchOptions {
+    /// The branch's name; `frites/apply/RUN` if none.
     pub branch: Option<String>,
-    /// Commit, and not only stage.
+    /// Commit the change, instead of only staging it.
     pub commit: bool,
-    /// Without touching the checkout.
+    /// Leave the checkout alone.
     pub no_switch: bool,
-    /// Leave conflicts there for a person to resolve.
+    /// Leave conflicts in the checkout for a person to resolve.
     pub conflicts: bool,
 }
 
-/// A landing on a fresh branch.
-pub struct Landed {
-    /// What landed.
+/// A landing on a fresh branch that is done.
+pub struct LandedBranch {
+    /// The plan that was carried out.
     pub plan: Plan,
     /// The branch.
     pub branch: RefName,
     /// The commit, if one was asked for.
     pub commit: Option<Oid>,
-    /// What a person has to resolve there.
+    /// The conflicts that a person has to resolve in the checkout.
     pub conflicts: Option<Conflicts>,
 }
 
-/// Lands on a fresh branch, one landing at a time.
+/// Lands the selected candidate on a fresh branch, one landing at a time.
 pub fn land(
     session: &Session,
     selection: Selection,
-    asked: &Asked,
-    fresh: &Fresh,
-) -> Result<Landed> {
+    options: &LandOptions,
+    fresh: &FreshBranchOptions,
+) -> Result<LandedBranch> {
     let repo = &session.repo;
     let _landing = session.store.lock_landing()?;
-    // The branch first: of several landings at once the later ones find the first one's change staged.
-    let branch = fresh_branch(session, fresh.branch.as_deref(), &selection.run.run)?;
-    plan::refuse_candidates_worktree(session)?;
+    // The branch first: of several landings at once, the later ones find the change of the first one staged.
+    let branch = free_branch(session, fresh.branch.as_deref(), &selection.run.run)?;
+    refuse_candidates_worktree(session)?;
     if !fresh.no_switch {
         repo.need_work_tree()
             .map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
-        fresh_branch::require_clean(repo)?;
+        fresh_branch::require_clean(repo)
+            .map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
     }
     let base = *selection.run.root();
-    let mut plan = Plan::new(session, selection, asked)?;
+    let mut plan = Plan::new(session, selection, options)?;
     let from = fresh_branch::position(repo)?;
-    let state = &from.commit;
-    let onto = Onto {
-        name: "HEAD",
-        tip: &from.commit,
-        state,
-        is_here: true,
-        candidate: None,
-        base: &base,
-    };
-    if let Some(conflicts) = plan.merge(session, &onto, asked)? {
+    let head = ResolvedTarget::head(session, from.commit);
+    if let Some(conflicts) = plan.merge_into(session, &head, &base, options)? {
         if !fresh.conflicts {
-            return Err(plan.conflict(&onto, &conflicts));
+            return Err(plan.conflict_error(&head, &base, &conflicts));
         }
-        return materialise(session, plan, branch, &from, &base, asked);
-    }
-    if !fresh.no_switch {
-        refuse_obstacles(session, &from, &plan.tree)?;
+        return land_conflicts(session, plan, branch, &from, &base, options);
     }
     let intent = intent(&plan, &branch, &from, fresh.commit);
-    let commit = put(session, asked, fresh, &plan, &intent)?;
-    session.store.record_landing(&intent, commit.as_ref())?;
-    Ok(Landed { plan, branch, commit, conflicts: None })
+    let message = plan.commit_message(options);
+    if !fresh.no_switch {
+        refuse_overwrite_in_checkout(session, &from, &plan.tree)?;
+    }
+    if fresh.commit {
+        watch::before_commit(session);
+    }
+    let commit = if fresh.no_switch {
+        Some(publish(session, &plan, &intent, &message)?)
+    } else {
+        session.store.begin_landing(&intent)?;
+        end_landing(session, switch_and_commit(session, &intent, &message))?
+    };
+    record_landing(&session.store, &intent, commit.as_ref())?;
+    Ok(LandedBranch { plan, branch, commit, conflicts: None })
 }
 
-fn refuse_obstacles(session: &Session, from: &Position, tree: &Oid) -> Result<()> {
+fn refuse_overwrite_in_checkout(session: &Session, from: &Position, tree: &Oid) -> Result<()> {
     let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
-    plan::refuse_obstacles(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
+    refuse_overwrite(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
+}
+
+/// Removes the intent of a landing. An error of the landing itself is the one to report.
+fn end_landing<T>(session: &Session, landed: Result<T>) -> Result<T> {
+    let ended = session.store.end_landing();
+    let landed = landed?;
+    ended?;
+    Ok(landed)
 }
 
 fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> LandingIntent {
@@ -94,7 +109,7 @@ fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Landi
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
-        branch: branch.to_owned(),
+        branch: branch.clone(),
         tree: plan.tree,
         verified: plan.verified,
         commit,
@@ -104,7 +119,8 @@ fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Landi
     }
 }
 
-fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<RefName> {
+/// The branch to make. Fails if the name is not valid, or taken.
+fn free_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<RefName> {
     let branch = match wanted {
         None => refs::apply_branch(run),
         Some(name) => {
@@ -121,14 +137,7 @@ fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<R
             "take another with `--branch NAME`, or delete it with `git branch -D {short}`"
         )));
     }
-    // `a` and `a/b` cannot both be branches.
-    let above = branch.match_indices('/').map(|(at, _)| RefName::new(&branch[..at])).skip(2);
-    let mut blocker = None;
-    for name in above {
-        blocker = blocker.or(session.repo.read_ref(&name)?.map(|_| name));
-    }
-    let below = session.repo.ref_names(&format!("{branch}/"))?;
-    if let Some(blocker) = blocker.or(below.into_iter().next()) {
+    if let Some(blocker) = blocking_branch(session, &branch)? {
         return Err(Error::fatal(format!(
             "a branch named '{}' is in the way of '{}'",
             blocker.short(),
@@ -139,97 +148,100 @@ fn fresh_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<R
     Ok(branch)
 }
 
-/// Puts the tree on the branch; gives the commit, if one was asked for.
-fn put(
-    session: &Session,
-    asked: &Asked,
-    fresh: &Fresh,
-    plan: &Plan,
-    intent: &LandingIntent,
-) -> Result<Option<Oid>> {
-    let Session { repo, store, .. } = session;
-    let message = plan.message(asked);
-    if fresh.commit {
-        watch::before_commit(session);
+/// A branch that keeps this one from being made: `a` and `a/b` cannot both be branches.
+fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName>> {
+    for (at, _) in branch.match_indices('/').skip(2) {
+        let above = RefName::new(&branch[..at]);
+        if session.repo.read_ref(&above)?.is_some() {
+            return Ok(Some(above));
+        }
     }
-    if fresh.no_switch {
-        let wanted = Wanted {
-            tree: &plan.tree,
-            parent: &intent.from.commit,
-            merged: None,
-            message: &message,
-        };
-        let commit = plan::make_commit(session, &wanted)?;
-        let mark = refs::landing(&intent.run, &intent.candidate);
-        let old = repo.read_ref(&mark)?;
-        let moves = [
-            Move { name: &intent.branch, old: None, new: &commit },
-            Move { name: &mark, old: old.as_ref(), new: &commit },
-        ];
-        repo.move_refs(&repo.git(), &moves, "git-frites: apply")?;
-        return Ok(Some(commit));
-    }
-    store.begin_landing(intent)?;
-    let landed = switch_and_commit(session, intent, &message);
-    store.end_landing()?;
-    landed
+    Ok(session.repo.ref_names(&format!("{branch}/"))?.into_iter().next())
 }
 
+/// Makes the commit and the branch without touching the checkout.
+fn publish(
+    session: &Session,
+    plan: &Plan,
+    intent: &LandingIntent,
+    message: &CommitMessage,
+) -> Result<Oid> {
+    let repo = &session.repo;
+    let request =
+        CommitRequest { tree: &plan.tree, parent: &intent.from.commit, merged: None, message };
+    let commit = make_commit(session, &request)?;
+    let mark = refs::landing(&intent.run, &intent.candidate);
+    let old = repo.read_ref(&mark)?;
+    let moves = [
+        Move { name: &intent.branch, old: None, new: &commit },
+        Move { name: &mark, old: old.as_ref(), new: &commit },
+    ];
+    repo.move_refs(&repo.git(), &moves, "git-frites: apply")?;
+    Ok(commit)
+}
+
+/// Goes to the fresh branch in the user's checkout and commits there, if a commit was asked for. If that
+/// fails, the checkout goes back to where it was.
 fn switch_and_commit(
     session: &Session,
     intent: &LandingIntent,
-    message: &commit::Message,
+    message: &CommitMessage,
 ) -> Result<Option<Oid>> {
     let repo = &session.repo;
     let keep = refs::withdrawn(&intent.run);
-    let landing = intent.as_landing(&keep);
-    fresh_branch::switch_to(repo, &landing)?;
+    let fresh = intent.fresh_branch(&keep);
+    fresh_branch::switch_to(repo, &fresh)?;
     if !intent.commit {
         return Ok(None);
     }
-    let made = commit::commit(&repo.checkout(), message).and_then(|made| {
-        if !made {
-            return Err(plan::refused("your checkout is as it was"));
-        }
-        let commit = repo
-            .read_ref(&intent.branch)?
-            .ok_or_else(|| plan::refused("your checkout is as it was"))?;
-        plan::require_tree(session, &intent.tree, &commit, "your checkout is as it was")?;
-        Ok(commit)
-    });
-    match made {
+    match commit_staged(session, intent, message) {
         Ok(commit) => Ok(Some(commit)),
-        Err(error) => {
-            let found = fresh_branch::withdraw(repo, &landing)?;
-            Err(tell_withdrawal(error, &intent.tree, &found))
-        }
+        Err(error) => Err(match fresh_branch::roll_back(repo, &fresh) {
+            Ok(found) => with_rollback(error, &intent.tree, &found),
+            Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
+        }),
     }
 }
 
-/// What a hook did besides refusing.
-fn tell_withdrawal(error: Error, tree: &Oid, found: &Withdrawal) -> Error {
+fn commit_staged(
+    session: &Session,
+    intent: &LandingIntent,
+    message: &CommitMessage,
+) -> Result<Oid> {
+    let repo = &session.repo;
+    let state = "your checkout is as it was";
+    if !commit::commit(&repo.checkout(), message)? {
+        return Err(no_commit(state));
+    }
+    let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
+    require_tree(session, &intent.tree, &commit, state)?;
+    Ok(commit)
+}
+
+/// Adds to an error what the rollback after it found: a hook may have changed files before it refused.
+fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     let error = match &found.kept {
         Some(commit) => {
-            error.hint(format!("what the hook made of it is kept: `git diff {tree} {commit}`"))
+            error.hint(format!("the hook's version is kept: `git diff {tree} {commit}`"))
         }
         None => error,
     };
     if found.modified.is_empty() {
         return error;
     }
-    let names: Vec<String> = found.modified.iter().map(|p| p.quoted()).collect();
+    let names: Vec<String> = found.modified.iter().map(TreePath::quoted).collect();
     error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 
 /// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit` leaves them.
-fn materialise(
+fn land_conflicts(
     session: &Session,
     mut plan: Plan,
     branch: RefName,
     from: &Position,
     base: &Oid,
-    asked: &Asked,
-) -> Result<Landed> {
+    options: &LandOptions,
+) -> Result<LandedBranch> {
     let Session { repo, store, .. } = session;
     let conflicts = fresh_branch::conflicts_with_names(
         repo,
@@ -240,28 +252,35 @@ fn materialise(
     )?;
     plan.tree = conflicts.tree;
     plan.verified = false;
-    refuse_obstacles(session, from, &plan.tree)?;
-    let intent = LandingIntent { commit: false, ..intent(&plan, &branch, from, false) };
-    let keep = refs::withdrawn(&plan.run.run);
-    store.begin_landing(&intent)?;
-    let landing = intent.as_landing(&keep);
-    let mut message = plan.message(asked);
-    // What a person makes of the markers is another tree.
+    refuse_overwrite_in_checkout(session, from, &plan.tree)?;
+    let mut message = plan.commit_message(options);
+    // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
-    let left = fresh_branch::switch_to(repo, &landing).and_then(|()| {
-        let left = fresh_branch::leave_conflicts(repo, &conflicts, &message);
-        if left.is_err() {
-            fresh_branch::withdraw(repo, &landing)?;
-        }
-        left
-    });
-    store.end_landing()?;
-    left?;
+    let intent = intent(&plan, &branch, from, false);
+    store.begin_landing(&intent)?;
+    end_landing(session, switch_and_leave(session, &intent, &conflicts, &message))?;
     let event = Event::Conflicts {
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
         branch: branch.short().to_owned(),
     };
     store.record_event(&plan.run.run, &event)?;
-    Ok(Landed { plan, branch, commit: None, conflicts: Some(conflicts) })
+    Ok(LandedBranch { plan, branch, commit: None, conflicts: Some(conflicts) })
+}
+
+fn switch_and_leave(
+    session: &Session,
+    intent: &LandingIntent,
+    conflicts: &Conflicts,
+    message: &CommitMessage,
+) -> Result<()> {
+    let keep = refs::withdrawn(&intent.run);
+    let fresh = intent.fresh_branch(&keep);
+    fresh_branch::switch_to(&session.repo, &fresh)?;
+    fresh_branch::leave_conflicts(&session.repo, conflicts, message).map_err(|error| {
+        match fresh_branch::roll_back(&session.repo, &fresh) {
+            Ok(_) => error,
+            Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
+        }
+    })
 }

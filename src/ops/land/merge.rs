@@ -1,353 +1,160 @@
-//! Merging what passed: into the current branch, into a branch that is checked out nowhere, or into the
-//! candidate that it came from. Commits are made first, aside; then one branch moves, with its files.
-use std::path::PathBuf;
-
+//! `apply --merge`: merges a change that passed into the current branch, a branch that is checked out nowhere, or
+//! a candidate. The commits are made first; then one branch moves, with its files.
 use crate::error::{Error, Result};
-use crate::git::cli::Git;
-use crate::git::commit::{self, Message, Wanted};
+use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::advance::{self, Advance};
-use crate::git::landing::fresh_branch;
 use crate::git::refs::{self, Move};
-use crate::git::worktree;
 use crate::integrity::watch;
-use crate::model::address::Address;
-use crate::model::candidate::{Landing, State};
-use crate::model::env;
-use crate::model::name::Name;
+use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
-use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::land::plan::{self, Asked, Onto, Plan};
+use crate::ops::land::commit::make_commit;
+use crate::ops::land::guards::refuse_overwrite;
+use crate::ops::land::newest_wins::choices_as_json;
+use crate::ops::land::plan::{LandOptions, Plan};
+use crate::ops::land::record::record_move;
+use crate::ops::land::target::{MergeTarget, ResolvedTarget, TargetCheckout};
 use crate::ops::session::Session;
-use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
-use crate::store::landings::{Holder, MoveIntent};
-use crate::store::select::{Matching, Selection};
-
-/// Where a merge goes.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// The branch that the checkout is on.
-    Current,
-    /// A branch that is checked out nowhere.
-    Branch(RefName),
-    /// A candidate: its worktree and its branch.
-    Candidate(Box<Run>, Name),
-}
-
-impl Target {
-    /// What `--into` names: a candidate of an existing run, else a branch.
-    pub fn parse(session: &Session, text: Option<&str>) -> Result<Target> {
-        let Some(text) = text else { return Ok(Target::Current) };
-        if let Ok(address @ Address::Pair { iteration: None, .. }) = text.parse::<Address>()
-            && let Ok(Selection { run, candidate: Some(name), .. }) =
-                session.store.select(Some(&address), Matching::Exact)
-        {
-            return Ok(Target::Candidate(Box::new(run), name));
-        }
-        let short = text.strip_prefix("refs/heads/").unwrap_or(text);
-        let full = RefName::of_branch(short);
-        if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
-            return Ok(Target::Branch(full));
-        }
-        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch"))
-            .hint("name a candidate as RUN/CANDIDATE, or a branch; `git branch` lists those"))
-    }
-}
-
-/// A branch and what of it is checked out.
-pub struct Place {
-    /// The branch.
-    pub branch: RefName,
-    /// Where it is.
-    pub tip: Oid,
-    /// The checkout that is on it, if one is.
-    pub checkout: Option<Checkout>,
-}
-
-/// A checkout whose files move with its branch.
-pub struct Checkout {
-    /// git there.
-    pub git: Git,
-    /// An index of what its files are.
-    pub index: PathBuf,
-    /// What that is: the tip, or a candidate's capture.
-    pub state: Oid,
-    /// The candidate, if it is one's.
-    pub candidate: Option<(Run, Name)>,
-}
-
-impl Place {
-    /// Looks where a merge would go, and refuses what it could not go on from.
-    pub fn find(session: &Session, target: &Target) -> Result<Place> {
-        match target {
-            Target::Current => Place::current(session),
-            Target::Branch(branch) => Place::branch(session, branch),
-            Target::Candidate(run, name) => {
-                Place::candidate(session, session.store.candidate(run, name))
-            }
-        }
-    }
-
-    fn current(session: &Session) -> Result<Place> {
-        let repo = &session.repo;
-        plan::refuse_candidates_worktree(session)?;
-        repo.need_work_tree()
-            .map_err(|e| e.hint("`--into BRANCH` merges into a branch without a checkout"))?;
-        let tip = fresh_branch::position(repo)?.commit;
-        let branch = repo.head_branch().ok_or_else(|| {
-            Error::fatal("HEAD is detached: there is no current branch to merge into")
-                .hint("switch to a branch, or name one with `--into BRANCH`")
-        })?;
-        fresh_branch::require_clean(repo)?;
-        let checkout = Checkout {
-            git: repo.checkout(),
-            index: repo.git_dir().join("index"),
-            state: tip,
-            candidate: None,
-        };
-        Ok(Place { branch, tip, checkout: Some(checkout) })
-    }
-
-    /// A branch: the current one, or one that is checked out nowhere.
-    pub fn branch(session: &Session, branch: &RefName) -> Result<Place> {
-        let repo = &session.repo;
-        let short = branch.short();
-        if repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(branch) {
-            return Place::current(session);
-        }
-        let tip = repo.read_ref(branch)?.ok_or_else(|| {
-            Error::fatal(format!("there is no branch '{short}'"))
-                .hint("`git branch` lists the branches")
-        })?;
-        if let Some(holder) = worktree::holder_of(repo, branch, None)? {
-            return Err(Error::fatal(format!("the branch '{short}' is checked out in '{}'", holder.display()))
-                .hint("go there, or name a branch that is checked out nowhere; a candidate is named RUN/CANDIDATE"));
-        }
-        Ok(Place { branch: branch.to_owned(), tip, checkout: None })
-    }
-
-    /// A candidate, captured: whatever is in its worktree is safe before anything moves.
-    pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<Place> {
-        let Session { repo, store, .. } = session;
-        let address = candidate.address();
-        let branch = candidate.branch();
-        let holder = Holder { run: candidate.run.run.clone(), candidate: candidate.name.clone() };
-        let gone = || {
-            Error::fatal(format!("{address} has no worktree any more"))
-                .hint("merge into a branch instead: `--into BRANCH`")
-        };
-        let git = store.git_of(Some(&holder))?.ok_or_else(gone)?;
-        let tip = repo.read_ref(&branch)?.ok_or_else(gone)?;
-        if worktree::head_branch(git.git_dir()).as_ref() != Some(&branch) {
-            return Err(Error::fatal(format!(
-                "the worktree of {address} is not on its branch '{}'",
-                branch.short()
-            ))
-            .hint(format!(
-                "go there and switch: `cd \"$(git frites path {address})\" && git switch {}`",
-                branch.short()
-            )));
-        }
-        if let Some((what, _)) = fresh_branch::unfinished(git.git_dir()) {
-            return Err(Error::fatal(format!(
-                "{what} is in progress in the worktree of {address}"
-            ))
-            .hint("finish it there, or stop it"));
-        }
-        let captured = session.capture(candidate)?;
-        session.tell_notes(&captured);
-        let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
-        if captured.candidate.state == State::Running
-            && inside != [candidate.run.run.to_string(), candidate.name.to_string()]
-        {
-            return Err(Error::fatal(format!("{address} is still at work")).hint(format!(
-                "wait for it to end; `git frites status {}` shows how far it is",
-                candidate.run.run
-            )));
-        }
-        let state = captured.capture.map_or_else(|| candidate.run.base, |c| c.commit);
-        let staged = worktree::staged_apart(&git, &tip, &state)?;
-        if let Some(path) = staged.first() {
-            return Err(Error::no(format!(
-                "{address} has staged '{}' in a version that is in no file and no commit",
-                path.quoted()
-            ))
-            .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
-        }
-        let index = candidate.index();
-        let checkout = Checkout {
-            git,
-            index,
-            state,
-            candidate: Some((candidate.run.clone(), candidate.name.clone())),
-        };
-        Ok(Place { branch, tip, checkout: Some(checkout) })
-    }
-
-    /// How people call it.
-    pub fn name(&self) -> String {
-        match self.checkout.as_ref().and_then(|c| c.candidate.as_ref()) {
-            Some((run, name)) => format!("{}/{name}", run.run),
-            None => self.branch.short().to_owned(),
-        }
-    }
-
-    /// What it holds.
-    pub fn state(&self) -> &Oid {
-        self.checkout.as_ref().map_or(&self.tip, |c| &c.state)
-    }
-}
+use crate::store::intents::MoveIntent;
+use crate::store::select::Selection;
 
 /// A merge that is done.
-pub struct Merged {
-    /// What was merged.
+pub struct MergedCandidate {
+    /// The plan that was carried out.
     pub plan: Plan,
     /// The branch.
     pub branch: RefName,
     /// The merge commit.
     pub commit: Oid,
-    /// Its second parent: what passed, as one commit.
+    /// The merge commit's second parent: the change that passed, as one commit.
     pub landed: Oid,
-    /// Where the branch was.
+    /// The branch's tip before.
     pub previous: Oid,
 }
 
-impl Merged {
-    /// What to type after it.
-    pub fn hint(&self) -> String {
-        let (commit, address) = (self.commit.short(), self.plan.address());
-        format!(
-            "review it with `git show {commit}`; take it back with `git frites apply --undo {address}`"
-        )
-    }
-}
-
-/// Merges what `selection` names, one landing at a time. Conflicts, failures and refusals change nothing.
+/// Merges the selected candidate, one landing at a time. Conflicts, failures and refusals change nothing.
 pub fn merge(
     session: &Session,
     selection: Selection,
-    asked: &Asked,
-    target: &Target,
-) -> Result<Merged> {
-    let repo = &session.repo;
+    options: &LandOptions,
+    into: &MergeTarget,
+) -> Result<MergedCandidate> {
     let _landing = session.store.lock_landing()?;
-    let place = Place::find(session, target)?;
-    let mut plan = Plan::new(session, selection, asked)?;
+    let target = into.resolve(session)?;
+    let mut plan = Plan::new(session, selection, options)?;
     let root = *plan.run.root();
-    // Into a candidate goes what this run did; the parent's own change is there already.
-    let base = if matches!(target, Target::Candidate(..)) { plan.run.base } else { root };
-    let name = place.name();
-    let candidate =
-        place.checkout.as_ref().and_then(|c| c.candidate.as_ref()).map(|(run, name)| (run, name));
-    let is_here = place.checkout.as_ref().is_some_and(|c| c.candidate.is_none());
-    let onto = Onto {
-        name: &name,
-        tip: &place.tip,
-        state: place.state(),
-        is_here,
-        candidate,
-        base: &base,
-    };
-    if let Some(conflicts) = plan.merge(session, &onto, asked)? {
-        return Err(plan.conflict(&onto, &conflicts));
+    // A candidate gets only the change of this run: it holds the parent run's change already.
+    let base = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
+    if let Some(conflicts) = plan.merge_into(session, &target, &base, options)? {
+        return Err(plan.conflict_error(&target, &base, &conflicts));
     }
-    if let Some(checkout) = &place.checkout {
-        let dir = checkout.git.root().unwrap_or(repo.common_dir());
-        plan::refuse_obstacles(
-            session,
-            dir,
-            &checkout.state,
-            &plan.tree,
-            "move them away and merge again",
-        )?;
-    }
+    refuse_overwrite_in(session, &target, &plan.tree, "move them away and merge again")?;
     watch::before_commit(session);
-    let message = plan.message(asked);
-    let landed_tree = &plan.judged.tree;
-    let own = Message { trailers: own_trailers(&message, landed_tree), ..message.clone() };
-    let landed = plan::make_commit(
+    let message = plan.commit_message(options);
+    let own = with_tree_trailer(&message, &plan.judged.tree);
+    let landed = make_commit(
         session,
-        &Wanted { tree: landed_tree, parent: &root, merged: None, message: &own },
+        &CommitRequest { tree: &plan.judged.tree, parent: &root, merged: None, message: &own },
     )?;
-    let first = committed_state(session, &place)?;
-    let wanted = Wanted {
+    let request = CommitRequest {
         tree: &plan.tree,
-        parent: &first,
+        parent: &committed_state(session, &target)?,
         merged: Some(&landed),
-        message: &merge_message(&plan, asked, &place, message),
+        message: &merge_message(&plan, options, &target, message),
     };
-    let commit = plan::make_commit(session, &wanted)?;
+    let commit = make_commit(session, &request)?;
     let intent = MoveIntent {
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
         landing: Landing::Merged,
-        target: place.branch.clone(),
-        old: place.tip,
+        target: target.branch.clone(),
+        old: target.tip,
         new: commit,
-        files: *place.state(),
+        files: *target.state(),
         verified: plan.verified,
         killed_after: None,
-        holder: holder(&place),
+        holder: target.holder(),
     };
-    go(session, &place, &intent, &format!("merge {}: Merge made by git-frites.", plan.address()))?;
-    let choices = Some(plan.choices_as_json());
-    session.store.record_move(&intent, MoveDetails { choices, ..MoveDetails::default() })?;
-    if let Some(git) = place.checkout.as_ref().filter(|c| c.candidate.is_none()).map(|c| &c.git) {
-        // As `git merge` does; it cannot undo anything any more.
-        let _ = commit::run_hook(git, "post-merge", &["0"])?;
+    let why = format!("merge {}: Merge made by git-frites.", plan.address());
+    execute(session, &target, &intent, &why)?;
+    let choices = Some(choices_as_json(&plan.choices));
+    record_move(&session.store, &intent, MoveDetails { choices, ..MoveDetails::default() })?;
+    if target.is_user_checkout() {
+        // As `git merge` does. The hook cannot undo anything any more.
+        let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
-    Ok(Merged { plan, branch: place.branch, commit, landed, previous: place.tip })
+    Ok(MergedCandidate { plan, branch: target.branch, commit, landed, previous: target.tip })
 }
 
-/// The trailers of the commit that is merged: its own tree is the judged one.
-fn own_trailers(message: &Message, tree: &Oid) -> Vec<String> {
-    let own = |line: &String| {
-        if Trailer::Tree.value(line).is_some() { Trailer::Tree.line(tree) } else { line.clone() }
-    };
-    message.trailers.iter().map(own).collect()
+/// Refuses to overwrite untracked files in the target's checkout.
+pub fn refuse_overwrite_in(
+    session: &Session,
+    target: &ResolvedTarget,
+    tree: &Oid,
+    hint: &str,
+) -> Result<()> {
+    let Some(checkout) = &target.checkout else { return Ok(()) };
+    let root = checkout.git.root().unwrap_or(session.repo.common_dir());
+    refuse_overwrite(session, root, &checkout.state, tree, hint)
 }
 
-fn merge_message(plan: &Plan, asked: &Asked, place: &Place, landed: Message) -> Message {
+/// The message of the commit that is merged: its own tree is the judged one.
+fn with_tree_trailer(message: &CommitMessage, tree: &Oid) -> CommitMessage {
+    let mut own = message.clone();
+    for trailer in &mut own.trailers {
+        if Trailer::Tree.value(trailer).is_some() {
+            *trailer = Trailer::Tree.line(tree);
+        }
+    }
+    own
+}
+
+fn merge_message(
+    plan: &Plan,
+    options: &LandOptions,
+    target: &ResolvedTarget,
+    landed: CommitMessage,
+) -> CommitMessage {
     let mut message = landed;
-    if asked.message.is_empty() {
+    if options.message.is_empty() {
         message.paragraphs = plan.default_paragraphs("Merge");
     }
-    message.trailers.push(Trailer::Into.line(place.branch.short()));
+    message.trailers.push(Trailer::Into.line(target.branch.short()));
     message
         .trailers
         .extend(plan.choices.iter().map(|choice| Trailer::Choice.line(choice.in_words())));
     message
 }
 
-/// What the merge is made on: the tip, or a commit with what its candidate has not committed.
-pub fn committed_state(session: &Session, place: &Place) -> Result<Oid> {
+/// The first parent of a merge: the target's tip, or a new commit of the work that its candidate has not
+/// committed.
+pub fn committed_state(session: &Session, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
-    let tree = repo.commit(place.state())?.tree;
-    if repo.commit(&place.tip)?.tree == tree {
-        return Ok(place.tip);
+    let tree = repo.commit(target.state())?.tree;
+    if repo.commit(&target.tip)?.tree == tree {
+        return Ok(target.tip);
     }
-    let message = Message {
-        paragraphs: vec![format!("Work of {} so far", place.name())],
+    let message = CommitMessage {
+        paragraphs: vec![format!("Work of {} so far", target.name())],
         trailers: Vec::new(),
         verify: false,
     };
-    plan::make_commit(
+    make_commit(
         session,
-        &Wanted { tree: &tree, parent: &place.tip, merged: None, message: &message },
+        &CommitRequest { tree: &tree, parent: &target.tip, merged: None, message: &message },
     )
 }
 
-/// The candidate in whose worktree a place is.
-pub fn holder(place: &Place) -> Option<Holder> {
-    let (run, name) = place.checkout.as_ref()?.candidate.as_ref()?;
-    Some(Holder { run: run.run.clone(), candidate: name.clone() })
-}
-
-/// Moves the branch, with files and index where it is checked out: from its old tip, or not at all.
-pub fn go(session: &Session, place: &Place, intent: &MoveIntent, why: &str) -> Result<()> {
+/// Moves the branch as the intent says, with files and index if it is checked out; or changes nothing.
+pub fn execute(
+    session: &Session,
+    target: &ResolvedTarget,
+    intent: &MoveIntent,
+    why: &str,
+) -> Result<()> {
     let Session { repo, store, .. } = session;
     let mark = refs::landing(&intent.run, &intent.candidate);
     let marked = repo.read_ref(&mark)?;
@@ -355,23 +162,32 @@ pub fn go(session: &Session, place: &Place, intent: &MoveIntent, why: &str) -> R
         Move { name: &intent.target, old: Some(&intent.old), new: &intent.new },
         Move { name: &mark, old: marked.as_ref(), new: &intent.new },
     ];
-    let Some(checkout) = &place.checkout else { return repo.move_refs(&repo.git(), &refs, why) };
+    let Some(checkout) = &target.checkout else {
+        return repo.move_refs(&repo.git(), &refs, why);
+    };
     if checkout.candidate.is_none() {
         // Once more: judging a merged tree may have taken long.
-        let again = Place::current(session)?;
-        if again.branch != place.branch || again.tip != place.tip {
+        let now = ResolvedTarget::current(session)?;
+        if now.branch != target.branch || now.tip != target.tip {
             return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
         }
     }
     store.begin_move(intent)?;
-    let Checkout { git, index, .. } = checkout;
+    let TargetCheckout { git, index, .. } = checkout;
     let moved = advance::advance(
         repo,
         &Advance { git, index, from: &intent.files, to: &intent.new, refs: &refs, why },
     );
-    // Where files were edited meanwhile, the lock stays: the next command looks at it again.
-    if moved.is_ok() || !advance::is_locked(git) {
-        store.end_move(intent)?;
+    match moved {
+        Ok(()) => store.end_move(intent),
+        // A file was edited meanwhile. The lock and the intent stay for the next command.
+        Err(error) if advance::is_locked(git) => {
+            Err(error.hint("then run `git frites status`, which takes the landing back"))
+        }
+        Err(error) => {
+            // The first error is the one to report; an intent that stays does no harm.
+            let _ = store.end_move(intent);
+            Err(error)
+        }
     }
-    moved
 }

@@ -1,6 +1,11 @@
-//! Landing: the plan of a landing, a fresh branch, a merge, and how both are undone.
+//! Landing: the plan of a landing, a fresh branch or a merge, the undo of both, and recovery after a kill.
+mod commit;
 pub mod fresh_branch;
+mod guards;
 pub mod merge;
 pub mod newest_wins;
 pub mod plan;
+pub mod record;
+pub mod recover;
+pub mod target;
 pub mod undo;

@@ -1,6 +1,6 @@
-//! Settling conflicts by the newer file: each conflicted file comes whole from the side that wrote it
-//! later, the landing one if neither did. Never markers, never a mixture.
-use std::collections::BTreeMap;
+//! `--strategy newest-file-wins`: each conflicted file comes whole from the side that wrote it later; if both
+//! wrote it at the same time, from the change that lands. No file gets conflict markers or parts of both sides.
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -9,163 +9,202 @@ use crate::git::capture;
 use crate::git::capture::mtimes;
 use crate::git::commit::STAGED;
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::merge::{self, Conflicts, Group};
+use crate::git::merge::{self, ConflictGroup, Conflicts, OURS, THEIRS};
 use crate::git::mode::EntryMode;
 use crate::git::refs;
 use crate::model::candidate::Capture;
-use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::model::run::Run;
-use crate::ops::land::plan::{Onto, Plan};
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 use crate::ui::json::put_path;
 
-/// Which side a conflicted path was taken from, and why.
+/// One side of a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The change that lands.
+    Landing,
+    /// The target as it was.
+    Target,
+}
+
+/// The side that a conflicted path was taken from, and the times that decided.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The path.
     pub path: TreePath,
-    /// Whether from what lands.
-    pub child: bool,
-    /// When what lands wrote it, in seconds since 1970.
-    pub child_time: Option<i64>,
-    /// When the other side did.
-    pub parent_time: Option<i64>,
+    /// The side that won.
+    pub side: Side,
+    /// When the change that lands wrote the path, in seconds since 1970; none if unknown.
+    pub landing_time: Option<i64>,
+    /// When the target wrote the path, in the same unit.
+    pub target_time: Option<i64>,
 }
 
 impl Choice {
-    /// For people, and for a commit message.
+    /// A line for people and for commit messages.
     pub fn in_words(&self) -> String {
-        let time = |seconds: Option<i64>| {
-            let time = seconds.and_then(|s| jiff::Timestamp::from_second(s).ok());
-            time.map_or_else(|| "unknown".to_owned(), |t| t.to_string())
-        };
-        let (child, parent) = (time(self.child_time), time(self.parent_time));
-        let (side, first, other) = if self.child {
-            ("what lands", child, parent)
-        } else {
-            ("what was there", parent, child)
-        };
-        format!("{} from {side} ({first}, the other {other})", self.path.quoted())
-    }
-
-    /// For documents and the event log.
-    pub fn as_json(&self) -> Value {
-        let mut object = json!({
-            "side": if self.child { "child" } else { "parent" },
-            "child_time": self.child_time, "parent_time": self.parent_time,
-        });
-        put_path(&mut object, "path", &self.path);
-        object
+        let landing = in_words(self.landing_time);
+        let target = in_words(self.target_time);
+        let path = self.path.quoted();
+        match self.side {
+            Side::Landing => format!("{path} from what lands ({landing}, the other {target})"),
+            Side::Target => format!("{path} from what was there ({target}, the other {landing})"),
+        }
     }
 }
 
-/// A path, and the mode and object that it is to have; none if it is to go.
-type Entry = (TreePath, Option<(EntryMode, Oid)>);
+fn in_words(seconds: Option<i64>) -> String {
+    let time = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
+}
 
-/// The tree with every conflict settled, and how.
-pub fn newest_file_wins(
+/// The choices of `newest-file-wins`, as the event log and documents hold them.
+pub fn choices_as_json(choices: &[Choice]) -> Value {
+    let mut list = Vec::new();
+    for choice in choices {
+        let side = match choice.side {
+            Side::Landing => "child",
+            Side::Target => "parent",
+        };
+        let mut object = json!({
+            "side": side, "child_time": choice.landing_time, "parent_time": choice.target_time,
+        });
+        put_path(&mut object, "path", &choice.path);
+        list.push(object);
+    }
+    Value::Array(list)
+}
+
+/// The sides of a merge whose conflicts are to be resolved.
+pub struct Sides<'a> {
+    /// The candidate that lands.
+    pub candidate: CandidateRef<'a>,
+    /// The capture that lands.
+    pub capture: &'a Capture,
+    /// The commit that is merged: the capture, perhaps without changes to protected paths.
+    pub landing: &'a Oid,
+    /// The target of the merge.
+    pub target: &'a ResolvedTarget,
+    /// The commit that both sides come from.
+    pub base: &'a Oid,
+}
+
+/// A path, and the mode and object that the tree is to have there; none to remove the path.
+type PathEdit = (TreePath, Option<(EntryMode, Oid)>);
+
+/// Resolves every conflict; gives the tree and the choices.
+pub fn resolve(
     session: &Session,
-    plan: &Plan,
-    onto: &Onto<'_>,
+    sides: &Sides<'_>,
     conflicts: &Conflicts,
 ) -> Result<(Oid, Vec<Choice>)> {
-    let repo = &session.repo;
-    let child = History::of(session, &plan.run, &plan.candidate, &plan.capture)?;
-    let parent = match onto.candidate {
-        Some((run, name)) => {
-            let latest = session.store.candidate(run, name).latest()?;
-            latest.map(|capture| History::of(session, run, name, &capture)).transpose()?
-        }
-        None => None,
-    };
+    let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
+    let target = target_times(session, sides.target)?;
     let mut choices = Vec::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut edits: Vec<PathEdit> = Vec::new();
     for group in &conflicts.groups {
-        let names = originals(session, plan, onto, group)?;
-        let mut paths: Vec<&TreePath> = names.values().collect();
-        paths.sort();
-        paths.dedup();
-        let (mut child_time, mut parent_time) = (None, None);
-        for path in paths.iter().copied() {
-            child_time = child_time.max(child.time(session, path)?);
-            let time = match &parent {
-                Some(parent) => parent.time(session, path)?,
-                None => mtimes::last_touched(repo, onto.tip, path)?,
-            };
-            parent_time = parent_time.max(time);
+        let names = original_names(session, sides, group)?;
+        let paths: BTreeSet<&TreePath> = names.values().collect();
+        let mut landing_time = None;
+        let mut target_time = None;
+        for path in &paths {
+            landing_time = landing_time.max(landing.of_path(session, path)?);
+            target_time = target_time.max(match &target {
+                Some(times) => times.of_path(session, path)?,
+                None => mtimes::last_touched(&session.repo, &sides.target.tip, path)?,
+            });
         }
-        let takes_child = child_time >= parent_time;
-        let wanted = if takes_child { 3 } else { 2 };
+        let side = newer(landing_time, target_time);
+        let wanted = match side {
+            Side::Landing => THEIRS,
+            Side::Target => OURS,
+        };
         for path in &group.paths {
             let Some(stages) = conflicts.stages.get(path) else { continue };
-            entries.push((path.clone(), None));
-            if let Some(stage) = stages.iter().find(|s| s.number == wanted) {
-                entries.push((names[path].clone(), Some((stage.mode, stage.blob))));
+            edits.push((path.clone(), None));
+            if let Some(stage) = stages.iter().find(|stage| stage.number == wanted) {
+                edits.push((names[path].clone(), Some((stage.mode, stage.blob))));
             }
         }
         choices.extend(paths.into_iter().map(|path| Choice {
             path: path.clone(),
-            child: takes_child,
-            child_time,
-            parent_time,
+            side,
+            landing_time,
+            target_time,
         }));
     }
-    // What goes first makes room for what comes.
-    entries.sort_by_key(|(_, entry)| entry.is_some());
-    let tree = with_entries(session, &conflicts.tree, &entries)?;
+    // Removals first: they make room where a file takes the place of a directory.
+    edits.sort_by_key(|(_, entry)| entry.is_some());
+    let tree = edit_tree(session, &conflicts.tree, &edits)?;
     Ok((tree, choices))
 }
 
-/// The names that a group's paths have on the sides: git puts a file aside as `path~SIDE` where a directory
-/// has its name.
-fn originals(
-    session: &Session,
-    plan: &Plan,
-    onto: &Onto<'_>,
-    group: &Group,
-) -> Result<BTreeMap<TreePath, TreePath>> {
-    let mut known = BTreeMap::new();
-    for tree in [onto.state, &plan.judged.commit, onto.base] {
-        known.extend(merge::entries(&session.repo, tree, &group.paths)?);
-    }
-    let original = |path: &TreePath| match path.iter().rposition(|b| *b == b'~') {
-        Some(at) if !known.contains_key(path) => TreePath::new(&path[..at]),
-        _ => path.clone(),
-    };
-    Ok(group.paths.iter().map(|path| (path.clone(), original(path))).collect())
+/// The side that wrote last. A side without a time loses; the landing side wins a tie.
+fn newer(landing_time: Option<i64>, target_time: Option<i64>) -> Side {
+    if landing_time >= target_time { Side::Landing } else { Side::Target }
 }
 
-/// A tree with some entries replaced or taken out; a file takes the place of a directory.
-fn with_entries(session: &Session, tree: &Oid, entries: &[Entry]) -> Result<Oid> {
-    let mut edits = IndexEdits::default();
-    for (path, entry) in entries {
+/// When a candidate wrote its files, if the target is one's worktree; else the branch's commits tell.
+fn target_times(session: &Session, target: &ResolvedTarget) -> Result<Option<WriteTimes>> {
+    let Some((run, name)) = target.candidate_here() else { return Ok(None) };
+    let candidate = session.store.candidate(run, name);
+    candidate.latest()?.map(|capture| WriteTimes::of(session, candidate, &capture)).transpose()
+}
+
+/// The names that a group's paths have in the trees: where a directory has a file's name, git puts the file
+/// aside as `path~SIDE`.
+fn original_names(
+    session: &Session,
+    sides: &Sides<'_>,
+    group: &ConflictGroup,
+) -> Result<BTreeMap<TreePath, TreePath>> {
+    let mut existing = BTreeMap::new();
+    for tree in [sides.target.state(), sides.landing, sides.base] {
+        existing.extend(merge::entries(&session.repo, tree, &group.paths)?);
+    }
+    let mut names = BTreeMap::new();
+    for path in &group.paths {
+        let original = match path.iter().rposition(|byte| *byte == b'~') {
+            Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
+            _ => path.clone(),
+        };
+        names.insert(path.clone(), original);
+    }
+    Ok(names)
+}
+
+/// A tree with some entries replaced or removed; a file may take the place of a directory.
+fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
+    let mut index = IndexEdits::default();
+    for (path, entry) in edits {
         match entry {
-            Some((mode, blob)) => edits.set(mode, blob, path),
-            None => edits.remove(path, tree),
+            Some((mode, blob)) => index.set(mode, blob, path),
+            None => index.remove(path, tree),
         }
     }
     let scratch = ScratchIndex::from_tree(&session.repo.git(), tree)?;
-    scratch.edit(edits)?;
+    scratch.edit(index)?;
     scratch.write_tree()
 }
 
-/// What is known of when a candidate wrote its files.
-struct History {
+/// When a candidate wrote its files.
+struct WriteTimes {
     base: Oid,
     /// The attempt's own commits.
     heads: Vec<Oid>,
-    /// The captures, newest first: their commits and times.
+    /// The captures, newest first: commit and time in seconds since 1970.
     captures: Vec<(Oid, i64)>,
-    /// When the files were written that the newest holds.
+    /// When the files of the newest capture were written, in seconds since 1970.
     written: BTreeMap<TreePath, i64>,
 }
 
-impl History {
-    fn of(session: &Session, run: &Run, name: &Name, newest: &Capture) -> Result<History> {
+impl WriteTimes {
+    fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
+        let run = candidate.run;
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        // What was only staged says nothing of when.
+        // A commit of staged files has the time of the capture, not of the files.
         let dated = |oid: &Oid| {
             session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED)
         };
@@ -173,17 +212,17 @@ impl History {
         let heads = heads.filter(dated).collect();
         let written = match chain.first() {
             Some((_, commit)) => {
-                mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, name), commit)?
+                mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, candidate.name), commit)?
             }
             None => BTreeMap::new(),
         };
         let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
-        Ok(History { base: run.base, heads, captures, written })
+        Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// When the attempt gave a path what its newest capture holds: by its own commit, else by the file's
-    /// time; a file that is gone, by the first capture that has it no more.
-    fn time(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
+    /// When the attempt gave a path the content of the newest capture: the time of the attempt's commit, else
+    /// the file's own time; for a deleted file, the time of the first capture without it.
+    fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
         let repo = &session.repo;
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
@@ -191,10 +230,10 @@ impl History {
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;
         if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // A directory where the other side has a file: as new as the newest in it.
+            // A directory where the other side has a file is as new as its newest file.
             let mut time = None;
             for file in merge::files_below(repo, newest, path)? {
-                time = time.max(self.time(session, &file)?);
+                time = time.max(self.of_path(session, &file)?);
             }
             return Ok(time);
         }
@@ -213,5 +252,43 @@ impl History {
             since = Some(*time);
         }
         Ok(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_side_that_wrote_last_wins_and_the_landing_side_wins_a_tie() {
+        let cases = [
+            (Some(2), Some(1), Side::Landing),
+            (Some(1), Some(2), Side::Target),
+            (Some(1), Some(1), Side::Landing),
+            (None, Some(1), Side::Target),
+            (Some(1), None, Side::Landing),
+            (None, None, Side::Landing),
+        ];
+        for (landing, target, expected) in cases {
+            assert_eq!(newer(landing, target), expected, "{landing:?} {target:?}");
+        }
+    }
+
+    #[test]
+    fn a_choice_says_which_side_won_and_when_each_wrote() {
+        let choice = |side| Choice {
+            path: TreePath::new("a"),
+            side,
+            landing_time: Some(0),
+            target_time: None,
+        };
+        assert_eq!(
+            choice(Side::Landing).in_words(),
+            "a from what lands (1970-01-01T00:00:00Z, the other unknown)"
+        );
+        assert_eq!(
+            choice(Side::Target).in_words(),
+            "a from what was there (unknown, the other 1970-01-01T00:00:00Z)"
+        );
     }
 }

@@ -1,10 +1,8 @@
-//! What lands: which capture, whether it passed, and the tree that it gives where it goes. All of it is
-//! known before anything is touched.
-use serde_json::{Value, json};
-
+//! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A plan is complete
+//! before anything is touched.
 use crate::error::{Error, Result};
-use crate::git::commit::{self, Aside, Message, Wanted};
-use crate::git::merge::{self, Conflicts, Merged};
+use crate::git::commit::{self, CommitMessage};
+use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::integrity::watch;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
@@ -14,25 +12,25 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::ops::judge::judge_commit;
 use crate::ops::land::newest_wins::{self, Choice};
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
-use crate::oracle::pool::CheckoutPool;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
 
-/// What is asked of a landing, whichever way it goes.
+/// Options of a landing, whether on a fresh branch or by a merge.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// Land what was judged, although the worktree has changed since.
+pub struct LandOptions {
+    /// Land the judged state, although the worktree has changed since.
     pub judged: bool,
-    /// Land what did not pass.
+    /// Land a change that did not pass.
     pub allow_unverified: bool,
     /// Do not judge a merged tree again.
     pub no_rejudge: bool,
     /// Skip hooks, as in git.
     pub no_verify: bool,
-    /// The paragraphs of the message; none for one made from the verdict.
+    /// The paragraphs of the message; if empty, the message is made from the verdict.
     pub message: Vec<String>,
-    /// Settle conflicts by the newer file.
+    /// Resolve conflicts by taking the newer file.
     pub newest_file_wins: bool,
 }
 
@@ -42,63 +40,42 @@ pub struct Plan {
     pub run: Run,
     /// Its candidate.
     pub candidate: Name,
-    /// Which one.
+    /// The capture.
     pub capture: Capture,
-    /// What was judged of it, and lands: without the changes to protected paths.
-    pub judged: Judged,
-    /// What lands passed, and nobody has to be told otherwise.
+    /// The judged state of the capture, which is what lands: without the changes to protected paths.
+    pub judged: JudgedState,
+    /// True if the tree that lands passed.
     pub verified: bool,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
-    /// What the branch will hold; the judged tree until it is merged.
+    /// The tree that the branch will hold; the judged tree until it is merged.
     pub tree: Oid,
-    /// How conflicts were settled.
+    /// The files that `newest-file-wins` chose.
     pub choices: Vec<Choice>,
 }
 
 /// A capture as it was judged.
-pub struct Judged {
+pub struct JudgedState {
     /// A commit of the tree.
     pub commit: Oid,
     /// The tree.
     pub tree: Oid,
 }
 
-/// Where a landing goes to.
-pub struct Onto<'a> {
-    /// How people call it.
-    pub name: &'a str,
-    /// Its commit.
-    pub tip: &'a Oid,
-    /// What it holds: of the commit, or more, where a candidate works on it.
-    pub state: &'a Oid,
-    /// Whether the user's checkout is there.
-    pub is_here: bool,
-    /// The candidate that works there.
-    pub candidate: Option<(&'a Run, &'a Name)>,
-    /// What both come from.
-    pub base: &'a Oid,
-}
-
 impl Plan {
-    /// What `selection` names, captured, and verified unless that is waived.
-    pub fn new(session: &Session, selection: Selection, asked: &Asked) -> Result<Plan> {
+    /// Captures the selected candidate and plans its landing. Fails if it did not pass, unless that is waived.
+    pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
-        if !asked.allow_unverified {
+        if !options.allow_unverified {
             watch::require_own_record(session, &run)?;
         }
         let verdict = session.store.verdict(&run.run)?;
-        let candidate = choose(&run, candidate, verdict.as_ref(), asked)?;
-        let capture = capture_to_land(
-            session,
-            asked,
-            session.store.candidate(&run, &candidate),
-            iteration,
-            verdict.as_ref(),
-        )?;
+        let candidate = choose(&run, candidate, verdict.as_ref(), options)?;
+        let address = session.store.candidate(&run, &candidate);
+        let capture = capture_to_land(session, options, address, iteration, verdict.as_ref())?;
         let tree = *verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree));
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
-        if !verified && !asked.allow_unverified {
+        if !verified && !options.allow_unverified {
             return Err(unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref()));
         }
         let commit = if tree == capture.tree {
@@ -106,7 +83,7 @@ impl Plan {
         } else {
             commit::neutral_commit(&session.repo, &tree, &run.base)?
         };
-        let judged = Judged { commit, tree };
+        let judged = JudgedState { commit, tree };
         Ok(Plan { run, candidate, capture, judged, tree, verified, verdict, choices: Vec::new() })
     }
 
@@ -115,59 +92,70 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// Merges in memory with what is there, and judges the result if it is another tree than the judged
-    /// one. Gives the conflicts that nothing settles.
-    pub fn merge(
+    /// Merges with the target in memory over `base`, and judges the result if it is another tree than the judged
+    /// one. Gives the conflicts that are left.
+    pub fn merge_into(
         &mut self,
         session: &Session,
-        onto: &Onto<'_>,
-        asked: &Asked,
+        target: &ResolvedTarget,
+        base: &Oid,
+        options: &LandOptions,
     ) -> Result<Option<Conflicts>> {
         let repo = &session.repo;
-        if onto.state != onto.base {
-            match merge::merge(
-                &repo.git(),
-                onto.base,
-                onto.state.as_str(),
-                self.judged.commit.as_str(),
-            )? {
-                Merged::Clean(tree) => self.tree = tree,
-                Merged::Conflicts(conflicts) if asked.newest_file_wins => {
-                    (self.tree, self.choices) =
-                        newest_wins::newest_file_wins(session, self, onto, &conflicts)?;
+        let (ours, theirs) = (target.state(), self.judged.commit);
+        if ours != base {
+            match merge::merge(&repo.git(), base, ours.as_str(), theirs.as_str())? {
+                MergeResult::Clean(tree) => self.tree = tree,
+                MergeResult::Conflicts(conflicts) if options.newest_file_wins => {
+                    let sides = newest_wins::Sides {
+                        candidate: session.store.candidate(&self.run, &self.candidate),
+                        capture: &self.capture,
+                        landing: &self.judged.commit,
+                        target,
+                        base,
+                    };
+                    (self.tree, self.choices) = newest_wins::resolve(session, &sides, &conflicts)?;
                 }
-                Merged::Conflicts(conflicts) => return Ok(Some(conflicts)),
+                MergeResult::Conflicts(conflicts) => return Ok(Some(conflicts)),
             }
         }
-        // A merge that the other side won throughout is worth recording: it says which files lost.
-        if self.choices.is_empty() && repo.commit(onto.state)?.tree == self.tree {
+        // A merge in which the target's side won everywhere is recorded: it says which files lost.
+        if self.choices.is_empty() && repo.commit(ours)?.tree == self.tree {
             return Err(Error::no(format!(
                 "{} changes nothing that {} does not hold already",
                 self.address(),
-                onto.name
+                target.name()
             ))
             .hint("there is nothing to land"));
         }
-        self.judge_again(session, onto, asked)?;
+        self.judge_again(session, target, options)?;
         Ok(None)
     }
 
-    fn judge_again(&mut self, session: &Session, onto: &Onto<'_>, asked: &Asked) -> Result<()> {
+    fn judge_again(
+        &mut self,
+        session: &Session,
+        target: &ResolvedTarget,
+        options: &LandOptions,
+    ) -> Result<()> {
         let Session { repo, store, ui, .. } = session;
         if self.tree == self.judged.tree || !self.verified {
             return Ok(());
         }
-        let name = onto.name;
-        if asked.no_rejudge {
+        let name = target.name();
+        if options.no_rejudge {
             self.verified = false;
             ui.warn(format!(
-                "{name} is not the base, and the merged tree was not judged: it is unverified"
+                "{name} has moved since the run started, and the merged tree was not judged: it is \
+                 unverified"
             ));
             return Ok(());
         }
         let Some(verdict) = &self.verdict else { return Ok(()) };
-        ui.note(format!("{name} is not the base: judging the merged tree"));
-        let commit = commit::neutral_commit(repo, &self.tree, onto.tip)?;
+        ui.note(format!(
+            "{name} has moved since the run started: re-running the checks on the merged tree"
+        ));
+        let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
         let logs = store.run_dir(&self.run.run).join("apply");
         let who = format!("{} on {name}", self.address());
         let results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
@@ -184,74 +172,69 @@ impl Plan {
         }
     }
 
-    /// That nothing was landed, and why.
-    pub fn conflict(&self, onto: &Onto<'_>, conflicts: &Conflicts) -> Error {
+    /// The error that conflicts keep the change from landing.
+    pub fn conflict_error(
+        &self,
+        target: &ResolvedTarget,
+        base: &Oid,
+        conflicts: &Conflicts,
+    ) -> Error {
+        let name = target.name();
         let error = Error::no(format!(
-            "{} conflicts with {} in {}; nothing was changed",
+            "{} conflicts with {name} in {}; nothing was changed",
             self.address(),
-            onto.name,
             conflicts.in_words()
         ));
-        let error = match onto.candidate {
-            _ if onto.is_here => error
+        let error = if target.candidate_here().is_some() {
+            error.hint(format!("spawn again from it: `git frites spawn --from {name}`"))
+        } else if target.is_user_checkout() {
+            error
                 .hint(format!(
-                    "spawn again from {}, or go to the base and apply there: `git switch --detach {}`",
-                    onto.name,
-                    onto.base.short()
+                    "spawn again from {name}, or go to the base and apply there: `git switch --detach {}`",
+                    base.short()
                 ))
                 .hint(format!(
                     "or resolve them yourself on a fresh branch: `git frites apply --conflicts {}`",
                     self.address()
-                )),
-            Some(_) => error.hint(format!("spawn again from it: `git frites spawn --from {}`", onto.name)),
-            None => error.hint(format!("spawn again from it: `git frites spawn --base {}`", onto.name)),
+                ))
+        } else {
+            error.hint(format!("spawn again from it: `git frites spawn --base {name}`"))
         };
         error.hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
     }
 
-    /// The message of the commit that puts it on a branch.
-    pub fn message(&self, asked: &Asked) -> Message {
+    /// The message of the commit that puts the change on a branch.
+    pub fn commit_message(&self, options: &LandOptions) -> CommitMessage {
         let mut trailers = vec![
             Trailer::Run.line(format_args!("{}@{}", self.address(), self.capture.iteration)),
             Trailer::Base.line(self.run.root()),
             Trailer::Tree.line(self.tree),
         ];
-        let oracle = self
-            .verdict
-            .as_ref()
-            .filter(|_| self.verified)
-            .map(|v| v.oracle.as_slice())
-            .unwrap_or_default();
-        trailers.extend(oracle.iter().map(|c| {
-            Trailer::Oracle.line(format_args!(
-                "{}: {}",
-                c.stage,
-                c.command.to_string().replace('\n', " ")
-            ))
-        }));
+        if let (true, Some(verdict)) = (self.verified, &self.verdict) {
+            trailers.extend(verdict.oracle.iter().map(|check| {
+                let command = check.command.to_string().replace('\n', " ");
+                Trailer::Oracle.line(format_args!("{}: {command}", check.stage))
+            }));
+        }
         if !self.verified {
             trailers.push(Trailer::Oracle.line("unverified"));
         }
-        let mut paragraphs = asked.message.clone();
+        let mut paragraphs = options.message.clone();
         if paragraphs.is_empty() {
             paragraphs = self.default_paragraphs("Land");
         }
-        Message { paragraphs, trailers, verify: !asked.no_verify }
+        CommitMessage { paragraphs, trailers, verify: !options.no_verify }
     }
 
-    /// A title that begins with `verb`, and the verdict's reason if this is what it recommends.
+    /// A title that begins with `verb`, and the verdict's reason if the verdict recommends this candidate.
     pub fn default_paragraphs(&self, verb: &str) -> Vec<String> {
-        let verdict = self
-            .verdict
-            .as_ref()
-            .filter(|v| self.verified && v.decision.recommended.as_ref() == Some(&self.candidate));
-        let reason = verdict.map(|v| format!("{}.", v.decision.rationale));
-        [format!("{verb} {}", self.address())].into_iter().chain(reason).collect()
-    }
-
-    /// The choices, for documents and the event log.
-    pub fn choices_as_json(&self) -> Value {
-        json!(self.choices.iter().map(Choice::as_json).collect::<Vec<_>>())
+        let mut paragraphs = vec![format!("{verb} {}", self.address())];
+        if let (true, Some(verdict)) = (self.verified, &self.verdict)
+            && verdict.decision.recommended.as_ref() == Some(&self.candidate)
+        {
+            paragraphs.push(format!("{}.", verdict.decision.rationale));
+        }
+        paragraphs
     }
 }
 
@@ -260,7 +243,7 @@ fn choose(
     run: &Run,
     named: Option<Name>,
     verdict: Option<&Verdict>,
-    asked: &Asked,
+    options: &LandOptions,
 ) -> Result<Name> {
     if let Some(name) = named {
         return Ok(name);
@@ -278,7 +261,7 @@ fn choose(
     };
     let decision = &verdict.decision;
     match &decision.recommended {
-        Some(name) if verdict.verified() || asked.allow_unverified => Ok(name.clone()),
+        Some(name) if verdict.verified() || options.allow_unverified => Ok(name.clone()),
         Some(name) => Err(unverified(run, name, None, Some(verdict))),
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
@@ -314,11 +297,11 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
 }
 
-/// The capture that lands: the iteration that was named, the judged one, or the worktree as it is now,
-/// which must be as it was judged.
+/// The capture that lands: the iteration that was named, the judged one, or the worktree as it is now, which
+/// must be as it was judged.
 fn capture_to_land(
     session: &Session,
-    asked: &Asked,
+    options: &LandOptions,
     candidate: CandidateRef<'_>,
     iteration: Option<u32>,
     verdict: Option<&Verdict>,
@@ -326,10 +309,10 @@ fn capture_to_land(
     if let Some(wanted) = iteration {
         return candidate.iteration(wanted);
     }
-    let judged =
-        verdict.and_then(|v| v.entry(candidate.name)).and_then(|e| Some((e.iteration?, e.tree?)));
-    if let (true, Some((iteration, _))) = (asked.judged, &judged) {
-        return candidate.iteration(*iteration);
+    let entry = verdict.and_then(|verdict| verdict.entry(candidate.name));
+    let judged = entry.and_then(|entry| Some((entry.iteration?, entry.tree?)));
+    if let (true, Some((iteration, _))) = (options.judged, judged) {
+        return candidate.iteration(iteration);
     }
     let capture = match session.unchanged(candidate)? {
         Some(capture) => Some(capture),
@@ -345,75 +328,11 @@ fn capture_to_land(
         );
     };
     match judged {
-        Some((_, tree)) if tree != capture.tree && !asked.allow_unverified => {
+        Some((_, tree)) if tree != capture.tree && !options.allow_unverified => {
             Err(Error::no(format!("{candidate} has changed since it was judged"))
                 .hint(format!("judge it as it is now: `git frites judge {}`", candidate.run.run))
                 .hint(format!("or land what was judged: `git frites apply --judged {candidate}`")))
         }
         _ => Ok(capture),
     }
-}
-
-/// Makes a commit in the user's name without touching a checkout, and proves that it holds what was asked
-/// for: a hook may rewrite files, and then it is not what passed.
-pub fn make_commit(session: &Session, wanted: &Wanted<'_>) -> Result<Oid> {
-    let Session { repo, store, .. } = session;
-    let pool = CheckoutPool::open(repo, store)?;
-    let checkout = pool.register(repo, wanted.parent)?;
-    let made = commit::aside(repo, &Aside { admin: &checkout.admin, path: &checkout.path }, wanted);
-    pool.discard(&checkout)?;
-    let commit = made?.ok_or_else(|| refused("nothing was changed"))?;
-    require_tree(session, wanted.tree, &commit, "nothing was changed")?;
-    Ok(commit)
-}
-
-/// That git made no commit; `state` is what that means.
-pub fn refused(state: &str) -> Error {
-    Error::no(format!("git did not make the commit; {state}")).hint(
-        "see its message above: a hook, a signature or an identity; `--no-verify` skips hooks",
-    )
-}
-
-/// Refuses a commit that holds another tree than was asked for.
-pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) -> Result<()> {
-    if session.repo.commit(commit)?.tree == *tree {
-        return Ok(());
-    }
-    Err(Error::no(format!(
-        "a hook changed what was to be committed, so it is not what passed; {state}"
-    ))
-    .hint(
-        "let the attempt run the same formatter and judge again, or skip hooks with `--no-verify`",
-    ))
-}
-
-/// A candidate's worktree is not the user's checkout: its HEAD is not what to land on.
-pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
-    let Some(root) = session.repo.work_tree() else { return Ok(()) };
-    let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));
-    if ours || session.store.is_candidates(root)? {
-        return Err(Error::fatal("this is a candidate's worktree")
-            .hint("go to your own checkout and apply there"));
-    }
-    Ok(())
-}
-
-/// Refuses to write over files that git does not track, in the checkout at `root`.
-pub fn refuse_obstacles(
-    session: &Session,
-    root: &std::path::Path,
-    from: &Oid,
-    to: &Oid,
-    hint: &str,
-) -> Result<()> {
-    let paths = crate::git::landing::overwrite::obstacles(&session.repo, root, from, to)?;
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<String> = paths.iter().map(|p| p.quoted()).collect();
-    Err(Error::no(format!(
-        "landing would write over files that git does not track: {}",
-        names.join(", ")
-    ))
-    .hint(hint))
 }

@@ -1,10 +1,10 @@
-//! Taking a landing back: a merge by a revert of it, a fresh branch by deleting it.
+//! `apply --undo`: undoes a merge by reverting it, and a landing on a fresh branch by deleting the branch.
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
-use crate::git::commit::{Message, Wanted};
+use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch;
-use crate::git::merge::{self as git_merge, Merged};
+use crate::git::merge::{self, MergeResult};
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
@@ -12,66 +12,81 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::land::merge::{self, Place};
-use crate::ops::land::plan;
+use crate::ops::land::commit::make_commit;
+use crate::ops::land::guards::refuse_overwrite;
+use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
+use crate::ops::land::record::{record_move, record_rollback};
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
-use crate::store::landings::{LandingIntent, MoveIntent};
+use crate::store::intents::{LandingIntent, MoveIntent};
 use crate::store::select::Selection;
 
-/// A landing that is taken back.
-pub struct Undone {
-    /// Whose it was.
+/// A landing that has been undone.
+pub struct UndoneLanding {
+    /// The candidate that had landed.
     pub candidate: Candidate,
     /// The branch.
     pub branch: RefName,
-    /// The commit that takes it back; none if the branch is gone.
+    /// The commit that reverts the merge; none if the branch was deleted.
     pub commit: Option<Oid>,
-    /// What landed on the branch after it, newest first.
+    /// The addresses of what landed on the branch afterwards, newest first.
     pub later: Vec<String>,
 }
 
-/// Takes back what `selection` names, one landing at a time.
-pub fn undo(session: &Session, selection: &Selection) -> Result<Undone> {
+/// Undoes the selected landing, one at a time.
+pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     let _landing = session.store.lock_landing()?;
     let candidate = landed(session, selection)?;
     match candidate.landing {
         Landing::Merged => revert(session, candidate),
-        _ => withdraw(session, &selection.run, candidate),
+        _ => delete_branch(session, &selection.run, candidate),
     }
 }
 
-/// The candidate that was named, or the only one of the run that landed.
+/// The landing that `--undo` takes among a run's candidates.
+#[derive(Debug, PartialEq, Eq)]
+enum UndoChoice {
+    /// That of the candidate with this index.
+    Only(usize),
+    /// None stands now; a merge before the last landing may.
+    Earlier,
+    /// Several stand: those of the candidates with these indexes.
+    Several(Vec<usize>),
+}
+
+/// Chooses by the state of each candidate's last landing.
+fn choose(landings: &[Landing]) -> UndoChoice {
+    let mut standing = Vec::new();
+    for (index, landing) in landings.iter().enumerate() {
+        if matches!(landing, Landing::Landed | Landing::Merged) {
+            standing.push(index);
+        }
+    }
+    match standing.as_slice() {
+        [] => UndoChoice::Earlier,
+        [one] => UndoChoice::Only(*one),
+        _ => UndoChoice::Several(standing),
+    }
+}
+
+/// The named candidate, or the only one of the run that landed.
 fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
-    let Selection { run, candidate, iteration } = selection;
+    let Selection { run, candidate: named, iteration } = selection;
     if iteration.is_some() {
         return Err(Error::usage("a landing is undone whole, whichever iteration it was")
             .hint("name the candidate"));
     }
-    let read = |name: &Name| session.store.candidate(run, name).record();
-    let all: Vec<Candidate> = match candidate {
-        Some(name) => vec![read(name)?],
-        None => run.candidates.iter().map(read).collect::<Result<_>>()?,
-    };
-    let is = |c: &&Candidate| matches!(c.landing, Landing::Landed | Landing::Merged);
-    match all.iter().filter(is).collect::<Vec<_>>().as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => {
-            for undone in all.iter().filter(|c| c.landing == Landing::Undone) {
-                if let Some(merged) = earlier_merge(session, undone)? {
-                    return Ok(merged);
-                }
-            }
-            let what = candidate
-                .as_ref()
-                .map_or_else(|| format!("run {}", run.run), |name| format!("{}/{name}", run.run));
-            let undone = all.iter().any(|c| c.landing == Landing::Undone);
-            let why = if undone { "was undone already" } else { "has not landed" };
-            Err(Error::no(format!("{what} {why}"))
-                .hint(format!("`git frites status {}` shows what landed", run.run)))
-        }
-        several => {
-            let names: Vec<String> = several.iter().map(|c| c.address()).collect();
+    let names = named.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
+    let mut candidates = Vec::new();
+    for name in names {
+        candidates.push(session.store.candidate(run, name).record()?);
+    }
+    let landings: Vec<Landing> = candidates.iter().map(|candidate| candidate.landing).collect();
+    match choose(&landings) {
+        UndoChoice::Only(index) => Ok(candidates.swap_remove(index)),
+        UndoChoice::Several(indexes) => {
+            let names: Vec<String> = indexes.iter().map(|at| candidates[*at].address()).collect();
             Err(Error::usage(format!(
                 "several candidates of run {} landed: {}",
                 run.run,
@@ -79,86 +94,125 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
             ))
             .hint(format!("name one: `git frites apply --undo {}`", names[0])))
         }
+        UndoChoice::Earlier => {
+            for undone in candidates.iter().filter(|c| c.landing == Landing::Undone) {
+                if let Some(merged) = earlier_merge(session, undone)? {
+                    return Ok(merged);
+                }
+            }
+            let what = match named {
+                Some(name) => format!("{}/{name}", run.run),
+                None => format!("run {}", run.run),
+            };
+            let why = if landings.contains(&Landing::Undone) {
+                "was undone already"
+            } else {
+                "has not landed"
+            };
+            Err(Error::no(format!("{what} {why}"))
+                .hint(format!("`git frites status {}` shows what landed", run.run)))
+        }
     }
 }
 
-/// A candidate as it was before what its record tells of, if it was merged before and that still stands: a record
-/// knows the last landing, and the branches know them all.
+/// A merge of a candidate, or the revert of one, in a branch's log.
+struct LoggedMerge {
+    commit: Oid,
+    /// The branch that it was made on.
+    branch: RefName,
+    /// True if it reverts a merge.
+    reverts: bool,
+}
+
+/// The candidate as of an earlier merge that still stands. Its record has only the last landing; the branches
+/// have all.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
-    let repo = &session.repo;
-    // The merges and their reverts, newest first: the commit, the branch, and what it takes back.
-    let log = |of: &str| -> Result<Vec<(Oid, RefName, bool)>> {
-        let value = |trailer: Trailer| {
-            format!("%(trailers:key={},valueonly,separator=%x20)", trailer.key())
-        };
-        let format =
-            format!("--format=%H%x09{}%x09{}", value(Trailer::Into), value(Trailer::Undone));
-        let grep = [Trailer::Run, Trailer::Undone]
-            .map(|trailer| format!("--grep={}@", trailer.line(undone.address())));
-        let call = repo
-            .git()
-            .call("log")
-            .args(["-F", "--first-parent", "--no-show-signature", &format])
-            .args(grep);
-        let answer = call.args([of, "--"]).bytes()?;
-        let read = |line: &str| {
-            let mut fields = line.split('\t');
-            let (commit, into, back) =
-                (Oid::parse(fields.next()?)?, fields.next()?, fields.next()?);
-            (!into.is_empty()).then(|| (commit, RefName::of_branch(into), !back.is_empty()))
-        };
-        Ok(String::from_utf8_lossy(&answer).lines().filter_map(read).collect())
-    };
     let mut seen = BTreeSet::new();
-    for (_, branch, _) in log("--branches")? {
-        if !seen.insert(branch.clone()) || repo.read_ref(&branch)?.is_none() {
+    for LoggedMerge { branch, .. } in logged_merges(session, undone, "--branches")? {
+        if !seen.insert(branch.clone()) || session.repo.read_ref(&branch)?.is_none() {
             continue;
         }
-        let mut taken_back = 0;
-        for (merge, _, back) in log(&branch)?.into_iter().filter(|(_, into, _)| *into == branch) {
-            match (back, taken_back) {
-                (true, _) => taken_back += 1,
-                (false, 0) => {
-                    let (landing, landing_commit, landing_branch) =
-                        (Landing::Merged, Some(merge), Some(branch));
-                    return Ok(Some(Candidate {
-                        landing,
-                        landing_commit,
-                        landing_branch,
-                        ..undone.clone()
-                    }));
-                }
-                (false, _) => taken_back -= 1,
-            }
+        let mut log = logged_merges(session, undone, &branch)?;
+        log.retain(|merge| merge.branch == branch);
+        if let Some(merge) = standing_merge(&log) {
+            return Ok(Some(Candidate {
+                landing: Landing::Merged,
+                landing_commit: Some(merge),
+                landing_branch: Some(branch),
+                ..undone.clone()
+            }));
         }
     }
     Ok(None)
 }
 
-/// `git revert -m 1` of the merge, made in memory: conflicts leave nothing half-done.
-fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
+/// The newest merge that no revert has taken back. `log` is one branch's, newest first.
+fn standing_merge(log: &[LoggedMerge]) -> Option<Oid> {
+    let mut reverted = 0;
+    for merge in log {
+        if merge.reverts {
+            reverted += 1;
+        } else if reverted == 0 {
+            return Some(merge.commit);
+        } else {
+            reverted -= 1;
+        }
+    }
+    None
+}
+
+/// The merges of a candidate and their reverts in `revisions`, newest first.
+fn logged_merges(
+    session: &Session,
+    candidate: &Candidate,
+    revisions: &str,
+) -> Result<Vec<LoggedMerge>> {
+    let value =
+        |trailer: Trailer| format!("%(trailers:key={},valueonly,separator=%x20)", trailer.key());
+    let format = format!("--format=%H%x09{}%x09{}", value(Trailer::Into), value(Trailer::Undone));
+    let grep = [Trailer::Run, Trailer::Undone].map(|trailer| {
+        format!("--grep={}", trailer.line(format_args!("{}@", candidate.address())))
+    });
+    let log = session.repo.git().call("log");
+    let call = log.args(["-F", "--first-parent", "--no-show-signature", &format]).args(grep);
+    let answer = call.args([revisions, "--"]).bytes()?;
+    let mut merges = Vec::new();
+    for line in String::from_utf8_lossy(&answer).lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [commit, into, undone] = fields.as_slice() else { continue };
+        let (Some(commit), false) = (Oid::parse(commit), into.is_empty()) else { continue };
+        merges.push(LoggedMerge {
+            commit,
+            branch: RefName::of_branch(into),
+            reverts: !undone.is_empty(),
+        });
+    }
+    Ok(merges)
+}
+
+/// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
+fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let lost = || {
-        Error::no(format!("it is not known which commit merged {address}")).hint(
+        Error::no(format!("no record says which commit merged {address}")).hint(
             "find it with `git log --merges --grep 'Frites-Run: '`, and take it back with `git revert -m 1 COMMIT`",
         )
     };
     let merge = candidate.landing_commit.ok_or_else(lost)?;
     let branch = candidate.landing_branch.clone().ok_or_else(lost)?;
-    let place = find(session, &branch)?;
-    let name = place.name();
+    let target = resolve(session, &branch)?;
+    let name = target.name();
     let read = repo.commit(&merge)?;
     let [before, _] = read.parents.as_slice() else { return Err(lost()) };
-    if !repo.is_ancestor(&merge, &place.tip)? {
+    if !repo.is_ancestor(&merge, &target.tip)? {
         return Err(Error::no(format!("the merge of {address} is not in '{name}' any more"))
             .hint(format!("it was {}; there is nothing to undo", merge.short())));
     }
-    let later = later_landings(session, &merge, &place.tip)?;
-    let tree = match git_merge::merge(&repo.git(), &merge, place.state().as_str(), before.as_str())?
-    {
-        Merged::Clean(tree) => tree,
-        Merged::Conflicts(conflicts) => {
+    let later = later_landings(session, &merge, &target.tip)?;
+    let tree = match merge::merge(&repo.git(), &merge, target.state().as_str(), before.as_str())? {
+        MergeResult::Clean(tree) => tree,
+        MergeResult::Conflicts(conflicts) => {
             let error = Error::no(format!(
                 "undoing {address} conflicts with what came after it in {}; nothing was changed",
                 conflicts.in_words()
@@ -174,73 +228,77 @@ fn revert(session: &Session, candidate: Candidate) -> Result<Undone> {
             );
         }
     };
-    if tree == repo.commit(place.state())?.tree {
+    if tree == repo.commit(target.state())?.tree {
         return Err(Error::no(format!("'{name}' holds nothing of {address} any more"))
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
-    if let Some(checkout) = &place.checkout {
-        let root = checkout.git.root().unwrap_or(repo.common_dir());
-        plan::refuse_obstacles(
-            session,
-            root,
-            &checkout.state,
-            &tree,
-            "move them away and undo again",
-        )?;
-    }
-    let title = read.message.lines().next().unwrap_or_default();
-    let iteration =
-        Trailer::Run.find(&read.message).and_then(|run| run.rsplit_once('@')?.1.parse().ok());
-    let iteration = iteration.unwrap_or(1);
-    let message = Message {
-        paragraphs: vec![
-            format!("Revert \"{title}\""),
-            format!("This reverts commit {merge}, reversing\nchanges made to {before}."),
-        ],
-        trailers: vec![
-            Trailer::Undone.line(format_args!("{address}@{iteration}")),
-            Trailer::Into.line(branch.short()),
-        ],
-        // As `git revert`: those hooks are for what people commit.
-        verify: false,
-    };
-    let first = merge::committed_state(session, &place)?;
-    let wanted = Wanted { tree: &tree, parent: &first, merged: None, message: &message };
-    let commit = plan::make_commit(session, &wanted)?;
+    refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
+    let (commit, iteration) = commit_revert(session, &candidate, &target, &merge, before, &tree)?;
     let intent = MoveIntent {
         run: candidate.run.clone(),
         candidate: candidate.candidate.clone(),
         iteration,
         landing: Landing::Undone,
         target: branch.clone(),
-        old: place.tip,
+        old: target.tip,
         new: commit,
-        files: *place.state(),
+        files: *target.state(),
         verified: false,
         killed_after: None,
-        holder: merge::holder(&place),
+        holder: target.holder(),
     };
-    merge::go(session, &place, &intent, &format!("revert: {address}"))?;
+    execute(session, &target, &intent, &format!("revert: {address}"))?;
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
-    store.record_move(&intent, details)?;
-    Ok(Undone { candidate, branch, commit: Some(commit), later })
+    record_move(store, &intent, details)?;
+    Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
 }
 
-/// Where a branch is: a candidate's is in its worktree, if that is still there.
-fn find(session: &Session, branch: &RefName) -> Result<Place> {
+/// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the iteration that had
+/// landed.
+fn commit_revert(
+    session: &Session,
+    candidate: &Candidate,
+    target: &ResolvedTarget,
+    merge: &Oid,
+    before: &Oid,
+    tree: &Oid,
+) -> Result<(Oid, u32)> {
+    let merged = session.repo.commit(merge)?.message;
+    let title = merged.lines().next().unwrap_or_default();
+    let landed = Trailer::Run.find(&merged).and_then(|run| run.rsplit_once('@'));
+    let iteration = landed.and_then(|(_, iteration)| iteration.parse().ok()).unwrap_or(1);
+    let message = CommitMessage {
+        paragraphs: vec![
+            format!("Revert \"{title}\""),
+            format!("This reverts commit {merge}, reversing\nchanges made to {before}."),
+        ],
+        trailers: vec![
+            Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
+            Trailer::Into.line(target.branch.short()),
+        ],
+        // As `git revert`: the hooks that `--no-verify` skips are for the commits of people.
+        verify: false,
+    };
+    let parent = committed_state(session, target)?;
+    let request = CommitRequest { tree, parent: &parent, merged: None, message: &message };
+    Ok((make_commit(session, &request)?, iteration))
+}
+
+/// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree exists.
+fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) =
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
         && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
         && let Some(run) = session.store.run(&run)?
         && session.store.candidate(&run, &name).worktree().exists()
     {
-        return Place::candidate(session, session.store.candidate(&run, &name));
+        return ResolvedTarget::candidate(session, session.store.candidate(&run, &name));
     }
-    Place::branch(session, branch)
+    ResolvedTarget::branch(session, branch)
 }
 
-/// What landed on a branch after a merge, and was not taken back since; newest first.
+/// The addresses of what landed on a branch after a merge and has not been undone since, newest first.
 fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
     let list = session
         .repo
@@ -248,7 +306,8 @@ fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<Strin
         .call("rev-list")
         .args(["--first-parent", tip.as_str(), &format!("^{merge}")])
         .bytes()?;
-    let (mut later, mut undone): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut later: Vec<String> = Vec::new();
+    let mut undone: Vec<String> = Vec::new();
     for oid in String::from_utf8_lossy(&list).lines().filter_map(Oid::parse) {
         let message = session.repo.commit(&oid)?.message;
         if let Some(address) = Trailer::Undone.find(&message) {
@@ -264,23 +323,26 @@ fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<Strin
 }
 
 /// Deletes the fresh branch, unless somebody has worked on it.
-fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone> {
+fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<UndoneLanding> {
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let intent = store.landed(&candidate);
-    let told = intent.as_ref().map(|i| i.branch.clone()).or(candidate.landing_branch.clone());
-    let branch = told.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
+    let recorded = match &intent {
+        Some(intent) => Some(intent.branch.clone()),
+        None => candidate.landing_branch.clone(),
+    };
+    let branch = recorded.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
     let short = branch.short().to_owned();
     let Some(tip) = repo.read_ref(&branch)? else {
-        if let (None, Some(commit)) = (&told, &candidate.landing_commit) {
+        if let (None, Some(commit)) = (&recorded, &candidate.landing_commit) {
             refuse_unknown_branch(session, &address, commit)?;
         }
         session.ui.note(format!("the branch '{short}' is gone already"));
-        store.record_withdrawn(&candidate, &branch)?;
-        return Ok(Undone { candidate, branch, commit: None, later: Vec::new() });
+        record_rollback(store, &candidate, &branch)?;
+        return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
     };
-    let landed_at = candidate.landing_commit.as_ref().or(intent.as_ref().map(|i| &i.from.commit));
-    if landed_at != Some(&tip) {
+    let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
+    if landed_at != Some(tip) {
         return Err(Error::no(format!("'{short}' has commits that {address} did not bring")).hint(
             format!(
                 "look at them with `git log {short}`; `git branch -D {short}` deletes it with them"
@@ -288,31 +350,35 @@ fn withdraw(session: &Session, run: &Run, candidate: Candidate) -> Result<Undone
         ));
     }
     let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
-    let own = here.then(|| repo.git_dir());
-    if let Some(holder) = worktree::holder_of(repo, &branch, own)?
-        .filter(|dir| !here || Some(dir.as_path()) != repo.work_tree())
-    {
-        return Err(Error::no(format!(
-            "the branch '{short}' is checked out in '{}'",
-            holder.display()
-        ))
-        .hint("undo it there, or switch to another branch there"));
-    }
+    refuse_checked_out_elsewhere(session, &branch, here)?;
     match intent {
-        Some(intent) if here => take_back(session, intent, &address)?,
+        Some(intent) if here => go_back(session, intent, &address)?,
         None if here => {
             return Err(Error::no(format!(
-                "your checkout is on '{short}', and it is not known where it came from"
+                "your checkout is on '{short}', and no record says where it came from"
             ))
             .hint("switch to another branch and undo again"));
         }
         _ => repo.update_ref(&branch, None, Some(&tip), "undo")?,
     }
-    store.record_withdrawn(&candidate, &branch)?;
-    Ok(Undone { candidate, branch, commit: None, later: Vec::new() })
+    record_rollback(store, &candidate, &branch)?;
+    Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
-/// Where it is not known any more on which branch something landed: a branch that holds it may be the one.
+/// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on it.
+fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
+    let repo = &session.repo;
+    let own = here.then(|| repo.git_dir());
+    let Some(holder) = worktree::holder_of(repo, branch, own)? else { return Ok(()) };
+    if here && Some(holder.as_path()) == repo.work_tree() {
+        return Ok(());
+    }
+    let short = branch.short();
+    Err(Error::no(format!("the branch '{short}' is checked out in '{}'", holder.display()))
+        .hint("undo it there, or switch to another branch there"))
+}
+
+/// Refuses to record an undo if no record names the branch and some branch still holds the commit.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
     let call = session.repo.git().call("for-each-ref").args([
         "--count=1",
@@ -326,38 +392,68 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
     let found = RefName::new(found.to_string_lossy());
     let short = found.short();
     Err(Error::no(format!(
-        "it is not known any more on which branch {address} landed, and '{short}' holds it"
+        "no record says on which branch {address} landed, and '{short}' holds it"
     ))
     .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
 }
 
-/// Goes back to where the checkout was before the landing.
-fn take_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
+/// Goes back to where the checkout was before the landing. Fails if the checkout holds more than what landed.
+fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
     let Session { repo, store, .. } = session;
     let git = repo.checkout();
     git.call("update-index").args(["-q", "--refresh"]).output()?;
-    // What is checked out in a submodule stays as it is, as it did when this landed.
-    let as_landed = git.call("write-tree").oid().is_ok_and(|tree| tree == intent.tree)
-        && git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]).output()?.code == 0;
-    if !as_landed {
+    let staged = git.call("write-tree").oid().ok();
+    // The files in a submodule stay as they are, as they did when the change landed.
+    let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);
+    if staged != Some(intent.tree) || compare.output()?.code != 0 {
         return Err(Error::no(format!(
             "'{}' holds more than {address} brought",
             intent.branch.short()
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
-    // What the landing took away comes back, and something else may lie there by now.
-    let root = repo.need_work_tree()?;
-    plan::refuse_obstacles(
-        session,
-        root,
-        &intent.tree,
-        &intent.from.commit,
-        "move them away and undo again",
-    )?;
+    // Files that the landing deleted come back. An untracked file may be there by now.
+    let hint = "move them away and undo again";
+    refuse_overwrite(session, repo.need_work_tree()?, &intent.tree, &intent.from.commit, hint)?;
     let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
     store.begin_landing(&intent)?;
     let keep = refs::withdrawn(&intent.run);
-    fresh_branch::withdraw(repo, &intent.as_landing(&keep))?;
+    fresh_branch::roll_back(repo, &intent.fresh_branch(&keep))?;
     store.end_landing()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undo_takes_the_only_landing_that_stands() {
+        use Landing::{Landed, Merged, Undone};
+        assert_eq!(choose(&[]), UndoChoice::Earlier);
+        assert_eq!(choose(&[Undone, Undone]), UndoChoice::Earlier);
+        assert_eq!(choose(&[Undone, Landed]), UndoChoice::Only(1));
+        assert_eq!(choose(&[Merged, Undone]), UndoChoice::Only(0));
+        assert_eq!(choose(&[Merged, Undone, Landed]), UndoChoice::Several(vec![0, 2]));
+    }
+
+    #[test]
+    fn each_revert_takes_back_the_newest_merge_before_it() {
+        let log = |text: &str| -> Option<usize> {
+            let entry = |(at, kind): (usize, char)| LoggedMerge {
+                commit: Oid::parse(&format!("{at:040}")).expect("full"),
+                branch: RefName::of_branch("main"),
+                reverts: kind == 'r',
+            };
+            let entries: Vec<LoggedMerge> = text.chars().enumerate().map(entry).collect();
+            standing_merge(&entries)?.as_str().parse().ok()
+        };
+        // Newest first: `m` merges, `r` reverts.
+        assert_eq!(log(""), None);
+        assert_eq!(log("m"), Some(0));
+        assert_eq!(log("rm"), None);
+        assert_eq!(log("rmm"), Some(2));
+        assert_eq!(log("rrmm"), None);
+        assert_eq!(log("mrm"), Some(0));
+        assert_eq!(log("rmrmm"), Some(4));
+    }
 }

@@ -21,7 +21,7 @@ use crate::ops::{clean, progress, spawn};
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
-use crate::store::heal::{Active, Phase};
+use crate::store::intents::{Active, Phase};
 use crate::ui::table;
 
 /// How long one argument may be: Linux takes 128 KiB with the byte that ends it (MAX_ARG_STRLEN).

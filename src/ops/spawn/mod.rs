@@ -2,6 +2,7 @@
 pub mod attempt;
 pub mod checkpoint;
 pub mod prepare;
+pub mod recover;
 pub mod resume;
 pub mod synthesis;
 
@@ -30,7 +31,7 @@ use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-use crate::store::heal::{self, Active, Phase};
+use crate::store::intents::{Active, Phase};
 
 /// What a new run is to be. Its names are valid and differ from each other.
 pub struct Request {
@@ -251,7 +252,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         synthesis: BTreeMap::new(),
         arguments: request.arguments,
     };
-    let active = Active { phase: Phase::Making, entries: heal::entry_names(repo)? };
+    let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
     let ports = free_ports(session, run.candidates.len())?;
     // The intent, before the first effect: whoever finds it without a holder takes the run back.
     store.set_active(&run.run, &active)?;
@@ -274,7 +275,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let prepared = match filled {
         Ok(prepared) => prepared,
         Err(error) => {
-            store.unmake(&run, &active.entries)?;
+            recover::roll_back(store, &run, &active.entries)?;
             return Err(error.hint("nothing was made"));
         }
     };

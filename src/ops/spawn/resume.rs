@@ -10,7 +10,7 @@ use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
 use crate::process;
 use crate::store::events::Event;
-use crate::store::heal::{Active, Phase};
+use crate::store::intents::{Active, Phase};
 
 /// Why a candidate whose worktree is being made anew is not running: what lies there is half a checkout.
 const BEING_REMADE: &str = "its worktree is being made again";

@@ -1,0 +1,41 @@
+//! Commits in the user's name that hold exactly the tree that was asked for.
+use crate::error::{Error, Result};
+use crate::git::commit::{self, Aside, CommitRequest};
+use crate::model::oid::Oid;
+use crate::ops::session::Session;
+use crate::oracle::pool::CheckoutPool;
+
+/// Makes a commit without touching a checkout. Fails if a hook refused it or rewrote its files, which then are
+/// not what passed.
+pub fn make_commit(session: &Session, request: &CommitRequest<'_>) -> Result<Oid> {
+    let Session { repo, store, .. } = session;
+    let pool = CheckoutPool::open(repo, store)?;
+    let checkout = pool.register(repo, request.parent)?;
+    let aside = Aside { admin: &checkout.admin, path: &checkout.path };
+    let made = commit::aside(repo, &aside, request);
+    let discarded = pool.discard(&checkout);
+    let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
+    discarded?;
+    require_tree(session, request.tree, &commit, "nothing was changed")?;
+    Ok(commit)
+}
+
+/// The error that git made no commit. `state` says what that means for the user.
+pub fn no_commit(state: &str) -> Error {
+    Error::no(format!("git did not make the commit; {state}")).hint(
+        "see its message above: a hook, a signature or an identity; `--no-verify` skips hooks",
+    )
+}
+
+/// Refuses a commit that holds another tree than was asked for. `state` says what that means for the user.
+pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) -> Result<()> {
+    if session.repo.commit(commit)?.tree == *tree {
+        return Ok(());
+    }
+    Err(Error::no(format!(
+        "a hook changed the files to be committed, so that they are not those that passed; {state}"
+    ))
+    .hint(
+        "let the attempt run the same formatter and judge again, or skip hooks with `--no-verify`",
+    ))
+}

@@ -1,0 +1,189 @@
+//! Recovery of landings whose process was killed: each is finished or taken back by the next command.
+use std::time::SystemTime;
+
+use crate::error::Result;
+use crate::fs::tree;
+use crate::git::cli::Git;
+use crate::git::landing::fresh_branch::Interrupted;
+use crate::git::landing::{advance, fresh_branch};
+use crate::git::{refs, worktree};
+use crate::ops::land::record::{record_landing, record_move, record_rollback};
+use crate::store::Store;
+use crate::store::events::MoveDetails;
+use crate::store::intents::{Holder, LandingIntent, MoveIntent};
+
+/// The record that a killed landing on a fresh branch still lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    /// The record that the branch was taken back.
+    Rollback,
+    /// The record that the change landed.
+    Landing,
+    /// None.
+    Nothing,
+}
+
+/// Finishes or takes back a landing on a fresh branch of this checkout; gives a message if there was one.
+pub fn recover_landing(store: &Store) -> Result<Option<String>> {
+    if !store.has_landing_intent() {
+        return Ok(None);
+    }
+    let Some(_lock) = store.try_lock_landing()? else { return Ok(None) };
+    let Some((mut intent, written)) = store.landing_intent() else { return Ok(None) };
+    if !intent.unlocked {
+        fresh_branch::remove_locks(store.repo(), &intent.branch, written);
+        intent.unlocked = true;
+        store.begin_landing(&intent)?;
+    }
+    let keep = refs::withdrawn(&intent.run);
+    let found = fresh_branch::recover(store.repo(), &intent.fresh_branch(&keep))?;
+    match missing(&found, intent.undoing) {
+        Missing::Nothing => {}
+        Missing::Rollback => {
+            if let Some(run) = store.run(&intent.run)? {
+                let candidate = store.candidate(&run, &intent.candidate).record()?;
+                record_rollback(store, &candidate, &intent.branch)?;
+            }
+        }
+        Missing::Landing => {
+            let commit = if intent.commit { store.repo().head() } else { None };
+            record_landing(store, &intent, commit.as_ref())?;
+        }
+    }
+    if !matches!(found, Interrupted::Edited(_)) {
+        store.end_landing()?;
+    }
+    Ok(message(&found, &intent))
+}
+
+/// What a killed landing, or its undo, still has to record.
+fn missing(found: &Interrupted, undoing: bool) -> Missing {
+    match found {
+        Interrupted::NotBegun | Interrupted::RolledBack if undoing => Missing::Rollback,
+        Interrupted::Done if !undoing => Missing::Landing,
+        _ => Missing::Nothing,
+    }
+}
+
+fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
+    let branch = intent.branch.short();
+    match found {
+        Interrupted::NotBegun | Interrupted::RolledBack if intent.undoing => {
+            Some(format!("the interrupted undo of '{branch}' is finished"))
+        }
+        Interrupted::Done if intent.undoing => None,
+        Interrupted::NotBegun => None,
+        Interrupted::Done => Some(format!("the interrupted landing on '{branch}' was complete")),
+        Interrupted::Unmerged => {
+            Some(format!("the interrupted landing on '{branch}' has left its conflicts there"))
+        }
+        Interrupted::RolledBack => Some(format!(
+            "the interrupted landing on '{branch}' is taken back; your checkout is as it was"
+        )),
+        Interrupted::Edited(path) => Some(format!(
+            "a landing on '{branch}' was interrupted, and '{}' has been edited since: save your edits \
+             elsewhere and run `git switch -f` to your branch",
+            path.quoted()
+        )),
+    }
+}
+
+/// Finishes or takes back moves of branches, in this checkout and in candidates' worktrees; gives a message
+/// for each.
+pub fn recover_moves(store: &Store) -> Result<Vec<String>> {
+    let files = store.move_files();
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(_lock) = store.try_lock_landing()? else { return Ok(Vec::new()) };
+    let mut messages = Vec::new();
+    for file in files {
+        let Some((mut intent, written)) = store.move_intent(&file) else { continue };
+        messages.push(recover_move(store, &mut intent, written).unwrap_or_else(|error| {
+            let branch = intent.target.short();
+            format!(
+                "a landing on '{branch}' was interrupted and could not be recovered: {}",
+                error.message
+            )
+        }));
+    }
+    Ok(messages)
+}
+
+fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> Result<String> {
+    let target = intent.target.clone();
+    let branch = target.short();
+    let Some(git) = git_of(store, intent.holder.as_ref())? else {
+        store.end_move(intent)?;
+        return Ok(format!("gave up an interrupted landing on '{branch}': its worktree is gone"));
+    };
+    let since = intent.killed_after.unwrap_or(written);
+    if intent.killed_after.is_none() {
+        advance::remove_locks(store.repo(), &git, &target, since);
+        intent.killed_after = Some(since);
+        store.begin_move(intent)?;
+    }
+    let tip = store.repo().read_ref(&target)?;
+    let moved = match &tip {
+        Some(tip) => store.repo().is_ancestor(&intent.new, tip)?,
+        None => false,
+    };
+    if moved {
+        if tip == Some(intent.new) {
+            advance::finish(&git, &intent.new, since)?;
+        }
+        record_move(store, intent, MoveDetails::default())?;
+        store.end_move(intent)?;
+        return Ok(format!("the interrupted landing on '{branch}' was complete"));
+    }
+    if let Some(path) = advance::take_back(store.repo(), &git, &intent.files, &intent.new, since)? {
+        return Ok(format!(
+            "a landing on '{branch}' was interrupted, and '{}' has been edited since: save your edits \
+             elsewhere, and the next command takes the landing back",
+            path.quoted()
+        ));
+    }
+    store.end_move(intent)?;
+    let checkout = match &intent.holder {
+        None => "your checkout".to_owned(),
+        Some(holder) => format!("the worktree of {}/{}", holder.run, holder.candidate),
+    };
+    Ok(format!("the interrupted landing on '{branch}' is taken back; {checkout} is as it was"))
+}
+
+/// git in the user's checkout, or in a candidate's worktree; none if that worktree is gone.
+pub fn git_of(store: &Store, holder: Option<&Holder>) -> Result<Option<Git>> {
+    let Some(holder) = holder else { return Ok(Some(store.repo().checkout())) };
+    let Some(run) = store.run(&holder.run)? else { return Ok(None) };
+    let candidate = store.candidate(&run, &holder.candidate);
+    let path = candidate.worktree();
+    if !tree::is_real_directory(&candidate.worktree_root(), &path) {
+        return Ok(None);
+    }
+    let admin = worktree::admin_of(store.repo(), &path)?;
+    Ok(admin.map(|admin| worktree::git(&admin, &path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complete_landing_is_recorded_and_an_undo_is_recorded_once_the_branch_is_gone() {
+        let cases = [
+            (Interrupted::NotBegun, Missing::Nothing, Missing::Rollback),
+            (Interrupted::Done, Missing::Landing, Missing::Nothing),
+            (Interrupted::Unmerged, Missing::Nothing, Missing::Nothing),
+            (Interrupted::RolledBack, Missing::Nothing, Missing::Rollback),
+            (
+                Interrupted::Edited(crate::model::path::TreePath::new("a")),
+                Missing::Nothing,
+                Missing::Nothing,
+            ),
+        ];
+        for (found, landing, undo) in cases {
+            assert_eq!(missing(&found, false), landing, "{found:?}");
+            assert_eq!(missing(&found, true), undo, "{found:?}");
+        }
+    }
+}

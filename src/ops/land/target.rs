@@ -1,0 +1,224 @@
+//! The target of a merge: the current branch, a branch that is checked out nowhere, or a candidate.
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::git::cli::Git;
+use crate::git::landing::fresh_branch;
+use crate::git::{refs, worktree};
+use crate::model::address::Address;
+use crate::model::candidate::State;
+use crate::model::env;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::ops::land::guards::refuse_candidates_worktree;
+use crate::ops::land::recover::git_of;
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+use crate::store::intents::Holder;
+use crate::store::select::{Matching, Selection};
+
+/// The target of a merge, as it was asked for.
+#[derive(Clone, Debug)]
+pub enum MergeTarget {
+    /// The branch that the checkout is on.
+    Current,
+    /// A branch that is checked out nowhere.
+    Branch(RefName),
+    /// A candidate: its worktree and its branch.
+    Candidate(Box<Run>, Name),
+}
+
+impl MergeTarget {
+    /// Reads the value of `--into`: a candidate of an existing run, else a branch.
+    pub fn parse(session: &Session, text: Option<&str>) -> Result<MergeTarget> {
+        let Some(text) = text else { return Ok(MergeTarget::Current) };
+        if let Ok(address @ Address::Pair { iteration: None, .. }) = text.parse::<Address>()
+            && let Ok(Selection { run, candidate: Some(name), .. }) =
+                session.store.select(Some(&address), Matching::Exact)
+        {
+            return Ok(MergeTarget::Candidate(Box::new(run), name));
+        }
+        let short = text.strip_prefix("refs/heads/").unwrap_or(text);
+        let full = RefName::of_branch(short);
+        if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
+            return Ok(MergeTarget::Branch(full));
+        }
+        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch"))
+            .hint("name a candidate as RUN/CANDIDATE, or a branch; `git branch` lists those"))
+    }
+
+    /// Finds the target, and refuses one that a merge must not change now.
+    pub fn resolve(&self, session: &Session) -> Result<ResolvedTarget> {
+        match self {
+            MergeTarget::Current => ResolvedTarget::current(session),
+            MergeTarget::Branch(branch) => ResolvedTarget::branch(session, branch),
+            MergeTarget::Candidate(run, name) => {
+                ResolvedTarget::candidate(session, session.store.candidate(run, name))
+            }
+        }
+    }
+}
+
+/// A branch that something lands on, and its checkout.
+pub struct ResolvedTarget {
+    /// The branch; `HEAD` for a landing on a fresh branch.
+    pub branch: RefName,
+    /// The branch's commit.
+    pub tip: Oid,
+    /// The checkout that is on the branch, if there is one.
+    pub checkout: Option<TargetCheckout>,
+}
+
+/// A checkout whose files move with its branch.
+pub struct TargetCheckout {
+    /// git in the checkout.
+    pub git: Git,
+    /// An index of the checkout's files as they are.
+    pub index: PathBuf,
+    /// The commit that holds those files: the branch's tip, or a candidate's capture.
+    pub state: Oid,
+    /// The candidate whose worktree the checkout is; none for the user's checkout.
+    pub candidate: Option<(Run, Name)>,
+}
+
+impl ResolvedTarget {
+    /// The user's checkout at a commit, for a landing on a fresh branch.
+    pub fn head(session: &Session, commit: Oid) -> ResolvedTarget {
+        let checkout = TargetCheckout {
+            git: session.repo.checkout(),
+            index: session.repo.git_dir().join("index"),
+            state: commit,
+            candidate: None,
+        };
+        ResolvedTarget { branch: RefName::new("HEAD"), tip: commit, checkout: Some(checkout) }
+    }
+
+    /// The branch that the user's checkout is on.
+    pub fn current(session: &Session) -> Result<ResolvedTarget> {
+        let repo = &session.repo;
+        refuse_candidates_worktree(session)?;
+        repo.need_work_tree()
+            .map_err(|e| e.hint("`--into BRANCH` merges into a branch without a checkout"))?;
+        let tip = fresh_branch::position(repo)?.commit;
+        let branch = repo.head_branch().ok_or_else(|| {
+            Error::fatal("HEAD is detached: there is no current branch to merge into")
+                .hint("switch to a branch, or name one with `--into BRANCH`")
+        })?;
+        fresh_branch::require_clean(repo)?;
+        let checkout = TargetCheckout {
+            git: repo.checkout(),
+            index: repo.git_dir().join("index"),
+            state: tip,
+            candidate: None,
+        };
+        Ok(ResolvedTarget { branch, tip, checkout: Some(checkout) })
+    }
+
+    /// A branch: the current one, or one that is checked out nowhere.
+    pub fn branch(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
+        let repo = &session.repo;
+        let short = branch.short();
+        if repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(branch) {
+            return ResolvedTarget::current(session);
+        }
+        let tip = repo.read_ref(branch)?.ok_or_else(|| {
+            Error::fatal(format!("there is no branch '{short}'"))
+                .hint("`git branch` lists the branches")
+        })?;
+        if let Some(holder) = worktree::holder_of(repo, branch, None)? {
+            return Err(Error::fatal(format!("the branch '{short}' is checked out in '{}'", holder.display()))
+                .hint("go there, or name a branch that is checked out nowhere; a candidate is named RUN/CANDIDATE"));
+        }
+        Ok(ResolvedTarget { branch: branch.clone(), tip, checkout: None })
+    }
+
+    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its worktree is
+    /// lost when the files move.
+    pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
+        let Session { repo, store, .. } = session;
+        let address = candidate.address();
+        let branch = candidate.branch();
+        let holder = Holder { run: candidate.run.run.clone(), candidate: candidate.name.clone() };
+        let gone = || {
+            Error::fatal(format!("{address} has no worktree any more"))
+                .hint("merge into a branch instead: `--into BRANCH`")
+        };
+        let git = git_of(store, Some(&holder))?.ok_or_else(gone)?;
+        let tip = repo.read_ref(&branch)?.ok_or_else(gone)?;
+        if worktree::head_branch(git.git_dir()).as_ref() != Some(&branch) {
+            return Err(Error::fatal(format!(
+                "the worktree of {address} is not on its branch '{}'",
+                branch.short()
+            ))
+            .hint(format!(
+                "go there and switch: `cd \"$(git frites path {address})\" && git switch {}`",
+                branch.short()
+            )));
+        }
+        if let Some((what, _)) = fresh_branch::unfinished(git.git_dir()) {
+            return Err(Error::fatal(format!(
+                "{what} is in progress in the worktree of {address}"
+            ))
+            .hint("finish it there, or stop it"));
+        }
+        let captured = session.capture(candidate)?;
+        session.tell_notes(&captured);
+        let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
+        if captured.candidate.state == State::Running
+            && inside != [candidate.run.run.to_string(), candidate.name.to_string()]
+        {
+            return Err(Error::fatal(format!("{address} is still at work")).hint(format!(
+                "wait for it to end; `git frites status {}` shows how far it is",
+                candidate.run.run
+            )));
+        }
+        let state = captured.capture.map_or_else(|| candidate.run.base, |c| c.commit);
+        let staged = worktree::staged_only(&git, &tip, &state)?;
+        if let Some(path) = staged.first() {
+            return Err(Error::no(format!(
+                "{address} has staged '{}' in a version that is in no file and no commit",
+                path.quoted()
+            ))
+            .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
+        }
+        let index = candidate.index();
+        let checkout = TargetCheckout {
+            git,
+            index,
+            state,
+            candidate: Some((candidate.run.clone(), candidate.name.clone())),
+        };
+        Ok(ResolvedTarget { branch, tip, checkout: Some(checkout) })
+    }
+
+    /// The name that people use: `RUN/CAND`, or the branch's short name.
+    pub fn name(&self) -> String {
+        match self.candidate_here() {
+            Some((run, name)) => format!("{}/{name}", run.run),
+            None => self.branch.short().to_owned(),
+        }
+    }
+
+    /// The commit that holds the target's files.
+    pub fn state(&self) -> &Oid {
+        self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
+    }
+
+    /// True if the target is the user's checkout.
+    pub fn is_user_checkout(&self) -> bool {
+        self.checkout.as_ref().is_some_and(|checkout| checkout.candidate.is_none())
+    }
+
+    /// The candidate in whose worktree the target is.
+    pub fn candidate_here(&self) -> Option<&(Run, Name)> {
+        self.checkout.as_ref()?.candidate.as_ref()
+    }
+
+    /// That candidate, as intents name it.
+    pub fn holder(&self) -> Option<Holder> {
+        let (run, name) = self.candidate_here()?;
+        Some(Holder { run: run.run.clone(), candidate: name.clone() })
+    }
+}

@@ -1,0 +1,34 @@
+//! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::ops::land::recover::{recover_landing, recover_moves};
+use crate::ops::spawn::recover::recover_run;
+use crate::store::Store;
+
+/// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to do, it costs
+/// one listing of the runs' directory.
+pub fn recover(store: &Store) -> Result<Vec<String>> {
+    // First: recovery may need these refs.
+    store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
+    let mut messages: Vec<String> = match recover_landing(store) {
+        Ok(message) => message.into_iter().collect(),
+        // The command goes on: it may be one that helps.
+        Err(error) => {
+            vec![format!("a landing was interrupted and could not be recovered: {}", error.message)]
+        }
+    };
+    messages.extend(recover_moves(store)?);
+    store.repo().heal_deletion()?;
+    for run in store.run_directories()? {
+        match recover_run(store, &run) {
+            Ok(message) => messages.extend(message),
+            // One damaged run must not stop every command on the others.
+            Err(error) => messages.push(format!(
+                "run {run} was interrupted and could not be recovered: {}",
+                error.message
+            )),
+        }
+    }
+    Ok(messages)
+}

@@ -1,0 +1,148 @@
+//! Recovery of runs whose process was killed while it made them or ran their commands.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{IoContext, Result};
+use crate::fs::tree;
+use crate::git::repo::Repo;
+use crate::git::{refs, worktree};
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::store::Store;
+use crate::store::intents::Phase;
+
+/// Takes back a run that was being made, or marks as cancelled the candidates whose commands ran; gives a
+/// message if anything was done.
+pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
+    if !store.is_active(run) {
+        remove_stub(store, run)?;
+        return Ok(None);
+    }
+    let Some(_lock) = store.try_lock_run(run)? else { return Ok(None) };
+    // Read under the lock: the holder may have ended in between.
+    let Some(active) = store.active(run) else {
+        if store.is_active(run) && store.run(run)?.is_some() {
+            store.clear_active(run)?;
+        }
+        return Ok(None);
+    };
+    match active.phase {
+        Phase::Making => {
+            let Some(record) = store.run_intent(run) else {
+                // The intent itself was never whole, so nothing else was made.
+                tree::delete_tree(&store.run_dir(run))
+                    .context(|| format!("could not remove run {run}"))?;
+                return Ok(None);
+            };
+            roll_back(store, &record, &active.entries)?;
+            Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
+        }
+        Phase::Running => {
+            let Some(record) = store.run(run)? else {
+                store.clear_active(run)?;
+                return Ok(None);
+            };
+            cancel_running(store, &record)?;
+            store.clear_active(run)?;
+            let mut message =
+                format!("run {run} was interrupted while its commands ran; their work is kept");
+            if record.has_commands() {
+                message.push_str(&format!("; continue it with `git frites run --resume {run}`"));
+            }
+            Ok(Some(message))
+        }
+    }
+}
+
+/// Removes the directory of a run that was killed before its first record or after its last.
+fn remove_stub(store: &Store, run: &Name) -> Result<()> {
+    let intent = store.run_file(run);
+    if intent.exists() {
+        return Ok(());
+    }
+    let Some(_lock) = store.try_lock_run(run)? else { return Ok(()) };
+    // Again under the lock: another process may have begun this run.
+    if intent.exists()
+        || store.is_active(run)
+        || store.repo().read_ref(&refs::record(run))?.is_some()
+    {
+        return Ok(());
+    }
+    tree::delete_tree(&store.run_dir(run))
+        .context(|| format!("could not remove what is left of run {run}"))
+}
+
+fn cancel_running(store: &Store, run: &Run) -> Result<()> {
+    for name in &run.candidates {
+        let _lock = store.lock_candidate(&run.run, name)?;
+        let mut candidate = store.candidate(run, name).record()?;
+        if candidate.state == State::Running {
+            candidate.state = State::Cancelled;
+            candidate.reason = Some("git-frites was interrupted".into());
+            store.save_candidate(&candidate)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything of a run that no command has returned yet: its worktrees, administrative entries,
+/// branches and directory. The caller holds the run's lock.
+///
+/// A branch goes only if it is still at the commit that the run starts from.
+pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
+    let _lock = store.lock_repository()?;
+    // Nobody else writes these refs before the run is handed out.
+    store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
+    let root = store.worktrees(run.worktree_root.as_deref());
+    for name in &run.candidates {
+        let path = store.candidate(run, name).worktree();
+        let admin = match worktree::admin_of(store.repo(), &path)? {
+            Some(admin) => Some(admin),
+            None => damaged_entry(store.repo(), name, entries_before)?,
+        };
+        match admin {
+            Some(admin) => {
+                worktree::discard(&root, &path, Some(&admin))?;
+            }
+            // A directory without an entry is not ours; but a killed git may leave an empty one.
+            None => {
+                let _ = fs::remove_dir(&path);
+            }
+        }
+        let branch = refs::branch(&run.run, name);
+        if store.repo().read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
+            store.repo().update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
+        }
+    }
+    if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
+        store.repo().update_ref(
+            &refs::record(&run.run),
+            None,
+            Some(&record),
+            "spawn taken back",
+        )?;
+    }
+    // The run's directory, unless something that is not ours lies in it.
+    let _ = fs::remove_dir(root.join(run.run.as_str()));
+    tree::delete_tree(&store.run_dir(&run.run))
+        .context(|| format!("could not remove run {}", run.run))
+}
+
+/// The entry that a killed `git worktree add` for `name` left without a readable `gitdir`.
+fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
+    Ok(worktree::entries(repo)?.into_iter().find(|admin| {
+        let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
+        let ours = file
+            .strip_prefix(name.as_str())
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        ours && !before.iter().any(|b| b == file) && worktree::points_to(admin).is_none()
+    }))
+}
+
+/// The names of git's administrative entries now, for `Active::entries`.
+pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    Ok(worktree::entries(repo)?.iter().filter_map(|path| name(path)).collect())
+}

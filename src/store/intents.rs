@@ -1,0 +1,225 @@
+//! Intents: files that say what is about to happen, written before the first effect and removed after the last.
+//!
+//! An intent whose process is gone was left by a killed command; the next command decides by it what to
+//! finish and what to take back (`ops/recover.rs`).
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{IoContext, Result};
+use crate::git::landing::fresh_branch::{FreshBranch, Position};
+use crate::model::candidate::Landing;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::store::records::{read_toml, write_toml};
+use crate::store::{Store, remove};
+
+/// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is done or
+/// taken back. Each checkout has its own file, so that none forgets another's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LandingIntent {
+    /// The run.
+    pub run: Name,
+    /// The candidate that lands.
+    pub candidate: Name,
+    /// The number of its capture.
+    pub iteration: u32,
+    /// The fresh branch.
+    pub branch: RefName,
+    /// The tree that the branch will hold.
+    pub tree: Oid,
+    /// True if that tree passed.
+    pub verified: bool,
+    /// True if the change is to be committed, not only staged.
+    pub commit: bool,
+    /// True once recovery has removed the locks of the killed process.
+    #[serde(default)]
+    pub unlocked: bool,
+    /// True if the landing is being undone.
+    #[serde(default)]
+    pub undoing: bool,
+    /// Where the checkout was before.
+    pub from: Position,
+}
+
+impl LandingIntent {
+    /// The parts that `git/` needs. `keep` is the ref for versions that a rollback finds.
+    pub fn fresh_branch<'a>(&'a self, keep: &'a RefName) -> FreshBranch<'a> {
+        let LandingIntent { from, branch, tree, commit, .. } = self;
+        FreshBranch { from, branch, tree, commit: *commit, keep }
+    }
+}
+
+/// `landings/CHECKOUT.move.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a branch
+/// that is about to move with its files, from before the first effect until it has moved or is back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MoveIntent {
+    /// The run.
+    pub run: Name,
+    /// The candidate that lands, or is undone.
+    pub candidate: Name,
+    /// The number of its capture.
+    pub iteration: u32,
+    /// The candidate's state afterwards: merged or undone.
+    pub landing: Landing,
+    /// The branch.
+    pub target: RefName,
+    /// The branch's tip before.
+    pub old: Oid,
+    /// The branch's tip afterwards.
+    pub new: Oid,
+    /// The commit or tree that the files were at.
+    pub files: Oid,
+    /// True if what landed passed.
+    pub verified: bool,
+    /// A time at which its process was still alive, once recovery has removed that process's locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed_after: Option<SystemTime>,
+    /// The candidate whose worktree the files are in; none for the user's checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+}
+
+/// A candidate in whose worktree its own branch moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its run.
+    pub run: Name,
+    /// Its name.
+    pub candidate: Name,
+}
+
+/// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder was left
+/// by a killed process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Active {
+    /// The kind of work.
+    pub phase: Phase,
+    /// The names of git's administrative entries before ours were made: a damaged one that is not among
+    /// them, and has the name that git would give ours, is ours.
+    pub entries: Vec<String>,
+}
+
+/// The work that is under way in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Worktrees are being made: until that is done the run does not exist.
+    Making,
+    /// Commands run in the worktrees.
+    Running,
+}
+
+impl Store {
+    fn landing_file(&self) -> PathBuf {
+        self.landings().join(format!("{}.toml", self.repo.checkout_key()))
+    }
+
+    /// Writes the intent of a landing on a fresh branch. The caller holds the landing lock.
+    pub fn begin_landing(&self, intent: &LandingIntent) -> Result<()> {
+        write_toml(&self.landing_file(), intent)
+    }
+
+    /// Removes the intent of a landing that is done or taken back.
+    pub fn end_landing(&self) -> Result<()> {
+        delete(&self.landing_file())
+    }
+
+    /// True if a landing on a fresh branch is under way in this checkout, or was killed.
+    pub fn has_landing_intent(&self) -> bool {
+        self.landing_file().exists()
+    }
+
+    /// The intent of a landing in this checkout and when it was written; none if there is none, or it is
+    /// damaged.
+    pub fn landing_intent(&self) -> Option<(LandingIntent, SystemTime)> {
+        let file = self.landing_file();
+        Some((read_toml(&file)?, written(&file)))
+    }
+
+    fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
+        match holder {
+            None => self.landings().join(format!("{}.move.toml", self.repo.checkout_key())),
+            Some(Holder { run, candidate }) => self
+                .landings()
+                .join("candidates")
+                .join(run.as_str())
+                .join(format!("{candidate}.toml")),
+        }
+    }
+
+    /// Writes the intent of a move. The caller holds the landing lock.
+    pub fn begin_move(&self, intent: &MoveIntent) -> Result<()> {
+        write_toml(&self.move_file(intent.holder.as_ref()), intent)
+    }
+
+    /// Removes the intent of a move that is done or taken back.
+    pub fn end_move(&self, intent: &MoveIntent) -> Result<()> {
+        delete(&self.move_file(intent.holder.as_ref()))
+    }
+
+    /// The files with intents of moves: in this checkout and in candidates' worktrees.
+    pub fn move_files(&self) -> Vec<PathBuf> {
+        let runs = fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
+        let candidates =
+            runs.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
+        let mut files = vec![self.move_file(None)];
+        files.extend(candidates.map(|entry| entry.path()));
+        files.retain(|file| file.exists());
+        files
+    }
+
+    /// Reads one of [`Store::move_files`], with the time when it was written; none if it is damaged.
+    pub fn move_intent(&self, file: &Path) -> Option<(MoveIntent, SystemTime)> {
+        Some((read_toml(file)?, written(file)))
+    }
+
+    fn active_file(&self, run: &Name) -> PathBuf {
+        self.run_dir(run).join("active")
+    }
+
+    /// Writes which work on a run begins. The caller holds the run's lock.
+    pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
+        write_toml(&self.active_file(run), active)
+    }
+
+    /// Removes the file of [`Store::set_active`]. An attempt may have removed it, or its whole directory.
+    pub fn clear_active(&self, run: &Name) -> Result<()> {
+        remove(&self.active_file(run))
+    }
+
+    /// True if work on a run is under way, or was killed.
+    pub fn is_active(&self, run: &Name) -> bool {
+        self.active_file(run).exists()
+    }
+
+    /// The work that is under way in a run, or was killed; none if there is none, or its file is damaged.
+    pub fn active(&self, run: &Name) -> Option<Active> {
+        read_toml(&self.active_file(run))
+    }
+
+    /// The file with the intent of a run.
+    pub fn run_file(&self, run: &Name) -> PathBuf {
+        self.run_dir(run).join("run.toml")
+    }
+
+    /// The run that was about to be made; none if its file was never whole.
+    pub fn run_intent(&self, run: &Name) -> Option<Run> {
+        read_toml(&self.run_file(run))
+    }
+}
+
+fn delete(file: &Path) -> Result<()> {
+    fs::remove_file(file).context(|| format!("could not remove '{}'", file.display()))
+}
+
+/// The time of a file's last change; the earliest time there is if it cannot be read.
+fn written(file: &Path) -> SystemTime {
+    fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
