@@ -1,7 +1,7 @@
 //! Command-line coding agents: built in or configured.
 use crate::config::Config;
 use crate::config::keys;
-use crate::config::value::{AgentInput, Words};
+use crate::config::value::{AgentInput, Argv};
 use crate::error::{Error, Result};
 use crate::model::name::Name;
 use crate::model::nearest::nearest;
@@ -50,7 +50,7 @@ pub fn known(config: &Config) -> Vec<String> {
 pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment> {
     let built_in = || BUILT_IN.iter().find(|(known, _)| *known == name.as_str());
     let command = match config.get_for(keys::AGENT_COMMAND, name.as_str()) {
-        Some(Words(words)) => words,
+        Some(Argv(words)) => words,
         None => built_in()
             .map(|(_, words)| words.iter().map(|word| (*word).to_owned()).collect())
             .ok_or_else(|| unknown(config, name))?,

@@ -226,8 +226,8 @@ pub fn agents(current: &OsStr) -> Offers {
     let here = std::env::current_dir().ok();
     let config = here.and_then(|here| {
         let repo = Arc::new(Repo::discover(&here).ok()?);
-        let inside = Store::of(&repo).is_candidates(repo.work_tree()?).ok()?;
-        Config::load(&repo, config::checkout_root(&repo, inside).as_deref()).ok()
+        let root = Store::of(&repo).users_checkout().ok()?;
+        Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
     });
     let all = agents::known(&config.unwrap_or_default()).into_iter();
     let begun =

@@ -6,7 +6,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use crate::complete;
-use crate::config::keys::{self, Otherwise, Spec};
+use crate::config::keys::{self, DefaultValue, KeySpec};
 use crate::config::{self, starter};
 use crate::error::{Error, IoContext, Result, exit};
 use crate::model::nearest::nearest;
@@ -37,7 +37,7 @@ pub struct ConfigArgs {
 /// One effective setting.
 struct Row {
     key: String,
-    spec: &'static Spec,
+    spec: &'static KeySpec,
     /// None if the key is not set and has no default.
     value: Option<toml::Value>,
     place: Option<String>,
@@ -78,9 +78,9 @@ fn rows(session: &Session) -> Vec<Row> {
             rows.push(Row { key: (*name).clone(), spec, value, place });
         }
         if given.is_empty() && !spec.name.contains('*') {
-            let value = match spec.otherwise {
-                Otherwise::Is(text) => Some(keys::parse(text)),
-                Otherwise::Unset(..) => None,
+            let value = match spec.default {
+                DefaultValue::Is(text) => Some(keys::parse(text)),
+                DefaultValue::Unset(..) => None,
             };
             rows.push(Row { key: spec.name.to_owned(), spec, value, place: None });
         }
@@ -96,9 +96,9 @@ fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {
     let mut grid = Grid::new(&["key", "value", "from"], &[], session.ui.out);
     for row in rows {
         let set = row.place.is_some();
-        let value = match (&row.value, row.spec.otherwise) {
+        let value = match (&row.value, row.spec.default) {
             (Some(value), _) => (value.to_string(), if set { Tone::Plain } else { Tone::Dim }),
-            (None, Otherwise::Unset(words, _) | Otherwise::Is(words)) => {
+            (None, DefaultValue::Unset(words, _) | DefaultValue::Is(words)) => {
                 (format!("- ({words})"), Tone::Dim)
             }
         };

@@ -1,25 +1,25 @@
-//! Every key there is: its type, its default, and what it is for. The one table that every layer, `git
-//! frites config`, the starter file and the manual are made from.
+//! The one table of all keys, with their types, defaults and descriptions. Every layer, `git frites
+//! config`, the starter file and the manual are made from it.
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use toml::Value;
 
-use crate::config::value::{AgentInput, EnvMode, Flaky, Setting, Size, SynthesisMode, Words};
+use crate::config::value::{AgentInput, Argv, ByteSize, EnvMode, Flaky, Setting, SynthesisMode};
 use crate::model::oracle::CommandLine;
 use crate::model::ranking::Rank;
 
 /// A key that is read as a `T`. A `*` in its name stands for a name that the user gives.
 #[derive(Debug)]
 pub struct Key<T> {
-    /// Its full name: `section.key`.
+    /// The full name: `section.key`.
     pub name: &'static str,
-    /// What counts when it is set nowhere.
-    pub otherwise: Otherwise,
+    /// The value while no layer sets the key.
+    pub default: DefaultValue,
     kind: PhantomData<fn() -> T>,
 }
 
-// Derived, these would ask for a `T` that is `Copy`.
+// Derived implementations would require `T: Copy`.
 impl<T> Clone for Key<T> {
     fn clone(&self) -> Self {
         *self
@@ -27,71 +27,70 @@ impl<T> Clone for Key<T> {
 }
 impl<T> Copy for Key<T> {}
 
-/// What counts when a key is set nowhere.
+/// The value of a key while no layer sets it.
 #[derive(Clone, Copy, Debug)]
-pub enum Otherwise {
-    /// A value, as TOML writes it.
+pub enum DefaultValue {
+    /// A value, in TOML.
     Is(&'static str),
-    /// No value: what happens then, in words, and a value as an example.
+    /// No value: the effect in words, and a value as an example.
     Unset(&'static str, &'static str),
 }
 
 /// A key as the layers and the manual see it, whatever its type.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
-    /// Its full name.
+pub struct KeySpec {
+    /// The full name.
     pub name: &'static str,
-    /// What counts when it is set nowhere.
-    pub otherwise: Otherwise,
-    /// What it is for.
+    /// The value while no layer sets the key.
+    pub default: DefaultValue,
+    /// The description, in sentences.
     pub about: &'static str,
-    /// What it takes, in words.
+    /// The values that the key takes, in words.
     pub takes: &'static str,
-    /// Whether several lines of git's configuration make one list.
+    /// True if several lines of git's configuration make one list.
     pub list: bool,
-    /// The value that a text of a layer without types stands for.
+    /// Returns the value for a text from a layer without types; none if there is no such value.
     pub from_text: fn(&str) -> Option<Value>,
-    /// Whether a value can be read as the key's type.
+    /// True if the key's type accepts a value.
     pub accepts: fn(&Value) -> bool,
 }
 
-impl Spec {
-    /// Whether this is the key of that name.
+impl KeySpec {
+    /// True if this is the key of that name.
     pub fn matches(&self, name: &str) -> bool {
-        match self.name.split_once('*') {
-            None => self.name == name,
-            Some((before, after)) => {
-                let given = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-                given.is_some_and(|given| !given.is_empty() && !given.contains('.'))
-            }
-        }
+        let Some((before, after)) = self.name.split_once('*') else { return self.name == name };
+        let given = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+        given.is_some_and(|given| !given.is_empty() && !given.contains('.'))
     }
 
-    /// Whether `prefix` is a section of it: `agents`, and `agents.claude`, of `agents.*.command`.
-    pub fn is_within(&self, prefix: &str) -> bool {
+    /// True if the key belongs to this section: `agents.*.command` belongs to `agents` and to
+    /// `agents.claude`.
+    pub fn is_within(&self, section: &str) -> bool {
         let mut parts = self.name.split('.');
-        prefix.split('.').all(|part| parts.next().is_some_and(|p| p == part || p == "*"))
+        section.split('.').all(|part| parts.next().is_some_and(|p| p == part || p == "*"))
             && parts.next().is_some()
     }
 
-    /// The environment variable that sets it; none for a key whose name is partly the user's.
+    /// The environment variable that sets the key; none if the user chooses a part of its name.
     pub fn variable(&self) -> Option<String> {
-        (!self.name.contains('*'))
-            .then(|| format!("FRITES_{}", self.name.replace(['.', '-'], "_").to_uppercase()))
+        if self.name.contains('*') {
+            return None;
+        }
+        Some(format!("FRITES_{}", self.name.replace(['.', '-'], "_").to_uppercase()))
     }
 }
 
 macro_rules! keys {
-    ($($constant:ident: $type:ty = $name:literal, $otherwise:expr, $about:literal;)*) => {
+    ($($constant:ident: $type:ty = $name:literal, $default:expr, $about:literal;)*) => {
         $(
             #[doc = $about]
-            pub const $constant: Key<$type> = Key { name: $name, otherwise: $otherwise, kind: PhantomData };
+            pub const $constant: Key<$type> = Key { name: $name, default: $default, kind: PhantomData };
         )*
 
-        /// All of them, in the order in which people read about them.
-        pub const ALL: &[Spec] = &[$(Spec {
+        /// All keys, in the order of the manual.
+        pub const ALL: &[KeySpec] = &[$(KeySpec {
             name: $constant.name,
-            otherwise: $constant.otherwise,
+            default: $constant.default,
             about: $about,
             takes: <$type as Setting>::TAKES,
             list: <$type as Setting>::LIST,
@@ -101,9 +100,9 @@ macro_rules! keys {
     };
 }
 
-use Otherwise::{Is, Unset};
+use DefaultValue::{Is, Unset};
 
-// A new key is a new line here: its constant, its type, its name, its default, what it is for.
+// A new key is one new line: constant, type, name, default, description.
 keys! {
     ORACLE_BUILD: Option<CommandLine> = "oracle.build", Unset("found in the base's files", "'make'"), "The command that builds the project.";
     ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("found in the base's files", "'make lint'"), "The command that lints the project.";
@@ -128,7 +127,7 @@ keys! {
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may synthesise a candidate from those that passed.";
     SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesised winner, as a multiple of the combined size of the candidates that it drew on.";
-    AGENT_COMMAND: Option<Words> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
+    AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
@@ -136,15 +135,15 @@ keys! {
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested: the command of a candidate can start a run of its own.";
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs that were spawned with `--from`.";
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
-    LIMITS_MIN_FREE_DISK: Size = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
+    LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
     RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which it removes the worktree of a candidate that failed, timed out or was cancelled.";
     RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which it removes any other worktree.";
 }
 
-/// A default as a value.
+/// The value that the text of a [`DefaultValue`] stands for.
 pub fn parse(text: &str) -> Value {
-    text.parse().expect("a test reads every default of the table")
+    text.parse().expect("a test parses every default of the table")
 }
 
 #[cfg(test)]
@@ -154,7 +153,7 @@ mod tests {
     #[test]
     fn every_default_and_example_is_of_its_keys_type() {
         for spec in ALL {
-            let (Is(text) | Unset(_, text)) = spec.otherwise;
+            let (Is(text) | Unset(_, text)) = spec.default;
             assert!((spec.accepts)(&parse(text)), "{}: {text}", spec.name);
             assert!(spec.about.ends_with('.'), "{} is described in sentences", spec.name);
         }
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_one_name() {
-        let spec = Spec { name: "agents.*.command", ..ALL[0] };
+        let spec = KeySpec { name: "agents.*.command", ..ALL[0] };
         for (prefix, is) in [
             ("agents", true),
             ("agents.claude", true),

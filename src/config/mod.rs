@@ -1,70 +1,79 @@
-//! Configuration: flags, then `FRITES_*`, then `git config frites.*`, then `.frites.toml`, then defaults.
+//! Configuration: flags, then `FRITES_*`, then `git config frites.*`, then `.frites.toml`, then
+//! defaults.
 //!
-//! One table of keys feeds every layer; a key that is not in it is an error that names the file, the
-//! line and the nearest key. Flags are applied by the commands themselves, on top.
+//! One table of keys serves every layer. A key that is not in it is an error that names the file,
+//! the line and the nearest key. The commands apply their flags themselves, on top.
+mod file;
 pub mod keys;
 pub mod starter;
 pub mod value;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::Deserialize;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
-use toml::{Spanned, Value};
+use toml::Value;
 
-use crate::config::keys::{Key, Otherwise, Spec};
+use crate::config::keys::{DefaultValue, Key, KeySpec};
 use crate::config::value::Setting;
-use crate::error::{Error, IoContext, Result};
-use crate::fs::regular;
-use crate::git::repo::Repo;
+use crate::error::{Error, Result};
 use crate::model::nearest::nearest;
 use crate::model::oracle::CommandLine;
 
-/// The file at the root of the user's own checkout.
+/// The name of the configuration file at the root of the user's own checkout.
 pub const FILE: &str = ".frites.toml";
 
-/// What a key is set to, and by whom.
+/// The value of a key that is set, and where it was set.
 #[derive(Clone, Debug)]
-pub struct Set {
-    /// The value; the key's type can be read from it.
+pub struct SourcedValue {
+    /// The value; the key's type accepts it.
     pub value: Value,
     /// The layer, in words that stay the same when lines are added to a file.
     pub source: String,
-    /// Where exactly: a file with its line, a file of git's, a variable.
+    /// The exact place: a file with its line, one of git's files, or a variable.
     pub place: String,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    /// See [`SourcedValue::source`].
+    source: String,
+    /// See [`SourcedValue::place`].
+    place: String,
+    /// The place as the start of an error message.
+    error_prefix: String,
 }
 
 /// The effective configuration.
 #[derive(Debug, Default)]
 pub struct Config {
-    values: BTreeMap<String, Set>,
+    values: BTreeMap<String, SourcedValue>,
 }
 
 impl Config {
-    /// Reads every layer. `root` is the user's own checkout, if there is one.
-    pub fn load(repo: &Repo, root: Option<&Path>) -> Result<Config> {
+    /// Reads every layer. `root` is the user's own checkout, if there is one; `git_settings` is the
+    /// output of [`Repo::settings_of`](crate::git::repo::Repo::settings_of) for `frites`.
+    pub fn load(root: Option<&Path>, git_settings: &[u8]) -> Result<Config> {
         let mut config = Config::default();
         if let Some(root) = root {
             config.read_file(&root.join(FILE))?;
         }
-        config.read_git(repo)?;
+        config.read_git(&String::from_utf8_lossy(git_settings))?;
         config.read_environment()?;
         Ok(config)
     }
 
-    /// The value of a key: what it is set to, or its default.
+    /// The value of a key: the one that is set, or the default.
     pub fn get<T: Setting>(&self, key: Key<T>) -> T {
         self.value_of(key, key.name)
     }
 
-    /// The same for a key whose `*` stands for `name`.
+    /// The value of a key whose `*` stands for `name`.
     pub fn get_for<T: Setting>(&self, key: Key<T>, name: &str) -> T {
         self.value_of(key, &key.name.replace('*', name))
     }
 
-    /// The names that a key's `*` stands for anywhere.
+    /// The names that stand for a key's `*` in any layer.
     pub fn names_of<T>(&self, key: Key<T>) -> impl Iterator<Item = &str> {
         let (before, after) = key.name.split_once('*').unwrap_or((key.name, ""));
         self.values.keys().filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after))
@@ -73,12 +82,12 @@ impl Config {
     fn value_of<T: Setting>(&self, key: Key<T>, name: &str) -> T {
         let value = match self.values.get(name) {
             Some(set) => T::read(&set.value),
-            None => match key.otherwise {
-                Otherwise::Is(text) => T::read(&keys::parse(text)),
-                Otherwise::Unset(..) => T::unset(),
+            None => match key.default {
+                DefaultValue::Is(text) => T::read(&keys::parse(text)),
+                DefaultValue::Unset(..) => T::unset(),
             },
         };
-        value.expect("what is set was checked when it was read, the defaults are by a test")
+        value.expect("`set` checks every value that is set, and a test every default")
     }
 
     /// A command, and the layer that set it.
@@ -87,115 +96,39 @@ impl Config {
     }
 
     /// Every key that is set, by its full name.
-    pub fn all(&self) -> &BTreeMap<String, Set> {
+    pub fn all(&self) -> &BTreeMap<String, SourcedValue> {
         &self.values
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = match regular::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
-        };
-        let text = std::str::from_utf8(&bytes).map_err(|e| {
-            let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-            Error::fatal(format!("{}:{line}: this is not UTF-8", path.display()))
-                .hint(format!("mend {FILE}; it is TOML"))
-        })?;
-        self.read_toml(text, path)
-    }
-
-    fn read_toml(&mut self, text: &str, path: &Path) -> Result<()> {
-        let place = |at: usize| {
-            let before = text.get(..at).unwrap_or(text);
-            let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-            Place { file: path, line: before.matches('\n').count() + 1, column }
-        };
-        let table = DeTable::parse(text).map_err(|e| {
-            let at = place(e.span().map_or(0, |s| s.start));
-            Error::fatal(format!("{}: {}", at.exactly(), e.message()))
-                .hint(format!("mend {FILE}; it is TOML"))
-        })?;
-        self.read_table("", table.get_ref(), &place)
-    }
-
-    fn read_table<'a>(
-        &mut self,
-        prefix: &str,
-        table: &DeTable<'_>,
-        place: &dyn Fn(usize) -> Place<'a>,
-    ) -> Result<()> {
-        for (name, value) in table {
-            let key = if prefix.is_empty() {
-                name.get_ref().to_string()
-            } else {
-                format!("{prefix}.{}", name.get_ref())
+    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin
+    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value.
+    fn read_git(&mut self, settings: &str) -> Result<()> {
+        let mut lists: BTreeMap<String, (&KeySpec, Vec<Value>, Origin)> = BTreeMap::new();
+        let mut fields = settings.split('\0');
+        while let (Some(origin), Some(setting)) = (fields.next(), fields.next()) {
+            let file = origin.trim_start_matches("file:").trim_end_matches(':');
+            let place = format!("git config ({file})");
+            // A key without a newline is git's short form of `true`.
+            let (name, text) = setting.split_once('\n').unwrap_or((setting, "true"));
+            let name = name.strip_prefix("frites.").unwrap_or(name);
+            // git's own sections are singular, as in `remote.origin`, and so is `agent.claude`.
+            let key = match name.strip_prefix("agent.") {
+                Some(rest) => format!("agents.{rest}"),
+                None => name.to_owned(),
             };
-            match value.get_ref() {
-                DeValue::Table(inner) if keys::ALL.iter().any(|spec| spec.is_within(&key)) => {
-                    self.read_table(&key, inner, place)?;
-                }
-                _ => {
-                    let spec = known(&key, || place(name.span().start).exactly())?;
-                    let at = place(value.span().start);
-                    let place = format!("{FILE}:{}", at.line);
-                    self.put(spec, key, plain(value), &at.exactly(), FILE.to_owned(), place)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn read_git(&mut self, repo: &Repo) -> Result<()> {
-        if !repo.may_configure("frites") {
-            return Ok(());
-        }
-        let call = repo.checkout().for_user().call("config").args([
-            "-z",
-            "--show-origin",
-            "--get-regexp",
-            r"^frites\.",
-        ]);
-        let output = call.output()?;
-        // 1 is "nothing found".
-        if output.code > 1 {
-            return Err(output.error("config"));
-        }
-        let mut lists: BTreeMap<String, (&Spec, Vec<Value>, String)> = BTreeMap::new();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let mut fields = text.split('\0');
-        // Each setting comes as two fields: its origin (`file:.git/config`, `command line:`), then the rest.
-        while let (Some(origin), Some(record)) = (fields.next(), fields.next()) {
-            let place = format!(
-                "git config ({})",
-                origin.trim_start_matches("file:").trim_end_matches(':')
-            );
-            // A key without `=` has no newline: git's short form of `true`.
-            let (name, text) = record.split_once('\n').unwrap_or((record, "true"));
-            let key = name.strip_prefix("frites.").unwrap_or(name);
-            // As git calls its sections: `remote.origin`, `branch.main`, and so `agent.claude`.
-            let key =
-                &key.strip_prefix("agent.").map_or(key.to_owned(), |rest| format!("agents.{rest}"));
-            let spec = known(key, || place.clone())?;
-            if spec.list {
-                let list = lists.entry(key.clone()).or_insert((spec, Vec::new(), String::new()));
-                list.1.push(text.into());
-                list.2 = place;
-            } else {
-                let source = format!("git config frites.{key}");
-                self.put(
-                    spec,
-                    key.clone(),
-                    (spec.from_text)(text),
-                    &source,
-                    source.clone(),
-                    place,
-                )?;
-            }
-        }
-        for (key, (spec, list, place)) in lists {
+            let spec = find_key(&key, &place)?;
             let source = format!("git config frites.{key}");
-            self.put(spec, key, Some(Value::Array(list)), &source, source.clone(), place)?;
+            let origin = Origin { error_prefix: source.clone(), source, place };
+            if spec.list {
+                let list = lists.entry(key).or_insert((spec, Vec::new(), Origin::default()));
+                list.1.push(text.into());
+                list.2 = origin;
+            } else {
+                self.set(spec, key, (spec.from_text)(text), origin)?;
+            }
+        }
+        for (key, (spec, list, origin)) in lists {
+            self.set(spec, key, Some(Value::Array(list)), origin)?;
         }
         Ok(())
     }
@@ -207,114 +140,86 @@ impl Config {
             let Some(text) = std::env::var_os(&variable) else { continue };
             let text = text.into_string().map_err(|_| {
                 Error::fatal(format!("{variable} is not UTF-8"))
-                    .hint(format!("write it again, or `unset {variable}`"))
+                    .hint(format!("set it again, or `unset {variable}`"))
             })?;
-            let value = (spec.from_text)(&text);
-            self.put(
-                spec,
-                spec.name.to_owned(),
-                value,
-                &variable,
-                variable.clone(),
-                variable.clone(),
-            )?;
+            let origin = Origin {
+                source: variable.clone(),
+                place: variable.clone(),
+                error_prefix: variable,
+            };
+            self.set(spec, spec.name.to_owned(), (spec.from_text)(&text), origin)?;
         }
         Ok(())
     }
 
-    /// Sets a key, or says `at` which place what is wrong with the value.
-    fn put(
+    /// Sets a key; refuses a value that the key's type does not accept.
+    fn set(
         &mut self,
-        spec: &Spec,
+        spec: &KeySpec,
         key: String,
         value: Option<Value>,
-        at: &str,
-        source: String,
-        place: String,
+        origin: Origin,
     ) -> Result<()> {
+        let Origin { source, place, error_prefix } = origin;
         let Some(value) = value.filter(|value| (spec.accepts)(value)) else {
-            return Err(Error::fatal(format!("{at}: '{key}' takes {}", spec.takes))
+            return Err(Error::fatal(format!("{error_prefix}: '{key}' takes {}", spec.takes))
                 .hint(format!("correct '{key}', or remove it to get the default")));
         };
-        self.values.insert(key, Set { value, source, place });
+        self.values.insert(key, SourcedValue { value, source, place });
         Ok(())
     }
 }
 
-/// A place in a file; both count from 1.
-struct Place<'a> {
-    file: &'a Path,
-    line: usize,
-    column: usize,
-}
-
-impl Place<'_> {
-    fn exactly(&self) -> String {
-        format!("{}:{}:{}", self.file.display(), self.line, self.column)
-    }
-}
-
-/// The user's own checkout. In a candidate's worktree (`inside`) that is the main one: the candidate's
-/// may have been edited by an attempt.
-pub fn checkout_root(repo: &Repo, inside: bool) -> Option<PathBuf> {
-    match repo.work_tree() {
-        Some(dir) if !inside => Some(dir.to_owned()),
-        Some(_) if repo.common_dir().ends_with(".git") => {
-            repo.common_dir().parent().map(Path::to_owned)
-        }
-        _ => None,
-    }
-}
-
-fn known(key: &str, place: impl FnOnce() -> String) -> Result<&'static Spec> {
+/// The entry of the table for a key; refuses an unknown one with the nearest, or with a list.
+fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     if let Some(spec) = keys::ALL.iter().find(|spec| spec.matches(key)) {
         return Ok(spec);
     }
-    let error = Error::fatal(format!("{}: unknown key '{key}'", place()));
+    let error = Error::fatal(format!("{place}: unknown key '{key}'"));
     let is_section = keys::ALL.iter().any(|spec| spec.is_within(key));
     Err(match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
         Some(near) if !is_section => error.hint(format!("did you mean '{near}'?")),
-        // Not `git frites config`: it cannot run before this is mended.
+        // No hint at `git frites config`, which fails until this key is corrected.
         _ => error.hint(list_of_keys(key)),
     })
 }
 
-/// The keys of the section that `key` (nearly) begins with, or all.
+/// The keys of the section whose name is nearest to the start of `key`, or all keys.
 fn list_of_keys(key: &str) -> String {
     let sections = keys::ALL.iter().filter_map(|spec| spec.name.split('.').next());
     let section = nearest(sections, key.split('.').next().unwrap_or(key));
-    let of_section = |spec: &&Spec| section.is_none_or(|section| spec.is_within(section));
-    let names: Vec<&str> = keys::ALL.iter().filter(of_section).map(|spec| spec.name).collect();
+    let names: Vec<&str> = keys::ALL
+        .iter()
+        .filter(|spec| section.is_none_or(|section| spec.is_within(section)))
+        .map(|spec| spec.name)
+        .collect();
     format!("the keys are {}", names.join(", "))
 }
 
-/// Refuses a variable that is called after a section of the table, and sets no key.
+/// Refuses a variable that has the name of a section and sets no key.
 fn refuse_unknown_variables() -> Result<()> {
-    let known: Vec<String> = keys::ALL.iter().filter_map(Spec::variable).collect();
+    let variables: Vec<String> = keys::ALL.iter().filter_map(KeySpec::variable).collect();
     for (name, _) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| !known.iter().any(|k| k == name)) else {
+        let Some(name) = name.to_str() else { continue };
+        let Some((section, _)) = name.strip_prefix("FRITES_").and_then(|n| n.split_once('_'))
+        else {
             continue;
         };
-        let section = name
-            .strip_prefix("FRITES_")
-            .and_then(|rest| rest.split_once('_'))
-            .map(|(s, _)| s.to_lowercase());
-        if section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section))) {
-            let error = Error::fatal(format!("the variable {name} sets no key that there is"));
-            return Err(match nearest(known.iter().map(String::as_str), name) {
-                Some(near) => error.hint(format!("did you mean '{near}'?")),
-                None => {
-                    error.hint(format!("`unset {name}`; the variables are {}", known.join(", ")))
-                }
-            });
+        let section = section.to_lowercase();
+        if variables.iter().any(|variable| variable == name)
+            || !keys::ALL.iter().any(|spec| spec.is_within(&section))
+        {
+            continue;
         }
+        let error = Error::fatal(format!("the variable {name} sets no key"));
+        return Err(match nearest(variables.iter().map(String::as_str), name) {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None => {
+                error.hint(format!("`unset {name}`; the variables are {}", variables.join(", ")))
+            }
+        });
     }
     Ok(())
-}
-
-/// A value without its places; none for what TOML allows and we cannot hold, such as a number too large.
-fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
-    Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 
 #[cfg(test)]
@@ -388,9 +293,9 @@ mod tests {
     }
 
     /// Every key with a value that it takes, as a file would have them.
-    fn whole() -> String {
-        let line = |spec: &Spec| {
-            let (Otherwise::Is(value) | Otherwise::Unset(_, value)) = spec.otherwise;
+    fn file_with_every_key() -> String {
+        let line = |spec: &KeySpec| {
+            let (DefaultValue::Is(value) | DefaultValue::Unset(_, value)) = spec.default;
             format!("{} = {value}\n", spec.name.replace('*', "mine"))
         };
         keys::ALL.iter().map(line).collect()
@@ -398,7 +303,29 @@ mod tests {
 
     #[test]
     fn a_file_with_every_key_is_read() {
-        assert_eq!(read(&whole()).expect("valid").all().len(), keys::ALL.len());
+        assert_eq!(read(&file_with_every_key()).expect("valid").all().len(), keys::ALL.len());
+    }
+
+    #[test]
+    fn git_settings_make_lists_and_name_their_files() {
+        let settings = "file:.git/config\0frites.seed.copy\n.env\0\
+                        file:.git/config\0frites.oracle.detect\0\
+                        command line:\0frites.seed.copy\nvendor\0\
+                        file:/home/u/.gitconfig\0frites.agent.mine.command\nmy agent\0";
+        let mut config = Config::default();
+        config.read_git(settings).expect("valid");
+        assert_eq!(config.get(keys::SEED_COPY), [".env", "vendor"]);
+        assert_eq!(config.all()["seed.copy"].place, "git config (command line)");
+        assert!(config.get(keys::ORACLE_DETECT), "a key without a value is true");
+        assert_eq!(config.names_of(keys::AGENT_COMMAND).collect::<Vec<_>>(), ["mine"]);
+
+        let error = config.read_git("file:f\0frites.spawn.job\n1\0").expect_err("unknown key");
+        assert_eq!(error.message, "git config (f): unknown key 'spawn.job'");
+        let error = config.read_git("file:f\0frites.spawn.jobs\nx\0").expect_err("no number");
+        assert_eq!(
+            error.message,
+            "git config frites.spawn.jobs: 'spawn.jobs' takes a whole number from 1"
+        );
     }
 
     proptest! {
@@ -406,7 +333,7 @@ mod tests {
         fn a_file_that_was_damaged_is_read_or_its_place_is_named(
             cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..4, "[\\[\\]{}\"'=.,#\\\\\n\u{0}éa0-]{0,3}"), 1..4),
         ) {
-            let mut text: Vec<char> = whole().chars().collect();
+            let mut text: Vec<char> = file_with_every_key().chars().collect();
             for (at, cut, new) in cuts {
                 let at = at.index(text.len());
                 let end = (at + cut).min(text.len());

@@ -1,25 +1,26 @@
-//! The starter file: every key of the table with what it is for and its default, all commented out.
-use crate::config::keys::{self, Otherwise};
+//! The starter file: every key of the table with its description and its default, all commented
+//! out.
+use crate::config::keys::{self, DefaultValue};
 
 /// The text of a new `.frites.toml`.
 pub fn text() -> String {
     let mut text = String::from(
         "# git-frites: how attempts at a change to this project are made and judged.\n\
-         # Every key there is. A line that is commented out shows the default, or an example where there is\n\
-         # none; take away its `#` to set it. `git frites config` shows what counts, and where it comes from.\n",
+         # All keys. A commented-out line shows the default, or an example if there is no default;\n\
+         # remove its `#` to set the key. `git frites config` shows each effective value and its source.\n",
     );
     let mut section = "";
     for spec in keys::ALL {
         let (within, key) = spec.name.rsplit_once('.').unwrap_or(("", spec.name));
         if within != section {
             section = within;
-            // A name that is the user's is an example, too.
+            // A section whose name the user chooses is an example, too.
             let comment = if section.contains('*') { "#" } else { "" };
             text.push_str(&format!("\n{comment}[{}]\n", section.replace('*', "example")));
         }
-        let (value, note) = match spec.otherwise {
-            Otherwise::Is(value) => (value, String::new()),
-            Otherwise::Unset(words, example) => (example, format!(" Unset: {words}.")),
+        let (value, note) = match spec.default {
+            DefaultValue::Is(value) => (value, String::new()),
+            DefaultValue::Unset(words, example) => (example, format!(" Unset: {words}.")),
         };
         text.push_str(&format!("# {}{note}\n#{key} = {}\n", spec.about, value.replace('\'', "\"")));
     }

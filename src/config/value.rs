@@ -1,4 +1,4 @@
-//! What keys take: how each type is read from TOML, and from layers that know nothing but text.
+//! The types of keys: how each is read from TOML, and from the layers that hold only text.
 use std::time::Duration;
 
 use toml::Value;
@@ -8,21 +8,21 @@ use crate::model::ranking::Rank;
 
 /// A type that a key can have.
 pub trait Setting: Sized {
-    /// What it takes, in words.
+    /// The values that the type takes, in words.
     const TAKES: &'static str;
 
-    /// Whether it is a list.
+    /// True for a list.
     const LIST: bool = false;
 
-    /// Reads it; none if the value is of another type, or out of range.
+    /// Reads a value; none if its type is another one, or if it is out of range.
     fn read(value: &Value) -> Option<Self>;
 
-    /// The value that a text stands for; [`Setting::read`] has the last word on it.
+    /// The value that a text stands for, which [`Setting::read`] may still refuse.
     fn from_text(text: &str) -> Option<Value> {
         Some(text.into())
     }
 
-    /// What an unset key without a default is; none if that cannot be.
+    /// The value of an unset key without a default; none if the type has no such value.
     fn unset() -> Option<Self> {
         None
     }
@@ -146,7 +146,7 @@ impl Setting for f64 {
     }
 }
 
-/// A type that is one of a few words.
+/// Defines a type whose values are a few words.
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+) => {
         $(#[$meta])*
@@ -189,11 +189,11 @@ choice! {
     AgentInput: "prompt" Prompt, "none" None
 }
 
-/// A program and its arguments, for no shell; never empty.
+/// A program and its arguments, which run without a shell; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words(pub Vec<String>);
+pub struct Argv(pub Vec<String>);
 
-impl Setting for Words {
+impl Setting for Argv {
     const TAKES: &'static str =
         "a program and its arguments: an array of strings, or a string that quotes as a shell does";
 
@@ -202,27 +202,27 @@ impl Setting for Words {
             Some(text) => shell_words::split(text).ok(),
             None => Vec::read(value),
         };
-        words.filter(|words| !words.is_empty()).map(Words)
+        words.filter(|words| !words.is_empty()).map(Argv)
     }
 }
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl Setting for Size {
+impl Setting for ByteSize {
     const TAKES: &'static str = "a size such as 2GiB";
 
     fn read(value: &Value) -> Option<Self> {
         match value {
-            Value::String(text) => parse_size::parse_size(text).ok().map(Size),
-            Value::Integer(n) => u64::try_from(*n).ok().map(Size),
+            Value::String(text) => parse_size::parse_size(text).ok().map(ByteSize),
+            Value::Integer(n) => u64::try_from(*n).ok().map(ByteSize),
             _ => None,
         }
     }
 }
 
-/// Reads `90s`, `10m` or `1h30m`; none if it is something else, or no time at all.
+/// Reads `90s`, `10m` or `1h30m`; none for any other text, and for a duration of zero.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let span: jiff::SignedDuration = text.parse().ok()?;
     Duration::try_from(span).ok().filter(|d| !d.is_zero())
@@ -251,7 +251,7 @@ mod tests {
         #[test]
         fn a_size_is_its_number_times_its_unit(n in 0u64..1 << 20, unit in 0u32..5) {
             let text = format!("{n}{}", ["B", "KiB", "MiB", "GiB", "TiB"][unit as usize]);
-            prop_assert_eq!(Size::read(&Value::from(text)), n.checked_mul(1 << (10 * unit)).map(Size));
+            prop_assert_eq!(ByteSize::read(&Value::from(text)), n.checked_mul(1 << (10 * unit)).map(ByteSize));
         }
 
         #[test]
@@ -259,7 +259,7 @@ mod tests {
             text in prop_oneof![any::<String>(), "[-+]?[0-9]{1,30}[a-zA-Z. ]{0,6}[0-9]{0,30}[a-z]{0,3}", "[0-9PTHMS.e-]{0,20}"],
         ) {
             for spec in keys::ALL {
-                // What is accepted once is accepted again, written down as TOML.
+                // A value that is accepted is accepted again after a round trip through TOML.
                 if let Some(value) = (spec.from_text)(&text).filter(|value| (spec.accepts)(value)) {
                     let again: Value = value.to_string().parse().expect("TOML");
                     prop_assert!((spec.accepts)(&again), "{}: {again}", spec.name);

@@ -84,6 +84,11 @@ impl Repo {
         self.work_tree.as_deref()
     }
 
+    /// The root of the main worktree; none if the shared git directory is not its `.git`.
+    pub fn main_worktree(&self) -> Option<&Path> {
+        if self.common_dir.ends_with(".git") { self.common_dir.parent() } else { None }
+    }
+
     /// Whether the repository itself has no checkout; worktrees of it may be elsewhere.
     pub fn is_bare(&self) -> bool {
         self.gix().config_snapshot().boolean("core.bare") == Some(true)
@@ -253,16 +258,37 @@ impl Repo {
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
-    /// Whether git's configuration may have that section; no means no.
-    pub fn may_configure(&self, section: &str) -> bool {
-        // `git -c`, which gix does not read.
+    /// git's settings of a section, as `git config -z --show-origin` prints them; empty if there
+    /// are none.
+    pub fn settings_of(&self, section: &str) -> Result<Vec<u8>> {
+        if !self.may_have_section(section) {
+            return Ok(Vec::new());
+        }
+        let call = self.checkout().for_user().call("config").args([
+            "-z",
+            "--show-origin",
+            "--get-regexp",
+            &format!(r"^{section}\."),
+        ]);
+        let output = call.output()?;
+        match output.code {
+            // 1 means that no setting matches.
+            0 | 1 => Ok(output.stdout),
+            _ => Err(output.error("config")),
+        }
+    }
+
+    /// False if git's configuration certainly has no such section, which saves most commands a git
+    /// process at their start.
+    fn may_have_section(&self, section: &str) -> bool {
+        // gix does not read the settings of `git -c`.
         if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"]
             .iter()
             .any(|v| std::env::var_os(v).is_some())
         {
             return true;
         }
-        // Where gix does not look: Apple's own file, and that of a git with a prefix of its own.
+        // Nor does it read Apple's own file, and that of a git with a prefix of its own.
         let on_path = std::env::var_os("PATH").unwrap_or_default();
         let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
         let prefixed = git.and_then(|bin| Some(bin.parent()?.join("etc/gitconfig")));
@@ -271,7 +297,7 @@ impl Repo {
         }
         let gix = self.gix();
         let config = gix.config_snapshot();
-        // Conditions that gix may see otherwise than git does.
+        // gix may evaluate the conditions of `includeIf` in another way than git.
         ["includeIf", section].iter().any(|name| config.plumbing().sections_by_name(name).is_some())
     }
 

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 use crate::cli::Cli;
-use crate::config::keys::{self, Otherwise, Spec};
+use crate::config::keys::{self, DefaultValue, KeySpec};
 use crate::error::exit;
 
 /// The date of the release, at the foot of every page.
@@ -223,15 +223,15 @@ fn exits(roff: &mut Roff) {
 /// Adds the keys that begin with one of the prefixes; without a prefix, all keys.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
-    let wanted = |spec: &&Spec| {
+    let wanted = |spec: &&KeySpec| {
         prefixes.is_empty() || prefixes.iter().any(|prefix| spec.name.starts_with(prefix))
     };
     for spec in keys::ALL.iter().filter(wanted) {
-        let (Otherwise::Is(otherwise) | Otherwise::Unset(otherwise, _)) = spec.otherwise;
+        let (DefaultValue::Is(otherwise) | DefaultValue::Unset(otherwise, _)) = spec.default;
         let name = spec.name.replace('*', "NAME");
         roff.control("TP", []);
         roff.text([bold(name)]);
-        let default = if matches!(spec.otherwise, Otherwise::Is(_)) {
+        let default = if matches!(spec.default, DefaultValue::Is(_)) {
             format!("Default: `{}`.", otherwise.replace('\'', "\""))
         } else {
             format!("Unset: {otherwise}.")

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::value::EnvMode;
-use crate::config::{self, Config, keys};
+use crate::config::{Config, keys};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::fs::tree;
@@ -91,15 +91,14 @@ impl Session {
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
         let store = Store::of(&repo);
-        let inside = repo.work_tree().map_or(Ok(false), |dir| store.is_candidates(dir))?;
-        let home = config::checkout_root(&repo, inside);
+        let home = store.users_checkout()?;
         // Before anything else calls git.
         watch::pin(&repo, &store, home.as_deref(), None)?;
         for line in recover(&store)? {
             ui.warn(line);
         }
         pool::sweep(&repo, &store)?;
-        let config = Config::load(&repo, home.as_deref())?;
+        let config = Config::load(home.as_deref(), &repo.settings_of("frites")?)?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let session =

@@ -98,6 +98,14 @@ impl Store {
             .is_some_and(|run| self.candidate(&run, &candidate).worktree() == checkout))
     }
 
+    /// The root of the user's own checkout; none in a bare repository. In a candidate's worktree it
+    /// is the main worktree, because an attempt may have edited the candidate's files.
+    pub fn users_checkout(&self) -> Result<Option<PathBuf>> {
+        let Some(here) = self.repo.work_tree() else { return Ok(None) };
+        let root = if self.is_candidates(here)? { self.repo.main_worktree() } else { Some(here) };
+        Ok(root.map(Path::to_owned))
+    }
+
     /// The event log.
     pub fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")
