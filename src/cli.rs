@@ -37,6 +37,9 @@ pub struct Cli {
         display_order = 900
     )]
     pub color: ColorChoice,
+    /// Show each git command that runs, with its exit code and how long it took
+    #[arg(short, long, global = true, display_order = 901)]
+    pub verbose: bool,
     /// The command
     #[command(subcommand)]
     pub command: Command,

@@ -19,6 +19,7 @@ mod ops;
 mod oracle;
 mod process;
 mod store;
+mod trace;
 mod ui;
 
 use std::ffi::OsString;
@@ -49,7 +50,8 @@ pub fn main() -> ExitCode {
         Err(e) => return ExitCode::from(refuse(&e)),
     };
     let ui = Ui::new(cli.color_mode(), cli.quiet());
-    let code = dispatch(cli, &ui).unwrap_or_else(|error| {
+    let done = trace::start(cli.verbose, &ui).and_then(|()| dispatch(cli, &ui));
+    let code = done.unwrap_or_else(|error| {
         ui.error(&error);
         error.kind.code()
     });

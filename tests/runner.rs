@@ -47,6 +47,7 @@ mod test_spawn;
 mod test_status;
 mod test_supervise;
 mod test_synthesis;
+mod test_trace;
 mod test_undo;
 
 /// A file that is not named above would never run.

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::error::{Error, IoContext, Result};
 
@@ -20,11 +21,29 @@ pub fn wait(path: &Path) -> Result<Lock> {
     let failed = || format!("could not lock '{}'", path.display());
     loop {
         let file = open(path).context(failed)?;
-        file.lock().context(failed)?;
+        lock_and_trace(path, &file).context(failed)?;
         if still_there(path, &file) {
             return Ok(Lock { _file: file });
         }
     }
+}
+
+/// Locks the open file, and records how long that took if somebody else held it.
+fn lock_and_trace(path: &Path, file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Ok(()) => {
+            tracing::trace!(path = %path.display(), "locked");
+            return Ok(());
+        }
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(e)) => return Err(e),
+    }
+    tracing::debug!(path = %path.display(), "waiting for a lock");
+    let started = Instant::now();
+    file.lock()?;
+    let ms = started.elapsed().as_millis();
+    tracing::debug!(path = %path.display(), ms, "locked after waiting");
+    Ok(())
 }
 
 /// Takes the lock if it is free; `None` if somebody holds it.

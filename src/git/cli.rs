@@ -6,8 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::integrity::config_snapshot;
 use crate::integrity::overrides::{self, Pins};
 use crate::model::oid::Oid;
@@ -21,6 +22,29 @@ const KEPT: [&str; 6] = [
     "GIT_CONFIG_NOSYSTEM",
     "GIT_ATTR_NOSYSTEM",
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
+];
+
+/// The target of one event for each call, when it has ended.
+pub const CALLS: &str = "git_frites::git::call";
+
+/// The target of the lines that git itself traces, when `GIT_TRACE*` sends them to standard error.
+pub const TRACES: &str = "git_frites::git::trace";
+
+/// The variables that say where git's traces go.
+const TRACE_DESTINATIONS: [&str; 13] = [
+    "GIT_TRACE",
+    "GIT_TRACE2",
+    "GIT_TRACE2_EVENT",
+    "GIT_TRACE2_PERF",
+    "GIT_TRACE_CURL",
+    "GIT_TRACE_FSMONITOR",
+    "GIT_TRACE_PACKET",
+    "GIT_TRACE_PACKFILE",
+    "GIT_TRACE_PACK_ACCESS",
+    "GIT_TRACE_PERFORMANCE",
+    "GIT_TRACE_REFS",
+    "GIT_TRACE_SETUP",
+    "GIT_TRACE_SHALLOW",
 ];
 
 /// Settings of every call but the user's own commit: no program that a configuration names runs by
@@ -213,15 +237,23 @@ impl Call {
     }
 
     /// Runs it; any exit code is an answer.
-    pub fn output(self) -> Result<Output> {
-        let expression = self.expression();
-        let expression = match self.stdin {
+    pub fn output(mut self) -> Result<Output> {
+        let started = Instant::now();
+        let traces = TraceFile::create()?;
+        let expression = traces.iter().fold(self.expression(), |e, file| file.redirect(e));
+        let expression = match self.stdin.take() {
             Some(bytes) => expression.stdin_bytes(bytes),
             None => expression.stdin_null(),
         };
-        let output = expression.stdout_capture().stderr_capture().run().map_err(not_started)?;
+        let output = expression.stdout_capture().stderr_capture().run();
+        if let Some(traces) = traces {
+            traces.print();
+        }
+        let output = output.map_err(not_started)?;
+        let code = code_of(output.status);
+        self.trace(code, started);
         Ok(Output {
-            code: code_of(output.status),
+            code,
             stdout: output.stdout,
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
@@ -230,8 +262,31 @@ impl Call {
     /// Runs it with the terminal attached (an editor, a passphrase), its standard output sent to
     /// standard error; gives the exit code.
     pub fn interactive(self) -> Result<i32> {
+        let started = Instant::now();
         let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
-        Ok(code_of(output.status))
+        let code = code_of(output.status);
+        self.trace(code, started);
+        Ok(code)
+    }
+
+    /// Records the end of this call. Our settings (`-c`) and our environment are left out: they are
+    /// nearly the same each time.
+    fn trace(&self, code: i32, started: Instant) {
+        if !tracing::enabled!(target: CALLS, tracing::Level::DEBUG) {
+            return;
+        }
+        let words: Vec<String> =
+            self.args.iter().map(|a| a.to_string_lossy().escape_debug().to_string()).collect();
+        let dir = self.git.work_tree.as_ref().unwrap_or(&self.git.git_dir);
+        let ms = started.elapsed().as_secs_f64() * 1e3;
+        tracing::debug!(
+            target: CALLS,
+            exit = code,
+            ms = format_args!("{ms:.1}"),
+            dir = %dir.display(),
+            "git {}",
+            shell_words::join(&words)
+        );
     }
 
     /// Runs it and takes any exit code but 0 as an error; gives the standard output.
@@ -337,7 +392,7 @@ impl Call {
             return crate::process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
                 && !rest.starts_with(b"CONFIG");
         }
-        !KEPT.iter().any(|kept| name == *kept)
+        !rest.starts_with(b"TRACE") && !KEPT.iter().any(|kept| name == *kept)
     }
 }
 
@@ -414,6 +469,48 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
     }
     let named = CAUSES.iter().find(|(_, phrases)| phrases.iter().any(|p| stderr.contains(p)));
     named.map_or(Cause::GitExit, |(cause, _)| *cause)
+}
+
+/// True if a `GIT_TRACE*` variable sends git's traces to standard error.
+pub fn traces_to_stderr() -> bool {
+    stderr_traces().next().is_some()
+}
+
+/// The variables that are set to send traces to standard error, in the values that git takes for that.
+fn stderr_traces() -> impl Iterator<Item = &'static str> {
+    TRACE_DESTINATIONS.into_iter().filter(|name| {
+        let value = std::env::var(name).unwrap_or_default();
+        ["1", "2", "true"].iter().any(|stderr| value.eq_ignore_ascii_case(stderr))
+    })
+}
+
+/// A file that takes the traces of one call. The standard error of a call is captured as its message, which
+/// they must not get into.
+struct TraceFile(tempfile::NamedTempFile);
+
+impl TraceFile {
+    /// Makes the file; none if no traces go to standard error.
+    fn create() -> Result<Option<TraceFile>> {
+        if !traces_to_stderr() {
+            return Ok(None);
+        }
+        let file = tempfile::NamedTempFile::new()
+            .context(|| "could not make a file for git's traces".to_owned())?;
+        Ok(Some(TraceFile(file)))
+    }
+
+    /// Sends the call's traces to the file.
+    fn redirect(&self, call: duct::Expression) -> duct::Expression {
+        stderr_traces().fold(call, |call, name| call.env(name, self.0.path()))
+    }
+
+    /// Passes on what git has written.
+    fn print(self) {
+        let text = std::fs::read(self.0.path()).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            tracing::info!(target: TRACES, "{line}");
+        }
+    }
 }
 
 fn not_started(e: io::Error) -> Error {

@@ -129,6 +129,7 @@ impl Session {
 
     /// Captures what a candidate's worktree holds, if that differs from its last capture.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
         let captured = self.repo.beside_housekeeper(|| match self.capture_once(candidate) {
             // A private index that lists lost objects would fail again: start afresh.

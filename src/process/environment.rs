@@ -1,6 +1,7 @@
 //! What a command of the user's sees of git-frites' own environment.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -27,6 +28,15 @@ pub const LOCAL_ENV_VARS: [&str; 16] = [
     "GIT_COMMON_DIR",
     "GIT_INTERNAL_SUPER_PREFIX",
 ];
+
+/// The filter of our own log, as `tracing_subscriber::EnvFilter` reads it.
+pub const LOG: &str = "FRITES_LOG";
+
+/// The file that our own log goes to instead of standard error.
+pub const LOG_FILE: &str = "FRITES_LOG_FILE";
+
+/// The beginning of the names of the variables that make git trace its work.
+pub const GIT_TRACE: &str = "GIT_TRACE";
 
 /// What a program needs to find itself, its user, its terminal, its language and its place for temporary
 /// files: what `env.mode = "clean"` starts from.
@@ -62,17 +72,24 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: what passes of ours, without what ties it to our repository and what
-    /// `hide` names, and `set` on top.
+    /// The environment of a command: the variables of ours that pass, without those that tie it to our
+    /// repository, those that trace git-frites, and those that `hide` names; and `set` on top.
     pub fn environment(
         &self,
         hide: &[&str],
         set: &[(String, OsString)],
     ) -> HashMap<OsString, OsString> {
-        let hidden = |name: &OsStr| LOCAL_ENV_VARS.iter().chain(hide).any(|h| *h == name);
+        let hidden =
+            |name: &OsStr| traces_us(name) || LOCAL_ENV_VARS.iter().chain(hide).any(|h| *h == name);
         let ours = std::env::vars_os().filter(|(name, _)| self.passes(name) && !hidden(name));
         ours.chain(set.iter().map(|(name, value)| (name.into(), value.clone()))).collect()
     }
+}
+
+/// True for a variable by which somebody traces git-frites. A command that saw it would print more than
+/// usual, and its outcome would not be found in the cache.
+fn traces_us(name: &OsStr) -> bool {
+    name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
 /// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide that.

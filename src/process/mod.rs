@@ -112,6 +112,9 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
             command.process_group(0);
             Ok(())
         });
+    let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
+    let words = shell_words::join(words.collect::<Vec<_>>());
+    tracing::debug!(dir = %job.dir.display(), "starting {words}");
     let handle = expression.start()?;
     let listener = Listener::add(pipe);
     cancel.include(&listener);
@@ -124,14 +127,17 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
         supervisor::end_strays();
         Report { reason: Some("its supervising process was killed".into()), ..Report::default() }
     });
-    let outcome = match report {
-        Report { reason: Some(reason), .. } => Outcome::CouldNotStart { reason },
+    let outcome = match &report {
+        Report { reason: Some(reason), .. } => Outcome::CouldNotStart { reason: reason.clone() },
         Report { timed_out: true, .. } => Outcome::TimedOut,
         Report { code: Some(0), .. } => Outcome::Passed,
-        Report { code: Some(code), .. } => Outcome::Failed { code },
+        Report { code: Some(code), .. } => Outcome::Failed { code: *code },
         Report { signal, .. } => Outcome::Signalled { signal: signal.unwrap_or_default() },
     };
-    Ok(End { outcome, cancelled: report.cancelled, leaky: report.leaky, elapsed: start.elapsed() })
+    let elapsed = start.elapsed();
+    let Report { cancelled, leaky, .. } = report;
+    tracing::debug!(?outcome, cancelled, leaky, ms = elapsed.as_millis(), "ended {words}");
+    Ok(End { outcome, cancelled, leaky, elapsed })
 }
 
 /// This program's file, to be started again as a supervisor.
@@ -205,11 +211,13 @@ pub fn in_parallel<T: Sync, R: Send>(
         return done.into_iter().collect();
     }
     let next = AtomicUsize::new(0);
+    let span = tracing::Span::current();
     let done: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 IS_PART.set(true);
+                let _span = span.enter();
                 while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
                     .and_then(|at| Some((at, items.get(at)?)))
                 {

@@ -83,6 +83,15 @@ impl Ui {
         }
     }
 
+    /// Writes lines of a log to standard error as they are, above the lines that change.
+    pub fn log(&self, bytes: &[u8]) {
+        let print = || drop(io::stderr().lock().write_all(bytes));
+        match &*self.live() {
+            Some(live) => live.aside(print),
+            None => print(),
+        }
+    }
+
     /// True if stdout is a terminal.
     pub fn on_terminal(&self) -> bool {
         self.terminal

@@ -104,6 +104,7 @@ pub fn judge(
     options: &JudgeOptions,
     on_oracle: impl Fn(&[OracleCommand]),
 ) -> Result<Verdict> {
+    let _span = tracing::info_span!("judge", run = %run.run).entered();
     let _lock = session.store.lock_run(&run.run)?;
     let oracle = options.oracle(session, run, on_oracle)?;
     let settings = options.settings(session);

@@ -53,6 +53,7 @@ pub fn land(
     fresh: &FreshBranchOptions,
 ) -> Result<LandedBranch> {
     let repo = &session.repo;
+    let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
     // The branch first: of several landings at once, the later ones find the change of the first one staged.
     let branch = free_branch(session, fresh.branch.as_deref(), &selection.run.run)?;

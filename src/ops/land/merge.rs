@@ -41,6 +41,7 @@ pub fn merge(
     options: &LandOptions,
     into: &MergeTarget,
 ) -> Result<MergedCandidate> {
+    let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
     let target = into.resolve(session)?;
     let mut plan = Plan::new(session, selection, options)?;

@@ -128,6 +128,7 @@ pub struct Made {
 /// Everything that can be refused is refused before the first effect: limits, a program that is nowhere, a disk
 /// that is too full, a name that is taken.
 pub fn spawn(session: &Session, request: Request) -> Result<Made> {
+    let _span = tracing::info_span!("spawn").entered();
     require_depth(session)?;
     require_limits(session, request.candidates.len())?;
     request.orders().iter().try_for_each(|(_, order)| require_program(order))?;

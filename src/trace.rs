@@ -1,0 +1,113 @@
+//! Tracing for whoever looks for a fault: `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own `GIT_TRACE*`.
+//!
+//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard output
+//! never changes. Without any of these the process has no subscriber, and an event costs next to nothing.
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::cli;
+use crate::process::environment::{LOG, LOG_FILE};
+use crate::ui::Ui;
+
+/// Starts tracing if the environment or `-v` asks for it. Fails if `FRITES_LOG` is no filter, or if
+/// the file that `FRITES_LOG_FILE` names cannot be written.
+pub fn start(verbose: bool, ui: &Ui) -> Result<()> {
+    let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
+    let file = std::env::var_os(LOG_FILE).filter(|path| !path.is_empty());
+    let traces = cli::traces_to_stderr();
+    if filter.is_none() && !verbose && !traces {
+        return Ok(());
+    }
+    // A log on standard error shows git calls already, unless its filter says otherwise.
+    let shows_calls = verbose && (filter.is_none() || file.is_some());
+    let calls = shows_calls.then(|| bare_lines(ui, cli::CALLS, LevelFilter::DEBUG));
+    let traces = traces.then(|| bare_lines(ui, cli::TRACES, LevelFilter::INFO));
+    let log = match filter {
+        Some(filter) => Some(log(&filter, file, ui)?),
+        None => None,
+    };
+    tracing_subscriber::registry().with(log).with(calls).with(traces).init();
+    Ok(())
+}
+
+/// The log: every event that the filter lets pass, with time, level, spans and target.
+fn log<S>(filter: &str, file: Option<OsString>, ui: &Ui) -> Result<impl Layer<S> + use<S>>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+{
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|e| {
+            Error::usage(format!("{LOG} is no filter: {e}"))
+                .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
+        })?
+        // git's own traces are printed as git writes them, if they are asked for.
+        .add_directive(format!("{}=off", cli::TRACES).parse().map_err(|e| {
+            Error::internal(format!("the target {} is no filter: {e}", cli::TRACES))
+        })?);
+    let writer = match file {
+        Some(path) => Destination::File(Arc::new(
+            File::options()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .context(|| format!("could not open '{}'", Path::new(&path).display()))?,
+        )),
+        None => Destination::Stderr(ui.clone()),
+    };
+    Ok(fmt::layer().with_ansi(false).with_writer(writer).with_filter(filter))
+}
+
+/// Lines on standard error for one target, nothing but each event's message and fields.
+fn bare_lines<S>(ui: &Ui, target: &str, level: LevelFilter) -> impl Layer<S> + use<S>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+{
+    fmt::layer()
+        .with_ansi(false)
+        .without_time()
+        .with_level(false)
+        .with_target(false)
+        .with_writer(Destination::Stderr(ui.clone()))
+        .with_filter(Targets::new().with_target(target, level))
+}
+
+/// Where a layer writes. One write is one event.
+#[derive(Clone)]
+enum Destination {
+    Stderr(Ui),
+    File(Arc<File>),
+}
+
+impl Write for Destination {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Destination::Stderr(ui) => {
+                ui.log(bytes);
+                Ok(bytes.len())
+            }
+            Destination::File(file) => (&**file).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Destination {
+    type Writer = Destination;
+
+    fn make_writer(&self) -> Destination {
+        self.clone()
+    }
+}
