@@ -67,7 +67,7 @@ fn equal_trees_cached_outcomes_and_until_pass_save_runs() {
             assert_eq!(lengths, [1, 2, 13]);
             assert_eq!(
                 answer.out().lines().last().unwrap(),
-                "judge: c14 passed test: 8 lines in 2 files; 2 failed, 13 were not run, for none of them could be recommended instead"
+                "judge: c14 passed test: 8 lines in 2 files; 2 failed, 13 were not run, because none of them could be recommended instead"
             );
             assert!(
                 answer
@@ -96,7 +96,7 @@ fn until_pass_kills_commands_that_cannot_win() {
     assert!(start.elapsed().as_secs() < 30);
     assert!(
         out.lines().last().unwrap().starts_with(
-            "judge: c2 passed test: 2 lines in 1 file; 1 was not run, for it could not be recommended instead"
+            "judge: c2 passed test: 2 lines in 1 file; 1 was not run, because it could not be recommended instead"
         ),
         "{out}"
     );

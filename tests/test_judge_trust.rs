@@ -195,7 +195,7 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
         let out = answer.out().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.contains("tests: only c2 of 2 passed test"), "{out}");
         assert!(out.contains("oracle changed, dropped 2 * c2"), "{out}");
-        assert!(out.contains("c3 - - 0 0 - changed protected paths alone, dropped 1"), "{out}");
+        assert!(out.contains("c3 - - 0 0 - changed only protected paths, dropped 1"), "{out}");
         let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
         assert_eq!(
             json["candidates"][0]["dropped"],

@@ -73,7 +73,7 @@ impl ValueEnum for Rank {
             Rank::BlastRadius => PossibleValue::new("blast-radius")
                 .help("The fewest changed lines, then the fewest files"),
             Rank::Agreement => PossibleValue::new("agreement")
-                .help("What covers best what the other attempts do, then blast radius"),
+                .help("The best overlap with the other attempts, then blast radius"),
         })
     }
 }

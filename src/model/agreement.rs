@@ -1,6 +1,8 @@
-//! Agreement: how much of what the other attempts do, an attempt does, too (DESIGN.md §3, "judge").
+//! Agreement: how much an attempt's edit overlaps with those of the other attempts (DESIGN.md §3,
+//! "judge").
 //!
-//! Attempts that solve a task tend to touch the same things; each wrong one goes wrong in its own way.
+//! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
+//! its own way.
 use std::collections::{BTreeMap, HashMap};
 
 /// Tokens in a row that make a run.
@@ -57,7 +59,7 @@ impl Vocabulary {
     }
 }
 
-/// What a path holds, before or after.
+/// The content of a path on one side of a change.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// There is no such file.
@@ -68,7 +70,7 @@ pub enum Content<'a> {
     Binary(&'a str),
 }
 
-/// What an attempt gains and loses: a multiset of runs, each with its path and sign.
+/// The runs that an attempt adds and removes: a multiset, each run with its path and sign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     runs: BTreeMap<(u32, bool, TokenRun), u32>,
@@ -92,7 +94,8 @@ impl Edit {
                 BTreeMap::from([([words.number(id), NOTHING, NOTHING, NOTHING], 1)])
             }
         };
-        let (before, after) = (runs(before), runs(after));
+        let before = runs(before);
+        let after = runs(after);
         for (gained, these, those) in [(true, &after, &before), (false, &before, &after)] {
             for (run, count) in these {
                 let more = count.saturating_sub(those.get(run).copied().unwrap_or_default());
@@ -110,22 +113,24 @@ impl Edit {
         small.runs.iter().map(|(run, n)| u64::from(*n.min(large.runs.get(run).unwrap_or(&0)))).sum()
     }
 
-    /// How well this edit covers another, from 0 to 1: what it lacks weighs twice what it has on top.
+    /// The part of another edit that this edit covers, from 0 to 1. Runs that are missing here
+    /// weigh twice as much as runs that are only here.
     pub fn cover(&self, other: &Edit) -> f64 {
         if self.size == 0 && other.size == 0 {
             return 1.0;
         }
         let shared = self.overlap(other);
-        let (more, lacking) = ((self.size - shared) as f64, (other.size - shared) as f64);
-        shared as f64 / (shared as f64 + 0.5 * more + lacking)
+        let only_here = (self.size - shared) as f64;
+        let missing = (other.size - shared) as f64;
+        shared as f64 / (shared as f64 + 0.5 * only_here + missing)
     }
 }
 
-/// Each edit's score among `edits`, which are those of distinct trees: the mean of how it covers the
-/// others, rounded to 1e-9. None where there is no other.
+/// The score of each edit among the edits of distinct trees: the mean of its cover of each other
+/// edit, rounded to 1e-9. None if there is no other edit.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |at: usize| {
-        // Summed in the order of size, so that the order of the candidates cannot show in the last bit.
+        // Sorted, so that the order of the candidates cannot change the last bit of the sum.
         let others = edits.iter().enumerate().filter(|(other, _)| *other != at);
         let mut covers: Vec<f64> = others.map(|(_, other)| edits[at].cover(other)).collect();
         covers.sort_by(f64::total_cmp);
@@ -135,7 +140,7 @@ pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     (0..edits.len()).map(score).collect()
 }
 
-/// A score as a whole number that can be compared.
+/// A score as a whole number, which has a total order.
 pub fn comparable(score: Option<f64>) -> u64 {
     score.map_or(0, |s| (s.clamp(0.0, 1.0) * 1e9).round() as u64)
 }

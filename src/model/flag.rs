@@ -1,35 +1,36 @@
-//! Flags: what a reviewer should look at before trusting that a candidate passed.
+//! Flags: changes that a reviewer should look at before trusting that a candidate passed.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a candidate does to what it is judged by.
+/// A change to the commands or tests by which the candidate is judged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
 pub enum Flag {
-    /// It changes a file that decides what is run, or how.
+    /// The candidate changes a file that decides which commands run, or how.
     OracleChanged {
         /// The file.
         path: String,
     },
-    /// It removes tests.
+    /// The candidate deletes tests.
     TestsDeleted {
-        /// Where from.
+        /// The file that held the tests.
         path: String,
     },
-    /// It changes tests that were there.
+    /// The candidate edits existing tests.
     TestsEdited {
-        /// Where.
+        /// The file that holds the tests.
         path: String,
     },
-    /// It has more tests left out than before.
+    /// The candidate skips more tests than the base.
     TestsSkipped {
-        /// Where.
+        /// The file that holds the tests.
         path: String,
-        /// What says so, as it is written there.
+        /// The text that skips a test, as it stands in the file.
         marker: String,
     },
-    /// It has a link that leads out of the checkout: what it passed with is not in the tree.
+    /// The candidate has a link that leads out of the checkout, to files that are not in the tree
+    /// and do not land.
     LinksOutside {
         /// The link.
         path: String,

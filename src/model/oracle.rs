@@ -17,7 +17,7 @@ pub enum CommandLine {
 }
 
 impl CommandLine {
-    /// What is started; never empty.
+    /// The program to start and its arguments; never empty.
     pub fn argv(&self) -> Vec<OsString> {
         match self {
             CommandLine::Shell(text) => vec!["sh".into(), "-c".into(), text.into()],
@@ -38,10 +38,10 @@ impl fmt::Display for CommandLine {
 /// One command of the oracle, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OracleCommand {
-    /// When it runs.
+    /// The stage that decides when the command runs.
     pub stage: Stage,
-    /// What runs.
+    /// The command itself.
     pub command: CommandLine,
-    /// Who said so: `--test`, `.frites.toml`, `package.json`, ….
+    /// The source of the command: `--test`, `.frites.toml`, `package.json`, ….
     pub source: String,
 }

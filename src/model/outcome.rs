@@ -1,4 +1,5 @@
-//! How oracle commands end: one arm for every way, and which stage a tree reached.
+//! The ends of oracle commands, with an arm for each way to end, and the stages that they belong
+//! to.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -35,42 +36,42 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How one command ended on one tree.
+/// The end of one command on one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It exited 0.
+    /// Exit code 0.
     Passed,
-    /// It exited 0 after it had failed.
+    /// Exit code 0, after at least one failure.
     Flaky {
-        /// Whether `oracle.flaky = "fail"` made that a no.
+        /// True if `oracle.flaky = "fail"` turns this into a failure.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         refused: bool,
     },
-    /// It exited with another code.
+    /// Another exit code.
     Failed {
         /// The exit code.
         code: i32,
     },
-    /// It took longer than it may.
+    /// Killed at the time limit.
     TimedOut,
-    /// A signal ended it.
+    /// Killed by a signal.
     Signalled {
         /// The signal's number.
         signal: i32,
     },
-    /// It could not be started on this tree.
+    /// Could not be started on this tree.
     CouldNotStart {
-        /// The system's reason.
+        /// The system's reason, or ours.
         reason: String,
     },
-    /// An earlier command had decided already.
+    /// Not run, because an earlier command failed.
     Skipped,
 }
 
 impl Outcome {
-    /// Whether the next command may run. Everything but an exit of 0 is a no: a partial result is
-    /// never a pass.
+    /// True if the next command may run. Every end but an exit code of 0 is a failure: a partial
+    /// result is never a pass.
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
@@ -93,27 +94,28 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// One command's end on one tree.
+/// The result of one command on one tree, with all its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct StageResult {
-    /// Which command.
+    /// The command's stage.
     pub stage: Stage,
     /// Wall-clock time in seconds of the attempt that counts; 0 when skipped.
     pub seconds: f64,
-    /// Whether it left processes behind, which were ended.
+    /// True if the command left processes behind, which were killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
-    /// Whether an earlier judging ran it, on the same tree under the same conditions.
+    /// True if the result comes from the cache: an earlier judging ran the command on the same tree
+    /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// How it ended.
+    /// The end of the attempt that counts.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// The tracked files that it changed in its checkout; what lands is as it was captured.
+    /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// What its JUnit file told.
+    /// The report in its JUnit files, if the configuration names any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
     /// The attempts before the one that counts, oldest first; only with retries.
@@ -126,26 +128,26 @@ pub struct StageResult {
 pub struct Attempt {
     /// Wall-clock time in seconds.
     pub seconds: f64,
-    /// How it ended.
+    /// The end of this attempt.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What a test runner told of single tests.
+/// The results of single tests, as a test runner reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
-    /// How many tests there were, those that were left out included.
+    /// The number of tests, with those that were skipped.
     pub total: u64,
-    /// Why it tells nothing, or not everything.
+    /// The reason why the report is missing or incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// How many were left out.
+    /// The number of skipped tests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// The names of those that failed, sorted.
+    /// The names of the tests that failed, sorted.
     #[serde(default)]
     pub failing: Vec<String>,
-    /// The names of those that passed, sorted; kept for the base alone.
+    /// The names of the tests that passed, sorted. Only the baseline keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
 }
@@ -155,7 +157,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl StageResult {
-    /// An end with nothing else to tell.
+    /// A result with an end and nothing else.
     pub fn new(stage: Stage, seconds: f64, outcome: Outcome) -> Self {
         StageResult {
             stage,
@@ -169,7 +171,7 @@ impl StageResult {
         }
     }
 
-    /// How often the command was started for this.
+    /// The number of times that the command was started.
     pub fn runs(&self) -> usize {
         if self.outcome == Outcome::Skipped { 0 } else { 1 + self.earlier.len() }
     }

@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file or a hash map: the same records give the same verdict, in
 //! the same words, whatever order the commands finished in (SCOREBOARD row 27).
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,24 +13,24 @@ use crate::model::name::Name;
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
-/// What ranks those that passed.
+/// The ranking of the candidates that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
     /// The fewest changed lines, then the fewest files.
     #[default]
     BlastRadius,
-    /// What covers best what the other attempts do, then blast radius.
+    /// The best overlap with the other attempts, then blast radius.
     Agreement,
 }
 
-/// What the ranking may be told from outside the records.
+/// The parts of the decision that configuration sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// `synthesis.ceiling`: how large a synthesised winner may be, as a multiple of the combined
+    /// `synthesis.ceiling`: the largest size of a synthesised winner, as a multiple of the combined
     /// size of the passing candidates that it drew on.
     pub ceiling: f64,
-    /// What ranks those that passed.
+    /// The ranking of the candidates that passed.
     pub rank: Rank,
 }
 
@@ -39,11 +40,12 @@ impl Default for Rules {
     }
 }
 
-/// Where a candidate stands among those that passed, as far as its tree decides it.
+/// The sort key of a candidate among those that passed, as far as its tree decides it. Lower is
+/// better.
 type RankKey = (Reverse<u64>, Blast, u32);
 
 impl Rules {
-    fn place(&self, entry: &Entry) -> RankKey {
+    fn rank_key(&self, entry: &Entry) -> RankKey {
         let agreement = match self.rank {
             Rank::BlastRadius => 0,
             Rank::Agreement => agreement::comparable(entry.agreement),
@@ -51,16 +53,15 @@ impl Rules {
         (Reverse(agreement), entry.blast, entry.index)
     }
 
-    /// The place among those that passed; what was not run is taken for a clean pass.
+    /// The best possible sort key: a candidate that was not run counts as a clean pass.
     fn at_best(&self, entry: &Entry) -> (bool, RankKey) {
-        (entry.flaky(), self.place(entry))
+        (entry.flaky(), self.rank_key(entry))
     }
 }
 
 /// Decides over a run's outcomes.
 ///
-/// `entries` may come in any order. Whether there was an oracle is read off the records: no usable
-/// candidate with any result means that nothing was run.
+/// `entries` may come in any order. If no usable candidate has any result, there was no oracle.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
     let usable = ranked(entries, rules);
     let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
@@ -103,13 +104,13 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     }
 }
 
-/// The usable candidates, best first. Those that passed: clean before flaky. Those that did not: the
-/// furthest first, then the fewest failing tests. Last those that were not run.
+/// The usable candidates, best first. Those that passed: clean before flaky. Those that did not:
+/// the furthest first, then the fewest failing tests. Last those that were not run.
 fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
-            return (0, e.flaky(), 0, 0, rules.place(e));
+            return (0, e.flaky(), 0, 0, rules.rank_key(e));
         }
         let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = if e.not_run() { 2 } else { 1 };
@@ -118,19 +119,23 @@ fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     usable
 }
 
-/// How many commands passed before one did not: how far it got.
+/// The number of commands that passed before the first that failed.
 fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best passing synthesis that adds something, and is at most `ceiling` times as large as what it drew on.
+/// The best passing synthesis that adds something, and is at most `ceiling` times as large as what
+/// it drew on.
 fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
     passing.iter().copied().find(|e| within_ceiling(e, passing, rules))
 }
 
 fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
-    let lines = combined_lines(synthesis, drawn).filter(|_| synthesis.same_as.is_none());
-    lines.is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
+    if synthesis.same_as.is_some() {
+        return false;
+    }
+    combined_lines(synthesis, drawn)
+        .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
 }
 
 /// The lines of those among `candidates` that `entry` drew on; `None` if it is no synthesis.
@@ -143,23 +148,24 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
     Some(drawn.fold(0, |sum, p| sum.saturating_add(p.blast.lines)))
 }
 
-/// The candidates that were not run and that can still change which one is recommended, in the order in
-/// which to run them. None: the recommendation is that of a run of them all.
+/// The candidates that were not run and can still change the recommendation, in the order in which
+/// to run them. If there are none, running all of them would recommend the same candidate.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let passing: Vec<&Entry> = entries.iter().filter(|e| e.passed()).collect();
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
-    open.sort_by_key(|e| rules.place(e));
+    open.sort_by_key(|e| rules.rank_key(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
-    // What a synthesis drew on counts if it passed: more passing make it more likely to be small enough.
+    // Only passing candidates count towards a synthesis's ceiling: each further pass can only raise
+    // it.
     let certain = passing
         .iter()
         .filter(|e| within_ceiling(e, &passing, rules))
         .map(|e| rules.at_best(e))
         .min();
     let contenders = may_pass.iter().filter(|e| {
-        let settled = e.passed() && within_ceiling(e, &passing, rules);
+        let is_certain = e.passed() && within_ceiling(e, &passing, rules);
         let better = certain.as_ref().is_none_or(|best| rules.at_best(e) < *best);
-        !settled && better && within_ceiling(e, &may_pass, rules)
+        !is_certain && better && within_ceiling(e, &may_pass, rules)
     });
     let mut needed: Vec<&Entry> = Vec::new();
     for contender in contenders {
@@ -170,20 +176,16 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     }
     if certain.is_none() {
         let best = passing.iter().map(|e| rules.at_best(e)).min();
-        let before = |e: &&&Entry| best.as_ref().is_none_or(|best| (false, rules.place(e)) < *best);
+        let before =
+            |e: &&&Entry| best.as_ref().is_none_or(|best| (false, rules.rank_key(e)) < *best);
         needed.extend(open.iter().filter(before));
     }
-    let mut seen = Vec::new();
-    needed.retain(|e| {
-        !seen.contains(&e.index) && {
-            seen.push(e.index);
-            true
-        }
-    });
+    let mut seen = BTreeSet::new();
+    needed.retain(|e| seen.insert(e.index));
     needed
 }
 
-/// How the ranking came about, a line a step.
+/// The steps of the ranking, one line each.
 pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     let usable = ranked(entries, rules);
     let mut lines: Vec<String> = Vec::new();
@@ -207,7 +209,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// Why `a` is ranked before `b`, which comes next.
+/// The reason why `a` is ranked before `b`, which comes next.
 fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
@@ -231,12 +233,12 @@ fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
         let count = |e: &Entry| e.failing_tests().map(<[String]>::len);
         match (count(a), count(b)) {
             (Some(x), Some(y)) if x != y => return format!("{x} failing tests, not {y}"),
-            (Some(x), None) => return format!("{x} failing tests, the other's are not known"),
+            (Some(x), None) => return format!("{x} failing tests, the other has no test report"),
             _ => {}
         }
     }
-    let (x, y) = (agreement::comparable(a.agreement), agreement::comparable(b.agreement));
-    if a.passed() && rules.rank == Rank::Agreement && x != y {
+    let differ = agreement::comparable(a.agreement) != agreement::comparable(b.agreement);
+    if a.passed() && rules.rank == Rank::Agreement && differ {
         let score = |e: &Entry| e.agreement.unwrap_or_default();
         return format!("agreement {:.3}, not {:.3}", score(a), score(b));
     }
@@ -399,7 +401,7 @@ mod tests {
             steps(&entries, Rules::default()),
             [
                 "b before a: 1 failing tests, not 2",
-                "a before c: 2 failing tests, the other's are not known",
+                "a before c: 2 failing tests, the other has no test report",
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
         );
@@ -496,8 +498,8 @@ mod tests {
             }
         }
 
-        /// Whatever finishes when, and however many run at once: what `undecided` leaves out could not have
-        /// been recommended.
+        /// Whatever finishes when, and however many run at once: what `undecided` leaves out could
+        /// not have been recommended.
         #[test]
         fn stopping_early_recommends_what_a_full_run_does(
             raw in prop::collection::vec((0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8)), 1..9),

@@ -1,26 +1,26 @@
-//! The sentence of a verdict: what a reviewer can act on, from the records alone.
+//! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Stage, TestReport};
 use crate::model::ranking::{Rank, Rules, combined_lines, undecided};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
-/// How many names of tests a sentence holds.
+/// The most names of tests that a sentence holds.
 const NAMES: usize = 3;
 
-/// What a decision is made from.
+/// Everything from which a decision is made.
 pub(super) struct DecisionInputs<'a> {
     pub entries: &'a [Entry],
-    /// Best first.
+    /// The usable candidates, best first.
     pub usable: &'a [&'a Entry],
-    /// Those of them that passed.
+    /// The usable candidates that passed, best first.
     pub passing: &'a [&'a Entry],
     pub baseline: Option<&'a Baseline>,
     pub rules: Rules,
 }
 
 impl DecisionInputs<'_> {
-    /// Why the decision is what it is.
+    /// The reason for a decision.
     pub fn sentence(&self, kind: DecisionKind, winner: Option<&Entry>) -> String {
         let Some(winner) = winner else { return no_usable(self.entries) };
         let mut text = match kind {
@@ -39,7 +39,9 @@ impl DecisionInputs<'_> {
         }
         text.push_str(&self.what_was_not_run());
         if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
-            text.push_str("; the base passes as well: this shows that nothing broke, not that the change works");
+            text.push_str(
+                "; the base passes, too: this shows that nothing broke, not that the change works",
+            );
         }
         let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
         if kind != DecisionKind::NoOracle && !flags.is_empty() {
@@ -48,7 +50,7 @@ impl DecisionInputs<'_> {
         text
     }
 
-    /// Why each synthesis there is was not preferred.
+    /// The reason why each synthesis was not preferred.
     fn why_no_synthesis(&self) -> String {
         let all: Vec<&Entry> = self.entries.iter().collect();
         let syntheses = in_spawn_order(&all).filter(|e| !e.drew_on.is_empty());
@@ -88,7 +90,7 @@ impl DecisionInputs<'_> {
         let were = if left == 1 { "was" } else { "were" };
         if undecided(self.entries, self.rules).is_empty() {
             let none = if left == 1 { "it could not" } else { "none of them could" };
-            format!("; {failed}{left} {were} not run, for {none} be recommended instead")
+            format!("; {failed}{left} {were} not run, because {none} be recommended instead")
         } else {
             format!("; {failed}{left} {were} not judged yet")
         }
@@ -110,7 +112,8 @@ impl DecisionInputs<'_> {
     }
 
     fn best_of_several(&self) -> String {
-        let (winner, next) = (self.passing[0], self.passing[1]);
+        let winner = self.passing[0];
+        let next = self.passing[1];
         let lead =
             format!("{} of {} passed; {}", self.passing.len(), self.usable.len(), winner.candidate);
         let agreement = |e: &Entry| e.agreement.unwrap_or_default();
@@ -246,10 +249,14 @@ fn no_usable(entries: &[Entry]) -> String {
         .map(|e| match e.state {
             _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
             State::Open | State::Succeeded if !e.dropped.is_empty() => {
-                format!("{} changed protected paths alone", e.candidate)
+                format!("{} changed only protected paths", e.candidate)
             }
             State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
-            state => format!("{} is {state}", e.candidate),
+            State::Running => format!("{} is still running", e.candidate),
+            State::Empty => format!("{} changed nothing", e.candidate),
+            State::Failed => format!("{} failed", e.candidate),
+            State::TimedOut => format!("{} timed out", e.candidate),
+            State::Cancelled => format!("{} was cancelled", e.candidate),
         })
         .collect();
     format!("no usable candidate: {}", why.join(", "))
@@ -268,7 +275,7 @@ fn stopped(entry: &Entry) -> String {
     format!("{} {}", entry.candidate, failed_at(entry))
 }
 
-/// How a candidate was stopped, as a clause without its subject.
+/// The failure of a candidate, as a clause without its subject.
 pub(super) fn failed_at(entry: &Entry) -> String {
     match entry.stopped_at() {
         Some(r) if r.outcome == Outcome::TimedOut => format!("timed out in {}", r.stage),

@@ -1,4 +1,5 @@
-//! The verdict: what was judged, how it ended, and what was decided. The deciding is in `ranking`.
+//! The verdict: the candidates that were judged, their results, and the decision, which `ranking`
+//! makes.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::ranking::Rank;
 
-/// The table of DESIGN.md §3 "judge".
+/// The kind of a decision (the table in DESIGN.md §3, "judge").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionKind {
@@ -24,9 +25,9 @@ pub enum DecisionKind {
     Judge,
     /// A synthesised candidate passed within the ceiling.
     Synthesis,
-    /// None passed; the closest is shown.
+    /// No candidate passed; the closest is shown.
     NearMiss,
-    /// Nothing to run: best effort by blast radius.
+    /// There was no command to run: the smallest is shown.
     NoOracle,
     /// No usable candidate.
     None,
@@ -46,7 +47,7 @@ impl DecisionKind {
         }
     }
 
-    /// Whether the recommended candidate passed the oracle.
+    /// True if the recommended candidate passed the oracle.
     pub fn verified(self) -> bool {
         use DecisionKind::*;
         matches!(self, Single | Tests | Judge | Synthesis)
@@ -65,79 +66,83 @@ impl fmt::Display for DecisionKind {
 pub struct Entry {
     /// The candidate.
     pub candidate: Name,
-    /// Its place in spawn order, the last tie-break.
+    /// The candidate's position in spawn order, the last tie-break.
     pub index: u32,
-    /// Its state when it was judged.
+    /// The candidate's state when it was judged.
     pub state: State,
-    /// The capture that was judged; none if nothing was ever captured.
+    /// The iteration that was judged; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The tree that was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The tree that was judged and may land, where that is another: without what was dropped.
+    /// The tree that was judged and may land, if it differs from the captured one: without the
+    /// dropped changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_tree: Option<Oid>,
-    /// How much the judged tree changes.
+    /// The size of the judged tree's change.
     #[serde(flatten)]
     pub blast: Blast,
-    /// How much of what the others do it does, too; none if there is nothing to compare with.
+    /// How much the change overlaps with those of the others, from 0 to 1; none if there is no
+    /// other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Why it could not be captured as it was: then it cannot win.
+    /// The reason why the worktree could not be captured. Such a candidate cannot win.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Where the tree's commands ran, if not for this candidate itself: one with the same tree.
+    /// The candidate with the same tree for which the commands ran, if they did not run for this
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<Name>,
-    /// The passing candidates it was synthesised from; empty for an ordinary attempt.
+    /// The passing candidates that this one was synthesised from; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drew_on: Vec<Name>,
     /// Protected paths whose change was dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
-    /// What it does to what it is judged by.
+    /// The changes that a reviewer should look at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
-    /// The commands' ends, in order; empty if they were not run.
+    /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
 }
 
 impl Entry {
-    /// Whether it may win at all.
+    /// True if the candidate can win at all.
     pub fn usable(&self) -> bool {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
-    /// Whether it may win, and no command was run on its tree.
+    /// True if the candidate can win, and no command was run on its tree.
     pub fn not_run(&self) -> bool {
         self.usable() && self.results.is_empty()
     }
 
-    /// Whether every command ran and exited 0.
+    /// True if every command ran and exited 0.
     pub fn passed(&self) -> bool {
         self.usable() && passed(&self.results)
     }
 
-    /// Whether it passed only on a second try. Preparing may be retried: that is not the tree's doing.
+    /// True if a command passed only after a retry. Retries of the setup do not count: the tree is
+    /// not their cause.
     pub fn flaky(&self) -> bool {
         let flaky =
             |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
         self.results.iter().any(flaky)
     }
 
-    /// The first command that said no.
+    /// The first command that failed.
     pub fn stopped_at(&self) -> Option<&StageResult> {
         stopped_at(&self.results)
     }
 
-    /// The tree that was judged, and that lands.
+    /// The tree that was judged and may land.
     pub fn judged(&self) -> Option<&Oid> {
         self.judged_tree.as_ref().or(self.tree.as_ref())
     }
 
-    /// The names of the tests that failed, if they are known.
+    /// The names of the tests that failed, if a report names them.
     pub fn failing_tests(&self) -> Option<&[String]> {
         failing_tests(&self.results)
     }
@@ -151,33 +156,34 @@ fn stopped_at(results: &[StageResult]) -> Option<&StageResult> {
     results.iter().find(|r| !r.outcome.passed())
 }
 
-/// A report that names none, of a command that failed, tells nothing.
+/// A command that failed and whose report names no failing test has failed for another reason.
 fn failing_tests(results: &[StageResult]) -> Option<&[String]> {
     let (result, report) = results.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
-    let told = report.problem.is_none() && (result.outcome.passed() || !report.failing.is_empty());
-    told.then_some(report.failing.as_slice())
+    let is_complete =
+        report.problem.is_none() && (result.outcome.passed() || !report.failing.is_empty());
+    is_complete.then_some(report.failing.as_slice())
 }
 
-/// How the base itself is judged by the same commands.
+/// The results of the same commands on the base itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The commands' ends, in order.
+    /// The results of the commands, in order.
     pub results: Vec<StageResult>,
 }
 
 impl Baseline {
-    /// Whether the base passes: then passing shows no regression, and nothing more.
+    /// True if the base passes: then a candidate that passes shows no regression, and nothing more.
     pub fn passed(&self) -> bool {
         passed(&self.results)
     }
 
-    /// Whether the base, too, is stopped by that command.
+    /// The failure of the base, if it is in this stage.
     pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
         stopped_at(&self.results).filter(|r| r.stage == stage)
     }
 
-    /// Parts the failing tests of a candidate: those that fail on the base, too, those that pass there,
-    /// and those that are not there. None without reports of both.
+    /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
+    /// report.
     pub fn compare(&self, entry: &Entry) -> Option<Comparison> {
         let base = self.results.iter().find_map(|r| r.tests.as_ref())?;
         let mut comparison = Comparison::default();
@@ -195,97 +201,100 @@ impl Baseline {
     }
 }
 
-/// A candidate's failing tests, by what the base makes of them.
+/// A candidate's failing tests, by their result on the base.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// They pass on the base.
+    /// Tests that pass on the base.
     pub broken: Vec<String>,
-    /// They fail on the base, too.
+    /// Tests that also fail on the base.
     pub before: Vec<String>,
-    /// The base has no such tests.
+    /// Tests that the base does not have.
     pub new: Vec<String>,
 }
 
-/// Which candidate is recommended, and why.
+/// The recommended candidate, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decision {
-    /// The row of the table.
+    /// The kind of decision.
     pub decision: DecisionKind,
-    /// The winner, the closest, or the best effort; none only for [`DecisionKind::None`].
+    /// The winner, the closest or the smallest; none only for [`DecisionKind::None`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,
     /// A sentence that a reviewer can act on.
     pub rationale: String,
     /// All usable candidates, best first.
     pub ranking: Vec<Name>,
-    /// Those that passed, in spawn order.
+    /// The candidates that passed, in spawn order.
     #[serde(default)]
     pub passed: Vec<Name>,
-    /// Those that did not.
+    /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
-    /// Those that nothing was run for.
+    /// The candidates for which nothing was run, in spawn order.
     #[serde(default)]
     pub not_run: Vec<Name>,
 }
 
-/// How many commands were run, and how many were not, and why.
+/// The number of commands that were run, and of those that were saved, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effort {
-    /// Commands that were started, retries and those for the base included.
+    /// Commands that were started, including retries and those for the base.
     pub ran: u64,
-    /// Saved because another candidate has the same tree.
+    /// Commands saved because another candidate has the same tree.
     pub saved_equal: u64,
-    /// Saved because the outcome was known from an earlier judging.
+    /// Commands saved because their results were cached.
     pub saved_cached: u64,
-    /// Saved because the candidate could not be recommended any more; each counts as many commands as the
-    /// oracle has, for how far it would have got is not known.
+    /// Commands saved because the candidate could not be recommended any more. Each such candidate
+    /// counts as all commands of the oracle, because nobody knows how many would have run.
     pub saved_not_run: u64,
 }
 
-/// What an outcome depends on beside the tree and the commands, and how far it can be trusted.
+/// The settings of a judging, and what makes its results less trustworthy. Records call them
+/// `terms`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct JudgeSettings {
-    /// What ranks those that passed.
+    /// The ranking of the candidates that passed.
     pub rank: Rank,
-    /// How large a synthesis may be, as a multiple of what it drew on; 1.5 if none is recorded.
+    /// The largest size of a synthesis, as a multiple of what it drew on; 1.5 if none is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
-    /// Paths that were put back to the base's version.
+    /// Paths that were restored to the base's version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
-    /// How often a command that failed was tried again.
-    #[serde(skip_serializing_if = "is_none_at_all")]
+    /// The number of further attempts after a failure.
+    #[serde(skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Whether a pass after a failure counted as a failure.
+    /// True if a pass after a failure counted as a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refuse_flaky: bool,
-    /// The JUnit file, or directory of such files, that tests leave.
+    /// The JUnit file, or directory of such files, that tests write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,
-    /// Judged in the worktrees themselves: whatever lay there had a part in the outcome.
+    /// True if the candidates were judged in their worktrees, where ignored files can affect the
+    /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// Ignored build directories were kept from one candidate to the next.
+    /// True if ignored build directories were kept from one candidate to the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
-    /// What git goes by (configuration, `info/` files) changed, and oracle commands ended after that: not all were
-    /// judged alike, and one may have made another fail or pass.
+    /// True if git's configuration or an `info/` file changed, and commands ended after that:
+    /// candidates were judged under different conditions, and one may have made another fail or
+    /// pass. Records call this `disturbed`.
     #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
 }
 
 impl JudgeSettings {
-    /// Whether a pass on these terms tells that the tree passes.
+    /// True if a pass with these settings shows that the tree passes.
     pub fn allow_verification(&self) -> bool {
         !self.in_place && !self.tainted
     }
 }
 
-fn is_none_at_all(n: &u32) -> bool {
+fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
@@ -299,21 +308,21 @@ pub struct Verdict {
     pub run: Name,
     /// Its base.
     pub base: Oid,
-    /// When it was judged.
+    /// The time of the judging.
     pub judged: jiff::Timestamp,
-    /// Which candidate is recommended, and why.
+    /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The settings it was judged with.
+    /// The settings of the judging.
     #[serde(default, rename = "terms")]
     pub settings: JudgeSettings,
-    /// What that took.
+    /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// What was run, in order; empty if nothing was found to run.
+    /// The commands that were run, in order; empty if there were none to run.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,
-    /// How the base does; none if it was not judged.
+    /// The results of the base; none if it was not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
@@ -322,36 +331,37 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The recommended candidate, if it passed.
+    /// The recommended candidate, if it is verified.
     pub fn winner(&self) -> Option<&Name> {
-        self.decision.recommended.as_ref().filter(|_| self.verified())
+        if self.verified() { self.decision.recommended.as_ref() } else { None }
     }
 
-    /// What the verdict says of a candidate.
+    /// The entry of a candidate.
     pub fn entry(&self, candidate: &Name) -> Option<&Entry> {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// Whether the recommended candidate is verified: it passed, in a pristine checkout, and undisturbed.
+    /// True if the recommended candidate passed in a pristine checkout, and nothing tainted the
+    /// results.
     pub fn verified(&self) -> bool {
         self.decision.decision.verified() && self.settings.allow_verification()
     }
 
-    /// Whether this very tree passed so.
+    /// True if this very tree passed so that it counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
         self.settings.allow_verification()
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
     }
 
-    /// What was judged for a captured tree: the tree without the changes that were dropped; the tree
-    /// itself if it was not judged.
+    /// The tree that was judged for a captured tree: the one without the dropped changes, or the
+    /// captured tree itself if it was not judged.
     pub fn judged_for<'a>(&'a self, captured: &'a Oid) -> &'a Oid {
         let entry = self.candidates.iter().find(|e| e.tree.as_ref() == Some(captured));
         entry.and_then(Entry::judged).unwrap_or(captured)
     }
 }
 
-/// `outcome.toml`: one candidate's part of a verdict, judged by itself.
+/// `outcome.toml`: the results of one candidate that was judged by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PartialVerdict {
@@ -361,12 +371,12 @@ pub struct PartialVerdict {
     pub run: Name,
     /// Its base.
     pub base: Oid,
-    /// When it was judged.
+    /// The time of the judging.
     pub judged: jiff::Timestamp,
-    /// The settings it was judged with.
+    /// The settings of the judging.
     #[serde(default, rename = "terms")]
     pub settings: JudgeSettings,
-    /// What was run, in order.
+    /// The commands that were run, in order.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,
     /// The candidate.

@@ -1,8 +1,8 @@
 //! The outcome cache: how the oracle ended on a tree, kept in the user's cache directory for a day.
 //!
-//! It is neither under `.frites/` nor in refs, where an attempt can write. An attempt can write to this directory as well,
-//! for nothing is sandboxed. But an outcome that appeared while an attempt's command ran is not believed: its change time
-//! tells, and no program can choose that.
+//! It is neither under `.frites/` nor in refs, where an attempt can write. An attempt can write to
+//! this directory as well, for nothing is sandboxed. But an outcome that appeared while an
+//! attempt's command ran is not believed: its change time tells, and no program can choose that.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -27,7 +27,8 @@ use crate::oracle::run::OracleOptions;
 use crate::process;
 use crate::process::environment::Policy;
 
-/// The age up to which an outcome is believed. It depends on installed software, too, which is not part of the key.
+/// The age up to which an outcome is believed. It depends on installed software, too, which is not
+/// part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Variables that describe the terminal or the session, not how commands work.
@@ -54,7 +55,8 @@ const OF_THE_TERMINAL: [&str; 20] = [
     "CLICOLOR_FORCE",
 ];
 
-/// Prefixes of more such variables. `FRITES_*` is git-frites's own configuration, which is part of the key already.
+/// Prefixes of more such variables. `FRITES_*` is git-frites's own configuration, which is part of
+/// the key already.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
@@ -121,8 +123,9 @@ impl Conditions {
     }
 }
 
-/// `conditions.json` in the cache: all that an outcome depends on. Its digest is the outcome's key. It is kept beside the
-/// outcome, so that a person can compare two of them to see why an outcome was not found in the cache.
+/// `conditions.json` in the cache: all that an outcome depends on. Its digest is the outcome's key.
+/// It is kept beside the outcome, so that a person can compare two of them to see why an outcome
+/// was not found in the cache.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
     tree: Oid,
@@ -147,8 +150,8 @@ struct CachedOutcome {
 }
 
 impl Cache {
-    /// The outcomes under these conditions. `home` is the user's checkout. An outcome that appeared in one of the
-    /// `distrusted` spans of time is not believed.
+    /// The outcomes under these conditions. `home` is the user's checkout. An outcome that appeared
+    /// in one of the `distrusted` spans of time is not believed.
     pub fn open(
         repo: &Repo,
         home: Option<&Path>,
@@ -166,7 +169,8 @@ impl Cache {
         Ok(key(&KeyedBy { tree: judged.tree, submodules, conditions: &self.conditions }))
     }
 
-    /// The results of the oracle on a tree, if they are cached. Their logs are put into the directory `logs`.
+    /// The results of the oracle on a tree, if they are cached. Their logs are put into the
+    /// directory `logs`.
     pub fn find(
         &self,
         repo: &Repo,
@@ -198,8 +202,8 @@ impl Cache {
         Ok(Some(outcome.results))
     }
 
-    /// Keeps results, if the tree alone decided them: a time limit or a signal may be the machine's doing. It is no error
-    /// that they cannot be written.
+    /// Keeps results, if the tree alone decided them: a time limit or a signal may be the machine's
+    /// doing. It is no error that they cannot be written.
     pub fn keep(
         &self,
         repo: &Repo,
@@ -312,7 +316,8 @@ fn machine() -> String {
     format!("{} {} {}", name.to_string_lossy(), release.to_string_lossy(), kind.to_string_lossy())
 }
 
-/// The environment as the oracle's commands see it, without the variables that differ from terminal to terminal.
+/// The environment as the oracle's commands see it, without the variables that differ from terminal
+/// to terminal.
 fn environment(policy: &Policy) -> BTreeMap<String, String> {
     let of_the_terminal = |name: &[u8]| {
         OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)

@@ -1,7 +1,7 @@
 //! JUnit files: the results of single tests that a test command reports.
 //!
-//! The attempt's own code may write these files. So whatever they hold decides nothing but which near-miss is shown first,
-//! and no content can do harm.
+//! The attempt's own code may write these files. So whatever they hold decides nothing but which
+//! near-miss is shown first, and no content can do harm.
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,8 @@ pub struct ExpectedReport {
 /// Tells a file from the one that was there before: inode and change time.
 type FileMark = (u64, i64, i64);
 
-/// Looks at what lies at `name` in the checkout before the command runs: a file, or a directory of `.xml` files.
+/// Looks at what lies at `name` in the checkout before the command runs: a file, or a directory of
+/// `.xml` files.
 pub fn expect(checkout: &Path, name: &str) -> ExpectedReport {
     let path = checkout.join(name);
     ExpectedReport { before: files(&path), path, name: name.to_owned() }
@@ -139,14 +140,15 @@ fn read_cases(file: &Path) -> Result<Vec<TestCase>, String> {
     parse(BufReader::new(file.take(LARGEST)))
 }
 
-/// The test cases below `<testsuites>` and `<testsuite>`, in one pass. Of a case's children only those count that say how
-/// it ended.
+/// The test cases below `<testsuites>` and `<testsuite>`, in one pass. Of a case's children only
+/// those count that say how it ended.
 fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut reader = quick_xml::Reader::from_reader(file);
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // The number of open elements, of the suites that enclose all others among them, and whether a case is open in these.
+    // The number of open elements, of the suites that enclose all others among them, and whether a
+    // case is open in these.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

@@ -1,4 +1,5 @@
-//! The oracle: finding the project's commands, a pristine checkout for each tree, running them there.
+//! The oracle: the project's commands, the pristine checkouts to run them in, and the cache of
+//! their results.
 pub mod cache;
 pub mod junit;
 pub mod pool;
@@ -23,11 +24,11 @@ pub struct OracleFlags {
     pub test: Option<String>,
 }
 
-/// What to run: if flags name any command, only those; else if configuration does, only those; else
-/// what the base's files tell, unless `oracle.detect = false`. `spawn.setup` comes first wherever the
-/// others come from.
+/// The commands to run. If flags name any, only those run; else if configuration does, only those;
+/// else those that the base's files show, unless `oracle.detect = false`. `spawn.setup` comes first
+/// in every case.
 ///
-/// Only the base is looked at: an attempt cannot choose its own judge.
+/// Only the base's files count: an attempt must not choose the commands that judge it.
 pub fn resolve(
     repo: &Repo,
     config: &Config,

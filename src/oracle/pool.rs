@@ -1,8 +1,9 @@
-//! Pristine checkouts: the tracked files of exactly one tree and the seeds, outside every checkout of the
-//! repository.
+//! The pool of pristine checkouts: each holds the tracked files of exactly one tree and the seeds,
+//! and lies outside every checkout of the repository.
 //!
-//! Outside, for build tools look upwards: `node_modules`, `.cargo/config.toml`, `go.work` and
-//! `conftest.py` of the user's checkout must not leak into what a tree is judged by.
+//! It lies outside because build tools search the directories above: `node_modules`,
+//! `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect the
+//! results.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -22,10 +23,11 @@ use crate::git::worktree::{self, Head};
 use crate::model::oid::Oid;
 use crate::store::Store;
 
-/// What our administrative entries are called, so that a killed judge's can be told from the user's.
+/// The prefix of our worktrees' admin directories, which tells those of a killed process from the
+/// user's.
 const CHECKOUT_PREFIX: &str = "frites-judge-";
 
-/// What the rooms are called.
+/// The prefix of a pool's directory. Older versions used it, too: their leftovers are swept by it.
 const POOL_PREFIX: &str = "room-";
 
 /// A directory in the user's cache that holds one process's checkouts, and goes with it.
@@ -50,44 +52,44 @@ pub struct PooledCheckout {
 }
 
 impl<'a> CheckoutPool<'a> {
-    /// Makes a room outside every checkout of the repository.
+    /// Makes an empty pool outside every checkout of the repository.
     pub fn open(repo: &Repo, store: &'a Store) -> Result<CheckoutPool<'a>> {
         let home = home(repo)?;
         fs::create_dir_all(&home).context(|| format!("could not make '{}'", home.display()))?;
-        // A room appears locked: nobody sweeps between the two steps.
+        // Under the repository's lock, so that nobody sweeps the directory before it is locked
+        // itself.
         let _repository = store.lock_repository()?;
         let dir = tempfile::Builder::new()
             .prefix(POOL_PREFIX)
             .tempdir_in(&home)
             .context(|| format!("could not use '{}'", home.display()))?;
         let lock = lock::wait(&dir.path().join("lock"))?;
-        let (idle, made) = (Mutex::default(), AtomicUsize::default());
-        let (home, seeds) = (None, Seeds::default());
         Ok(CheckoutPool {
             store,
             dir: dir.keep(),
-            home,
-            seeds,
+            home: None,
+            seeds: Seeds::default(),
             warm: false,
-            idle,
-            made,
+            idle: Mutex::default(),
+            made: AtomicUsize::default(),
             _lock: lock,
         })
     }
 
-    /// Its directory.
+    /// The pool's directory.
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// The same, where each checkout gets the submodules of the user's checkout at `home`, and these seeds.
+    /// Lets each checkout have these seeds, and the submodules of the user's checkout at `home`.
     #[must_use]
     pub fn with_seeds(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
-        (self.home, self.seeds) = (home.map(Path::to_owned), seeds);
+        self.home = home.map(Path::to_owned);
+        self.seeds = seeds;
         self
     }
 
-    /// The same, where what git ignores stays from one tree to the next: faster, and no more pristine.
+    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but not pristine.
     #[must_use]
     pub fn warm(mut self, warm: bool) -> Self {
         self.warm = warm;
@@ -100,7 +102,7 @@ impl<'a> CheckoutPool<'a> {
         let path = self.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let _repository = self.store.lock_repository()?;
         let admin = worktree::register(repo, &path, Head::Detached, commit)?;
-        // git hands a sparse checkout's patterns on; without them all tracked files are there.
+        // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
         match fs::remove_file(admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 Err(e).context(|| format!("could not prepare '{}'", admin.display()))
@@ -109,11 +111,12 @@ impl<'a> CheckoutPool<'a> {
         }
     }
 
-    /// Checks `commit` out: its tracked files, the submodules that the user's checkout has, and the room's
-    /// seeds where the commit has nothing. Every tracked file that is written gets the current time, which
-    /// build tools go by; seeds keep theirs, which are older.
+    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
+    /// the pool's seeds where the commit has no such path. Every tracked file that is written gets
+    /// the current time, by which build tools decide what is out of date. Seeds keep their own
+    /// times, which are older.
     ///
-    /// A checkout that was given back is used again, unless what commands did to it is past mending.
+    /// A released checkout is used again, unless commands left it in a state that cannot be reset.
     pub fn acquire(&self, repo: &Repo, commit: &Oid) -> Result<PooledCheckout> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let again = idle.and_then(|files| self.fill(repo, commit, files).ok());
@@ -136,17 +139,18 @@ impl<'a> CheckoutPool<'a> {
         }
     }
 
-    /// Gives a checkout back, with all that commands left in it.
+    /// Returns a checkout to the pool, with everything that commands left in it.
     pub fn release(&self, checkout: PooledCheckout) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout.files);
     }
 
-    /// Removes a worktree with all that commands left in it.
+    /// Removes a checkout with everything that commands left in it.
     pub fn discard(&self, files: &Pristine) -> Result<()> {
         worktree::discard(&self.dir, &files.path, Some(&files.admin)).map(drop)
     }
 
-    /// The same; what cannot go, for something else is in its place, goes with the room.
+    /// Removes a checkout as far as possible. If something else has taken its place, that goes with
+    /// the pool.
     fn abandon(&self, files: &Pristine) {
         if self.discard(files).is_err() {
             let _ = worktree::discard(&self.dir, &self.dir.join("lost"), Some(&files.admin));
@@ -154,7 +158,7 @@ impl<'a> CheckoutPool<'a> {
     }
 }
 
-/// Whether a directory is such a checkout, of whichever process.
+/// True if a directory is a checkout of a pool, of this process or another.
 pub fn is_pristine(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
@@ -164,15 +168,17 @@ pub fn is_pristine(path: &Path) -> bool {
 
 impl Drop for CheckoutPool<'_> {
     fn drop(&mut self) {
-        // What cannot go now (an entry still registered after an error) is swept by the next command.
+        // If this fails, such as on an admin directory that is still there after an error, the next
+        // command sweeps.
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
         idle.iter().for_each(|files| self.abandon(files));
-        // Never through a link. The lock is held until the directory is gone, and with it the lock's name.
+        // This never follows a link. The lock is held until the directory is gone, and the lock
+        // file with it.
         let _ = tree::delete_tree(&self.dir);
     }
 }
 
-/// Removes the rooms of killed processes, with their administrative entries.
+/// Removes the pools of killed processes, with their admin directories.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     let Ok(home) = home(repo) else { return Ok(()) };
     let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
@@ -202,8 +208,9 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Where this repository's rooms and known outcomes are: the user's cache directory, or the temporary one when that lies in
-/// a checkout of the repository (a home directory under version control).
+/// The directory for this repository's pools and cached outcomes: in the user's cache directory, or
+/// in the temporary directory if the former lies in a checkout of the repository (a home directory
+/// under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     let mut places: Vec<PathBuf> = Vec::new();
@@ -230,8 +237,9 @@ pub fn home(repo: &Repo) -> Result<PathBuf> {
     Ok(tree::nearest_real(&place).join("git-frites").join(repo.key()))
 }
 
-/// The submodules of a commit that the user's checkout at `home` has initialised, and those within them: their
-/// paths, and the commits that the judged tree names. What holds others comes before them.
+/// The submodules of a commit that the user's checkout at `home` has initialised, and the
+/// submodules within them: their paths, and the commits that the judged tree names. An outer
+/// submodule comes before those within it.
 pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
     let Some(home) = home else { return Ok(Vec::new()) };
     if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
@@ -249,7 +257,8 @@ pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<
     Ok(found)
 }
 
-/// The same of one repository, whose directory is `within` that checkout; none where it has no such commit.
+/// The submodules of a commit of one repository, whose directory is `within` the checkout at
+/// `home`. Empty if the repository does not have that commit.
 fn submodules_of(
     git: &Git,
     commit: &Oid,
@@ -263,20 +272,23 @@ fn submodules_of(
         let Some(tab) = rest.iter().position(|b| *b == b'\t') else { continue };
         let wanted = std::str::from_utf8(&rest[..tab]).ok().and_then(Oid::parse);
         let path = within.join(OsStr::from_bytes(&rest[tab + 1..]));
-        if let Some(wanted) = wanted.filter(|_| home.join(&path).join(".git").exists()) {
+        if let Some(wanted) = wanted
+            && home.join(&path).join(".git").exists()
+        {
             found.push((path, wanted));
         }
     }
     Ok(found)
 }
 
-/// Fills the directories of these submodules.
+/// Checks the submodules of a commit out into their directories.
 fn export_submodules(repo: &Repo, home: Option<&Path>, commit: &Oid, into: &Path) -> Result<()> {
     let Some(root) = home else { return Ok(()) };
     for (path, wanted) in submodules(repo, home, commit)? {
         worktree::export(&root.join(&path).join(".git"), &wanted, &into.join(&path)).map_err(
             |e| {
-                let (path, wanted) = (path.display(), wanted.short());
+                let path = path.display();
+                let wanted = wanted.short();
                 e.context(format!("your checkout of the submodule '{path}' has no commit {wanted}"))
             },
         )?;

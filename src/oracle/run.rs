@@ -24,12 +24,13 @@ pub struct OracleOptions {
     pub retries: u32,
     /// True if a pass after a failure counts as a failure.
     pub refuse_flaky: bool,
-    /// The JUnit file, or directory of such files, that tests write: a path from the checkout's root.
+    /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
+    /// root.
     pub junit: Option<String>,
 }
 
-/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise every candidate would fail,
-/// and none of them would be the cause.
+/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise
+/// every candidate would fail, and none of them would be the cause.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     for command in oracle {
         let CommandLine::Argv(words) = &command.command else { continue };
@@ -45,7 +46,8 @@ pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
 pub struct ExecContext<'a> {
     /// The checkout.
     pub dir: &'a Path,
-    /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that counts.
+    /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
+    /// counts.
     pub logs: &'a Path,
     /// The variables that the commands see.
     pub policy: &'a Policy,

@@ -1,4 +1,5 @@
-//! A verdict on the screen: the comparison table, the decision, progress lines and hints, and the same verdict as JSON.
+//! A verdict on the screen: the comparison table, the decision, progress lines and hints, and the
+//! same verdict as JSON.
 use std::path::PathBuf;
 
 use console::measure_text_width;
@@ -18,7 +19,7 @@ use crate::ui::table::{self, Grid, Tone};
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let decision = &verdict.decision;
     let recommended = |e: &Entry| decision.recommended.as_ref() == Some(&e.candidate);
-    // With no usable candidate there is nothing to compare.
+    // Without a usable candidate, there is nothing to compare.
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
@@ -131,9 +132,9 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// What to do with the verdict; `logs` tells where a candidate's logs lie.
+/// Hints about the next step after a verdict. `logs` gives the directory of a candidate's logs.
 pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> {
-    let (run, decision) = (&verdict.run, &verdict.decision);
+    let Verdict { run, decision, .. } = verdict;
     match (decision.decision, &decision.recommended) {
         (kind, Some(_)) if kind.verified() && verdict.settings.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
@@ -160,14 +161,14 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
     }
 }
 
-/// How wide the table is where there is no terminal to fit to.
+/// The width of the table without a terminal, in columns.
 const WIDTH: usize = 80;
 
-/// How much of a candidate's name a row has room for.
+/// The most columns that a candidate's name takes in a row.
 const NAME: usize = 24;
 
-/// The comparison: a row for each candidate; the recommended one is marked, and green if it is verified. Flags
-/// stand at the end of the row where there is room for them, and below it where there is not.
+/// The comparison: a row for each candidate. The recommended one is marked, and green if it is
+/// verified. Flags stand at the end of the row if they fit there, and otherwise below it.
 fn grid<'a>(styles: Styles, rows: impl Iterator<Item = (&'a Entry, bool, bool)>) -> String {
     let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
@@ -254,7 +255,7 @@ fn outcome(entry: &Entry) -> (String, Tone) {
     (format!("{stage} {end}"), Tone::Bad)
 }
 
-/// What to know of a candidate beside its outcome.
+/// Remarks on a candidate besides its outcome.
 fn flags(entry: &Entry) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     if entry.problem.is_some() {
@@ -262,7 +263,7 @@ fn flags(entry: &Entry) -> Vec<String> {
     } else if !entry.usable() {
         words.push(match entry.state {
             State::Open | State::Succeeded if !entry.dropped.is_empty() => {
-                "changed protected paths alone".into()
+                "changed only protected paths".into()
             }
             State::Open => "changed nothing".into(),
             state => state.to_string(),
@@ -280,7 +281,7 @@ fn flags(entry: &Entry) -> Vec<String> {
         words.push(format!("{failing} failing"));
     }
     let any = |is: fn(&StageResult) -> bool| entry.results.iter().any(is);
-    // The code under test may have ended the tests before they said anything.
+    // The code under test may have ended the test process before it reported anything.
     let silent =
         |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
     let more = [

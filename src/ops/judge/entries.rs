@@ -1,5 +1,5 @@
-//! What is to be judged: each candidate as it is now, without the changes to protected paths, with what a
-//! reviewer should know of it.
+//! The entries of a verdict before judging: each candidate as it is now, without its changes to
+//! protected paths, with its size, flags and agreement.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::flags::{self, TouchedPath};
@@ -25,13 +25,13 @@ pub fn of_run(
     session: &Session,
     run: &Run,
     oracle: &[OracleCommand],
-    terms: &JudgeSettings,
+    settings: &JudgeSettings,
 ) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
         session.tell_notes(captured);
     }
-    from_captured(session, run, oracle, terms, &candidates)
+    from_captured(session, run, oracle, settings, &candidates)
 }
 
 /// An entry for each of these candidates, without results.
@@ -39,27 +39,28 @@ pub fn from_captured(
     session: &Session,
     run: &Run,
     oracle: &[OracleCommand],
-    terms: &JudgeSettings,
+    settings: &JudgeSettings,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
     let scripts = scripts_of(&session.repo, &run.base, oracle)?;
-    let looked = process::in_parallel(process::processors(), candidates, |captured| {
-        look(session, run, captured, terms, &scripts)
+    let made = process::in_parallel(process::processors(), candidates, |captured| {
+        entry_of(session, run, captured, settings, &scripts)
     })?;
-    let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = looked.into_iter().unzip();
-    compare(&mut entries, &changes);
+    let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
+    set_agreement(&mut entries, &changes);
     Ok(entries)
 }
 
-/// How one path changes, with its content.
+/// A change to one path, with the content of both sides.
 struct ChangedFile {
     path: TreePath,
     before: FileContent,
     after: FileContent,
+    /// True if lines of an existing file are removed.
     loses: bool,
 }
 
-/// What a path holds on one side.
+/// The content of a path on one side of a change.
 enum FileContent {
     Missing,
     Text(Vec<u8>),
@@ -71,10 +72,10 @@ impl FileContent {
         if oid.is_null() {
             return FileContent::Missing;
         }
-        // A submodule's commit is no blob.
-        match repo.blob(oid).ok().filter(|_| !binary) {
-            Some(bytes) => FileContent::Text(bytes),
-            None => FileContent::Binary(*oid),
+        // A submodule's commit cannot be read as a blob.
+        match repo.blob(oid) {
+            Ok(bytes) if !binary => FileContent::Text(bytes),
+            _ => FileContent::Binary(*oid),
         }
     }
 
@@ -86,7 +87,7 @@ impl FileContent {
         }
     }
 
-    fn content(&self) -> Content<'_> {
+    fn as_agreement(&self) -> Content<'_> {
         match self {
             FileContent::Missing => Content::Missing,
             FileContent::Text(bytes) => Content::Text(bytes),
@@ -95,11 +96,11 @@ impl FileContent {
     }
 }
 
-fn look(
+fn entry_of(
     session: &Session,
     run: &Run,
     captured: &Captured,
-    terms: &JudgeSettings,
+    settings: &JudgeSettings,
     scripts: &BTreeSet<String>,
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
@@ -129,7 +130,7 @@ fn look(
     }
     let mut changes = captured.changes.clone();
     if let Some(tree) = tree {
-        let (judged, dropped) = protected(repo, &run.base, &tree, &terms.protect)?;
+        let (judged, dropped) = protected(repo, &run.base, &tree, &settings.protect)?;
         if judged != tree {
             changes = diff::changes(repo, &run.base, &run.base, &judged)?;
             entry.blast = diff::blast(repo, &changes);
@@ -138,12 +139,12 @@ fn look(
                 dropped.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect();
         }
     }
-    let touches: Vec<ChangedFile> = changes.iter().map(|change| touch(repo, change)).collect();
-    entry.flags = flags(&changes, &touches, scripts);
-    Ok((entry, touches))
+    let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
+    entry.flags = flags(&changes, &files, scripts);
+    Ok((entry, files))
 }
 
-fn touch(repo: &Repo, change: &Change) -> ChangedFile {
+fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     let binary = change.lines.is_none();
     ChangedFile {
         path: change.path.clone(),
@@ -154,34 +155,35 @@ fn touch(repo: &Repo, change: &Change) -> ChangedFile {
     }
 }
 
-fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>) -> Vec<Flag> {
+/// The flags of a candidate, sorted.
+fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) -> Vec<Flag> {
     let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // A test that is merely at another place now is still there.
-    let arrived = |change: &Change| {
-        let same = |c: &&Change| {
-            c.status == ChangeStatus::Added
-                && c.new == change.old
-                && flags::is_test_path(&path(&c.path))
-        };
-        changes.iter().any(|c| same(&c))
+    // A test that was only moved is still there.
+    let was_moved = |change: &Change| {
+        change.status == ChangeStatus::Deleted
+            && changes.iter().any(|c| {
+                c.status == ChangeStatus::Added
+                    && c.new == change.old
+                    && flags::is_test_path(&path(&c.path))
+            })
     };
     let mut found: Vec<Flag> = Vec::new();
-    for (change, touch) in changes.iter().zip(touches) {
-        let name = path(&touch.path);
+    for (change, file) in changes.iter().zip(files) {
+        let name = path(&file.path);
         let touched = TouchedPath {
             path: &name,
-            before: touch.before.text(),
-            after: touch.after.text(),
-            loses: touch.loses,
+            before: file.before.text(),
+            after: file.after.text(),
+            loses: file.loses,
         };
-        let moved = change.status == ChangeStatus::Deleted && arrived(change);
-        let flags = flags::flags(touched, scripts);
-        found.extend(
-            flags.into_iter().filter(|f| !(moved && matches!(f, Flag::TestsDeleted { .. }))),
-        );
-        let target = touch.after.text().filter(|_| change.mode == EntryMode::Link);
-        if target
-            .is_some_and(|target| flags::leads_outside(&name, &String::from_utf8_lossy(target)))
+        let mut flags = flags::flags(touched, scripts);
+        if was_moved(change) {
+            flags.retain(|flag| !matches!(flag, Flag::TestsDeleted { .. }));
+        }
+        found.append(&mut flags);
+        if change.mode == EntryMode::Link
+            && let Some(target) = file.after.text()
+            && flags::leads_outside(&name, &String::from_utf8_lossy(target))
         {
             found.push(Flag::LinksOutside { path: name });
         }
@@ -190,16 +192,21 @@ fn flags(changes: &[Change], touches: &[ChangedFile], scripts: &BTreeSet<String>
     found
 }
 
-/// Gives each usable candidate its agreement with the others; copies count once.
-fn compare(entries: &mut [Entry], touches: &[Vec<ChangedFile>]) {
+/// Sets the agreement of each usable candidate with the others. Equal trees count once.
+fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut words = Vocabulary::default();
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
-    for (entry, touches) in entries.iter().zip(touches).filter(|(entry, _)| entry.usable()) {
+    for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
         let Some(tree) = entry.judged() else { continue };
         distinct.entry(*tree).or_insert_with(|| {
             let mut edit = Edit::default();
-            for touch in touches {
-                edit.add(&mut words, &touch.path, touch.before.content(), touch.after.content());
+            for file in files {
+                edit.add(
+                    &mut words,
+                    &file.path,
+                    file.before.as_agreement(),
+                    file.after.as_agreement(),
+                );
             }
             edit
         });
@@ -212,20 +219,24 @@ fn compare(entries: &mut [Entry], touches: &[Vec<ChangedFile>]) {
     }
 }
 
-/// Gives agreement anew to entries that came from several judgings.
-pub fn compare_judged(session: &Session, run: &Run, entries: &mut [Entry]) -> Result<()> {
+/// Sets the agreement of entries that come from several judgings.
+pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entry]) -> Result<()> {
     let repo = &session.repo;
-    let touches = entries.iter().map(|entry| {
-        let Some(tree) = entry.judged().filter(|_| entry.usable()) else { return Ok(Vec::new()) };
+    let files = entries.iter().map(|entry| {
+        let Some(tree) = entry.judged() else { return Ok(Vec::new()) };
+        if !entry.usable() {
+            return Ok(Vec::new());
+        }
         let changes = diff::changes(repo, &run.base, &run.base, tree)?;
-        Ok(changes.iter().map(|change| touch(repo, change)).collect())
+        Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
     });
-    let touches = touches.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
-    compare(entries, &touches);
+    let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
+    set_agreement(entries, &files);
     Ok(())
 }
 
-/// The names of passing tests matter for the base alone, to tell what was broken.
+/// Drops the names of passing tests. They matter only for the base, to tell which tests a candidate
+/// broke.
 pub fn forget_passing_tests(results: &mut [StageResult]) {
     for report in results.iter_mut().filter_map(|r| r.tests.as_mut()) {
         report.passing.clear();

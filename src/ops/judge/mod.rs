@@ -55,7 +55,8 @@ pub struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// The commands to run. `on_oracle` is called with them. Fails if the program of one is not installed.
+    /// The commands to run. `on_oracle` is called with them. Fails if the program of one is not
+    /// installed.
     fn oracle(
         &self,
         session: &Session,
@@ -96,8 +97,8 @@ impl JudgeOptions {
     }
 }
 
-/// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the verdict.
-/// `on_oracle` is called with the commands before they run.
+/// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the
+/// verdict. `on_oracle` is called with the commands before they run.
 pub fn judge(
     session: &Session,
     run: &Run,
@@ -134,7 +135,8 @@ pub fn judge(
     Ok(verdict)
 }
 
-/// Runs a verdict's oracle on the entries, and on the base where that is wanted, and fills the results in.
+/// Runs a verdict's oracle on the entries, and on the base where that is wanted, and fills the
+/// results in.
 fn run_oracle(
     session: &Session,
     run: &Run,

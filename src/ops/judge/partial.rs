@@ -1,5 +1,5 @@
-//! Partial verdicts: the outcomes of candidates that were judged by themselves, in several processes or on several
-//! machines, and the decision over all that are stored.
+//! Partial verdicts: the outcomes of candidates that were judged by themselves, in several
+//! processes or on several machines, and the decision over all that are stored.
 
 use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
@@ -17,8 +17,8 @@ use crate::ops::session::Session;
 use crate::store::events::Event;
 use crate::store::select::check_candidate;
 
-/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at the same time.
-/// Nothing is decided: see [`replay`].
+/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at
+/// the same time. Nothing is decided: see [`replay`].
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -53,7 +53,8 @@ pub fn judge_some(
     let mut parts = Vec::new();
     for mut entry in entries {
         entries::forget_passing_tests(&mut entry.results);
-        // Only a verdict over all candidates can compare them, or tell which of them have the same tree.
+        // Only a verdict over all candidates can compare them, or tell which of them have the same
+        // tree.
         entry.agreement = None;
         entry.same_as = None;
         let part = PartialVerdict {
@@ -81,8 +82,9 @@ pub fn judge_some(
     Ok(parts)
 }
 
-/// Decides again from the stored outcomes, without running anything: those of the last verdict, and of candidates that
-/// were judged by themselves since. `rank` is another ranking than the recorded one.
+/// Decides again from the stored outcomes, without running anything: those of the last verdict, and
+/// of candidates that were judged by themselves since. `rank` is another ranking than the recorded
+/// one.
 ///
 /// A new decision is recorded, because `apply` lands by the record.
 pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
@@ -111,7 +113,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
         }
     }
     if stored.as_ref().map(|v| &v.candidates) != Some(&verdict.candidates) {
-        entries::compare_judged(session, run, &mut verdict.candidates)?;
+        entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
     verdict.settings.rank = rank.unwrap_or(verdict.settings.rank);
     verdict.decision =
@@ -122,7 +124,8 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     Ok(verdict)
 }
 
-/// A verdict without any results, with the settings of a partial one: every candidate as it was last captured.
+/// A verdict without any results, with the settings of a partial one: every candidate as it was
+/// last captured.
 fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
     let captured = session
         .store
@@ -144,7 +147,8 @@ fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verd
     })
 }
 
-/// Refuses a partial verdict of another oracle, or with other settings: its outcomes cannot be compared.
+/// Refuses a partial verdict of another oracle, or with other settings: its outcomes cannot be
+/// compared.
 fn require_same_oracle(run: &Run, verdict: &Verdict, part: &PartialVerdict) -> Result<()> {
     let without_rank = |settings: &JudgeSettings| JudgeSettings {
         rank: Rank::default(),

@@ -1,4 +1,5 @@
-//! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a checkout of its own.
+//! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
+//! checkout of its own.
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -46,7 +47,8 @@ struct ReportTo {
 }
 
 impl<'a> OracleRunner<'a> {
-    /// A runner for a run's own oracle. With `use_cache` it uses the cache, unless the settings forbid that.
+    /// A runner for a run's own oracle. With `use_cache` it uses the cache, unless the settings
+    /// forbid that.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -84,10 +86,12 @@ impl<'a> OracleRunner<'a> {
         Ok(OracleRunner { session, run, oracle, settings, options, pool, cache: None, tamper })
     }
 
-    /// Does `work`, then reports what the commands changed outside their checkouts, also if the work failed.
+    /// Does `work`, then reports what the commands changed outside their checkouts, also if the
+    /// work failed.
     ///
-    /// Gives the work's value, and true if such a change tainted the outcomes: then they cannot be compared. The work's
-    /// own error comes first; an error of the watch beside it is only a warning.
+    /// Gives the work's value, and true if such a change tainted the outcomes: then they cannot be
+    /// compared. The work's own error comes first; an error of the watch beside it is only a
+    /// warning.
     pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, bool)> {
         let result = work(&self);
         let session = self.session;
@@ -95,7 +99,8 @@ impl<'a> OracleRunner<'a> {
         first_error(result, tainted, |error| session.ui.warn(&error.message))
     }
 
-    /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if outcomes are tainted.
+    /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if
+    /// outcomes are tainted.
     fn end(self) -> Result<bool> {
         let OracleRunner { session, pool, cache, tamper, .. } = self;
         // Removing the checkouts takes about as long as the last look.
@@ -111,8 +116,8 @@ impl<'a> OracleRunner<'a> {
         Ok(end.tainted)
     }
 
-    /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their results in. Equal trees
-    /// are judged once.
+    /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
+    /// results in. Equal trees are judged once.
     pub fn run_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
         let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
         if self.cache.is_some() {
@@ -271,7 +276,8 @@ impl<'a> OracleRunner<'a> {
 /// Judges candidates by really running the oracle.
 struct EntryJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
-    /// True if no other candidate is judged at the same time: then changes outside the checkout are this one's.
+    /// True if no other candidate is judged at the same time: then changes outside the checkout are
+    /// this one's.
     alone: bool,
 }
 
@@ -311,7 +317,8 @@ fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
     }
 }
 
-/// The values of two steps, or the error of the first that failed. If both failed, `warn` gets the second error.
+/// The values of two steps, or the error of the first that failed. If both failed, `warn` gets the
+/// second error.
 fn first_error<T, U>(
     first: Result<T>,
     second: Result<U>,
@@ -329,8 +336,9 @@ fn first_error<T, U>(
 
 /// The spans of time in which commands of any run's attempts may have been at work.
 ///
-/// Each goes from the making of a run to the end of its last command, with no gap: the record of when each command began
-/// is a file that the command could write. It goes up to now where an end is missing because git-frites was killed.
+/// Each goes from the making of a run to the end of its last command, with no gap: the record of
+/// when each command began is a file that the command could write. It goes up to now where an end
+/// is missing because git-frites was killed.
 fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let mut spans = Vec::new();

@@ -29,7 +29,8 @@ pub trait Judge: Sync {
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 ///
-/// A group of entries with one tree goes by the position of its first entry, which is the one that is judged.
+/// A group of entries with one tree goes by the position of its first entry, which is the one that
+/// is judged.
 pub struct Scheduler<'e> {
     stop: StopWhen,
     /// The group of each entry, by the entry's spawn index.
@@ -51,8 +52,8 @@ struct Shared<'e> {
 }
 
 impl<'e> Scheduler<'e> {
-    /// A scheduler for the entries that have no results yet. Judged in place, candidates share nothing: then each one
-    /// is a group by itself.
+    /// A scheduler for the entries that have no results yet. Judged in place, candidates share
+    /// nothing: then each one is a group by itself.
     pub fn new(entries: &'e mut [Entry], in_place: bool, stop: StopWhen) -> Scheduler<'e> {
         let same_group = |a: &Entry, b: &Entry| {
             let same_tree = a.judged().is_some() && a.judged() == b.judged();
@@ -116,7 +117,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The number of commands that were run and saved; each tree that was not judged saved `commands` of them.
+    /// The number of commands that were run and saved; each tree that was not judged saved
+    /// `commands` of them.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -226,8 +228,8 @@ impl Shared<'_> {
 
 /// A group that a worker judges.
 ///
-/// Dropped, it wakes the workers that wait for the group. This happens also when the judge panics: otherwise they would
-/// wait for ever.
+/// Dropped, it wakes the workers that wait for the group. This happens also when the judge panics:
+/// otherwise they would wait for ever.
 struct RunningGroup<'s, 'e> {
     scheduler: &'s Scheduler<'e>,
     group: usize,

@@ -1,4 +1,5 @@
-//! The tamper watch over oracle commands: what they change outside their checkouts, and which outcomes may be cached.
+//! The tamper watch over oracle commands: what they change outside their checkouts, and which
+//! outcomes may be cached.
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
@@ -28,7 +29,8 @@ struct WatchState {
 
 /// The end of a watch.
 pub struct WatchEnd {
-    /// True if outcomes cannot be compared: some commands ran before a change that affects outcomes, some after it.
+    /// True if outcomes cannot be compared: some commands ran before a change that affects
+    /// outcomes, some after it.
     pub tainted: bool,
     /// The cached outcomes that may be wrong.
     pub doubtful: Vec<JudgedTree>,
@@ -50,8 +52,9 @@ impl<'a> TamperWatch<'a> {
         Ok(())
     }
 
-    /// Looks for changes after the oracle has run on one tree. `candidate` is the only one whose commands can have
-    /// made them. If nothing has affected outcomes so far, `cache` stores this one.
+    /// Looks for changes after the oracle has run on one tree. `candidate` is the only one whose
+    /// commands can have made them. If nothing has affected outcomes so far, `cache` stores this
+    /// one.
     pub fn check(
         &self,
         candidate: Option<&Name>,
