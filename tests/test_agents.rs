@@ -163,7 +163,14 @@ fn prompt_of_3_megabytes_arrives_whole_by_stdin_and_by_file() {
         .expect(0)
         .stdout;
     assert!(kept == prompt);
+}
 
+#[test]
+fn prompt_that_cannot_be_an_argument_is_refused() {
+    let world = World::new();
+    let file = world.home().join("prompt");
+    fs::write(&file, "a\0b").unwrap();
+    let file = file.to_str().unwrap();
     let before = world.belongings();
     let argument = ["spawn", "-n", "1", "--prompt-file", file, "--", "echo", "{prompt}"];
     world.frites(argument).refuses(128, "the prompt cannot be an argument: it holds a NUL byte");
@@ -173,7 +180,7 @@ fn prompt_of_3_megabytes_arrives_whole_by_stdin_and_by_file() {
         "the prompt cannot be an argument: 131072 bytes are more than the 131071 of one",
     );
     assert_eq!(world.belongings(), before);
-    assert!(!world.repo.join(".frites/runs/4").exists());
+    assert!(!world.repo.join(".frites/runs").exists());
     fs::write(file, "x".repeat(131_071)).unwrap();
     world
         .frites([
@@ -190,7 +197,7 @@ fn prompt_of_3_megabytes_arrives_whole_by_stdin_and_by_file() {
             "{prompt}",
         ])
         .expect(0);
-    assert_eq!(captured(&world, "4/c1", "prompt").len(), 131_071);
+    assert_eq!(captured(&world, "1/c1", "prompt").len(), 131_071);
 }
 
 #[test]

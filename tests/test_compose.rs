@@ -3,11 +3,10 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 
-use crate::common::{World, answer, make_executable};
+use crate::common::{World, answer, make_executable, until};
 
 const ORACLE: &str = "[oracle]\ntest = \"grep -qx fixed src/lib.txt\"\n";
 
@@ -25,19 +24,6 @@ fn says(world: &World, args: &[&str], code: i32, stdout: &str) -> String {
     let answer = world.frites(args).expect(code);
     assert_eq!(answer.out(), stdout, "{args:?}");
     answer.stderr
-}
-
-/// Waits until `done` gives something; stops the test when it never does.
-#[track_caller]
-fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(value) = done() {
-            return value;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Whether a process runs; one that only waits to be reaped does not.
@@ -282,7 +268,7 @@ fn judge_without_a_winner_stops_the_shell_line_and_the_recipe() {
 }
 
 #[test]
-fn stdout_holds_only_the_answer() {
+fn stdout_of_spawn_holds_only_the_worktrees() {
     let world = project();
     let path = |c: &str| world.worktree(c).display().to_string();
     says(
@@ -318,37 +304,43 @@ fn stdout_holds_only_the_answer() {
         "echo fixed > src/lib.txt; echo noise; echo noise >&2",
     ];
     assert_eq!(says(&world, &quiet, 0, "4\n"), "");
+    assert_eq!(says(&world, &["clean", "-q", "1"], 0, ""), "");
+    world.assert_clean();
+}
 
-    let judged = world.frites(["judge", "4"]).expect(0);
+#[test]
+fn stdout_of_judge_diff_apply_and_clean_holds_only_the_answer() {
+    let world = project();
+    world.attempts(&["echo fixed > src/lib.txt"]);
+    let judged = world.frites(["judge", "1"]).expect(0);
     assert!(
-        judged.out().contains("\nsingle: ") && judged.stderr.contains("4/c1: test passed"),
+        judged.out().contains("\nsingle: ") && judged.stderr.contains("1/c1: test passed"),
         "{judged:?}"
     );
-    assert_eq!(says(&world, &["judge", "-q", "4"], 0, "4/c1\n"), "");
-    assert_eq!(world.frites(["judge", "4", "--json"]).expect(0).json()["version"], 1);
+    assert_eq!(says(&world, &["judge", "-q", "1"], 0, "1/c1\n"), "");
+    assert_eq!(world.frites(["judge", "1", "--json"]).expect(0).json()["version"], 1);
 
-    let patch = world.frites(["diff", "4/c1"]).expect(0);
+    let patch = world.frites(["diff", "1/c1"]).expect(0);
     assert_eq!(
         patch.out(),
-        world.git(["diff", "--full-index", "--binary", "HEAD", "refs/frites/4/c1"]) + "\n"
+        world.git(["diff", "--full-index", "--binary", "HEAD", "refs/frites/1/c1"]) + "\n"
     );
     assert_eq!(patch.stderr, "");
-    says(&world, &["diff", "4"], 0, "4/c1\t4 lines in 1 file\tsucceeded\n");
+    says(&world, &["diff", "1"], 0, "1/c1\t4 lines in 1 file\topen\n");
 
-    let said = says(&world, &["apply", "4", "--branch", "loud"], 0, "loud\n");
+    let said = says(&world, &["apply", "1", "--branch", "loud"], 0, "loud\n");
     assert!(said.starts_with("hint: the change is staged"), "{said}");
     world.git(["reset", "-q", "--hard"]);
     world.git(["switch", "-q", "main"]);
-    assert_eq!(says(&world, &["apply", "4", "-q"], 0, "frites/apply/4\n"), "");
+    assert_eq!(says(&world, &["apply", "1", "-q"], 0, "frites/apply/1\n"), "");
 
-    let cleaned = world.frites(["clean", "2"]).expect(0);
+    let cleaned = world.frites(["clean", "1"]).expect(0);
     assert!(
-        cleaned.out().starts_with("removed 2/c1 (") && cleaned.out().contains("\nfreed "),
+        cleaned.out().starts_with("removed 1/c1 (") && cleaned.out().contains("\nfreed "),
         "{}",
         cleaned.out()
     );
     assert_eq!(cleaned.stderr, "");
-    assert_eq!(says(&world, &["clean", "-q", "1"], 0, ""), "");
     let logged = world.frites(["log"]).expect(0);
     assert!(logged.out().contains("landed") && logged.stderr.is_empty(), "{logged:?}");
     world.assert_clean();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::common::edits::{LARGE, SMALL};
-use crate::common::{World, poll};
+use crate::common::{LONG, World, poll};
 
 /// A test that writes a line to `$HOME/runs` each time, and passes where `needle` is.
 fn counted(needle: &str) -> String {
@@ -93,7 +93,7 @@ fn until_pass_kills_commands_that_cannot_win() {
         i=0; until test -e \"$HOME/begun\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
     let start = std::time::Instant::now();
     let out = world.frites(["judge", "-j", "2", "--until-pass", "--test", test]).expect(0).out();
-    assert!(start.elapsed().as_secs() < 30);
+    assert!(start.elapsed() < LONG);
     assert!(
         out.lines().last().unwrap().starts_with(
             "judge: c2 passed test: 2 lines in 1 file; 1 was not run, because it could not be recommended instead"
@@ -204,6 +204,36 @@ fn outcome_planted_by_another_runs_attempt_is_not_believed() {
     world.assert_clean();
 }
 
+/// Proves that a checkout is its commit byte for byte and nothing else; notes the checkout in `$HOME/places`.
+const PROOF: &str = r#"
+    export GIT_INDEX_FILE="$HOME/fresh"; rm -f "$HOME/fresh"
+    git read-tree HEAD; git update-index -q --refresh; git diff-files --exit-code || exit 3
+    test -z "$(git ls-files -o)" || exit 4; unset GIT_INDEX_FILE
+    test -z "$(git status --porcelain --ignored)" || exit 5
+    test -z "$(find . -type d ! -perm 755)" || exit 6
+    test "$(git rev-parse HEAD^)" = "$(git -C "$HOME/repo" rev-parse main)" || exit 7
+    rm -rf "$HOME/tree"; mkdir "$HOME/tree"; git archive HEAD | tar -xC "$HOME/tree" || exit 8
+    diff -r --no-dereference -x .git "$HOME/tree" . || exit 9
+    pwd >> "$HOME/places""#;
+
+/// Harms a checkout: files with their times, links, modes, directories, the index, HEAD, refs of its own.
+const HARM: &str = r#"
+    old="$HOME/old"
+    # Other content, with the size and the times of before.
+    for f in *; do
+        test -f "$f" && ! test -L "$f" || continue
+        cp -p "$f" "$old"; tr a-z A-Z < "$old" > "$f"; touch -r "$old" "$f"
+    done
+    rm -f "$old"
+    git update-index --assume-unchanged .gitattributes
+    echo '* -text' > .gitattributes
+    git add -A; git commit -qm hijack; git checkout -q -b hijacked-$$
+    rm -rf becomes; ln -s "$HOME/victim" becomes
+    mkdir -p out/locked nested; echo x > out/locked/x; git init -q nested
+    chmod -R a-w out; chmod 700 .
+    echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git
+    exit 0"#;
+
 /// Whatever the commands before did to a checkout, the next tree is there byte for byte and nothing else:
 /// hashed anew, by an index that knows nothing.
 #[test]
@@ -228,35 +258,8 @@ fn reused_checkout_is_clean_by_a_full_rehash() {
         "echo '*' > .gitignore; echo new > new; git add -f new",
     ];
     world.attempts(&scripts);
-    // First the proof, then harm: to files with their times, links, modes, directories, index, HEAD, refs of its own.
-    let proof = r#"
-        export GIT_INDEX_FILE="$HOME/fresh"; rm -f "$HOME/fresh"
-        git read-tree HEAD; git update-index -q --refresh; git diff-files --exit-code || exit 3
-        test -z "$(git ls-files -o)" || exit 4; unset GIT_INDEX_FILE
-        test -z "$(git status --porcelain --ignored)" || exit 5
-        test -z "$(find . -type d ! -perm 755)" || exit 6
-        test "$(git rev-parse HEAD^)" = "$(git -C "$HOME/repo" rev-parse main)" || exit 7
-        rm -rf "$HOME/tree"; mkdir "$HOME/tree"; git archive HEAD | tar -xC "$HOME/tree" || exit 8
-        diff -r --no-dereference -x .git "$HOME/tree" . || exit 9
-        pwd >> "$HOME/places""#;
-    let harm = r#"
-        old="$HOME/old"
-        # Other content, with the size and the times of before.
-        for f in *; do
-            test -f "$f" && ! test -L "$f" || continue
-            cp -p "$f" "$old"; tr a-z A-Z < "$old" > "$f"; touch -r "$old" "$f"
-        done
-        rm -f "$old"
-        git update-index --assume-unchanged .gitattributes
-        echo '* -text' > .gitattributes
-        git add -A; git commit -qm hijack; git checkout -q -b hijacked-$$
-        rm -rf becomes; ln -s "$HOME/victim" becomes
-        mkdir -p out/locked nested; echo x > out/locked/x; git init -q nested
-        chmod -R a-w out; chmod 700 .
-        echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git
-        exit 0"#;
     world.sh(&world.home(), "umask 022; mkdir victim; echo precious > victim/file").expect(0);
-    for test in [format!("umask 022; {proof}"), format!("umask 022; {proof}\n{harm}")] {
+    for test in [format!("umask 022; {PROOF}"), format!("umask 022; {PROOF}\n{HARM}")] {
         let answer = world.frites(["judge", "--test", &test]).expect(0);
         assert!(
             answer.out().contains("judge: 7 of 7 passed"),
@@ -402,7 +405,10 @@ fn judge_warm_keeps_ignored_build_directories() {
         "echo 3 > a; echo x > b",
         "printf 'out\\n' > .gitignore; echo 4444 > a; echo x > c",
     ]);
-    let test = "ls -A out __pycache__ other 2>/dev/null >> \"$HOME/seen\"; echo . >> \"$HOME/seen\"; mkdir -p out __pycache__; touch out/built __pycache__/a.pyc other; test ! -e nothing";
+    // Notes the files of before, and leaves three: two that are ignored, and one that is not.
+    let test = "ls -A out __pycache__ other 2>/dev/null >> \"$HOME/seen\"; echo . >> \"$HOME/seen\"
+        mkdir -p out __pycache__; touch out/built __pycache__/a.pyc other
+        test ! -e nothing";
     let answer = world.frites(["judge", "--warm", "--test", test]).expect(0);
     assert!(answer.stderr.contains("judged warm: "), "{}", answer.stderr);
     let seen = fs::read_to_string(world.home().join("seen")).unwrap();

@@ -188,7 +188,10 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "changes to 'src/lib.txt' would be overwritten",
         ),
         (
-            "git config filter.f.clean cat; git config filter.f.smudge false; git config filter.f.required true; echo 'new.txt filter=f' > .git/info/attributes",
+            "git config filter.f.clean cat
+             git config filter.f.smudge false
+             git config filter.f.required true
+             echo 'new.txt filter=f' > .git/info/attributes",
             &["--merge"],
             128,
             "git read-tree failed: external filter 'false' failed",
@@ -215,7 +218,9 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
         ("touch .git/index.lock", &["--merge"], 128, "another git process is at work here"),
         ("touch .git/refs/heads/main.lock", &["--merge"], 128, "git update-ref failed"),
         (
-            "git switch -q -c x; git checkout -q -b y; git commit -q --allow-empty -m y; git merge -q --no-commit --no-ff -s ours x main 2>/dev/null || true; echo $(git rev-parse main) > .git/MERGE_HEAD",
+            "git switch -q -c x; git checkout -q -b y; git commit -q --allow-empty -m y
+             git merge -q --no-commit --no-ff -s ours x main 2>/dev/null || true
+             echo $(git rev-parse main) > .git/MERGE_HEAD",
             &["--merge"],
             128,
             "a merge is in progress",
@@ -234,7 +239,11 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "the branch 'frites/run/1/c1' is checked out in",
         ),
         (
-            "git worktree add -q -b topic ../linked; cd ../linked; git commit -q --allow-empty -m x; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1; ! git symbolic-ref -q HEAD",
+            // A rebase that stopped: HEAD is detached, and the branch is still taken.
+            "git worktree add -q -b topic ../linked; cd ../linked
+             git commit -q --allow-empty -m x
+             GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1
+             ! git symbolic-ref -q HEAD",
             &["--merge", "--into", "topic"],
             128,
             "the branch 'topic' is checked out in",
@@ -439,7 +448,10 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_would() {
         ours
     );
     // A person resolves and commits: one parent, the message is there.
-    world.sh(&world.repo, "echo ours > both; git rm -q gone 2>/dev/null; printf 'one\\nZWEI\\nthree\\n' > src/lib.txt; git add -A; git commit -q --no-edit").expect(0);
+    let resolve = "echo ours > both; git rm -q gone 2>/dev/null
+        printf 'one\\nZWEI\\nthree\\n' > src/lib.txt
+        git add -A; git commit -q --no-edit";
+    world.sh(&world.repo, resolve).expect(0);
     assert_eq!(
         world.git(["rev-list", "--parents", "-1", "HEAD"]).split(' ').nth(1),
         Some(head.as_str())

@@ -392,7 +392,11 @@ fn run_works_in_a_hook_a_linked_worktree_and_a_subdirectory() {
 
     // In a real hook, whose index is the one that is being committed.
     let hook = world.repo.join(".git/hooks/pre-commit");
-    let script = "#!/bin/sh\ntest -z \"$FRITES_DEPTH\" || exit 0 # the attempt commits, too\ntest -n \"$GIT_INDEX_FILE\" && git frites run -q -n 1 --test \"$ORACLE\" -- sh -c \"$ATTEMPT\" > \"$HOME/winner\"\n";
+    let script = r#"#!/bin/sh
+test -z "$FRITES_DEPTH" || exit 0 # the attempt commits, too
+test -n "$GIT_INDEX_FILE" || exit 1
+git frites run -q -n 1 --test "$ORACLE" -- sh -c "$ATTEMPT" > "$HOME/winner"
+"#;
     write(&hook, script);
     make_executable(&hook);
     world.set_env("ORACLE", oracle);

@@ -129,8 +129,27 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     world.write(".frites.toml", "[oracle]\nbuild = 'true'\ntest = ['sh', '-c', 'test ! -e BAD']\n");
     world.write("binary", b"\0\x01");
     world.commit("configuration");
-    let frites = |args: &[&str]| world.frites(args);
+    spawned_and_judged(&mut checker, &world);
+    judged_in_every_way(&mut checker);
+    landed(&mut checker, &world);
+    spawned_again_and_failed(&mut checker, &world);
+    running(&mut checker, &world);
+    in_an_odd_place(&mut checker);
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    cleaned(&mut checker, &world);
 
+    for event in world.events() {
+        checker.check("log", &event);
+    }
+    let mut all = BTreeSet::new();
+    described("#", &checker.sealed, &mut all);
+    let unseen: Vec<&String> = all.difference(&checker.seen).collect();
+    assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// Run 1, whose commands end in every way, judged in several ways.
+fn spawned_and_judged(checker: &mut Checker, world: &World) {
+    let frites = |args: &[&str]| world.frites(args);
     // Commands that end in every way; one leaves a process behind, one changes git's configuration.
     let script = "case $FRITES_CANDIDATE in \
         good) echo 1 >>README; printf '\\0\\2' >binary; printf x >\"$(printf 'odd\\377')\"; git config demo.x 1;; \
@@ -182,10 +201,11 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     checker.answer("status", 0, frites(&["status", "--json"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
+}
 
-    judged_in_every_way(&mut checker);
-
-    // Landings: staged, committed, merged, in conflict, taken back.
+/// Landings: staged, committed, merged, in conflict, undone.
+fn landed(checker: &mut Checker, world: &World) {
+    let frites = |args: &[&str]| world.frites(args);
     checker.answer("judge", 0, frites(&["judge", "--json"]));
     checker.answer("apply", 0, frites(&["apply", "--json"]));
     world.git(["switch", "-q", "-f", "main"]);
@@ -218,8 +238,11 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     );
     assert_eq!(merged["choices"].as_array().unwrap().len(), 2, "{merged:#}");
     checker.answer("undo", 0, frites(&["apply", "--json", "--undo", "1/good"]));
+}
 
-    // A child; a setup that fails; a command that cannot be started; a worktree that cannot be captured.
+/// A child; a setup that fails; a command that cannot be started; a worktree that cannot be captured.
+fn spawned_again_and_failed(checker: &mut Checker, world: &World) {
+    let frites = |args: &[&str]| world.frites(args);
     let child = ["spawn", "--json", "--from", "1/good", "-n", "1"];
     let spawned = checker.answer("spawn", 0, frites(&child));
     assert_eq!(spawned["parent"]["candidate"], "good");
@@ -249,30 +272,22 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     fs::write(world.worktree("4/c2").join("README"), "y\n").unwrap();
     checker.answer("judge", 1, frites(&["judge", "--json", "4"]));
     fs::remove_file(world.repo.join(".frites.toml")).unwrap();
-    running(&mut checker, &world);
-    in_an_odd_place(&mut checker);
-    checker.answer("status", 0, frites(&["status", "--json"]));
+}
 
+/// Worktrees kept, not kept, shown, removed and forgotten; once as a candidate's command would.
+fn cleaned(checker: &mut Checker, world: &World) {
+    let frites = |args: &[&str]| world.frites(args);
     checker.answer("clean", 0, frites(&["clean", "--json", "--keep", "1/good"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--no-keep", "1/good"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
-    // As an attempt would.
     world
         .sh(
             &world.repo,
             "FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3",
         )
         .expect(0);
-
-    for line in frites(&["log", "--json"]).expect(0).out().lines() {
-        checker.check("log", &serde_json::from_str(line).unwrap());
-    }
-    let mut all = BTreeSet::new();
-    described("#", &checker.sealed, &mut all);
-    let unseen: Vec<&String> = all.difference(&checker.seen).collect();
-    assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
 }
 
 /// Verdicts with everything that they can hold: on the base, too, with retries, single tests, protected paths.

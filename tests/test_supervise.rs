@@ -1,22 +1,12 @@
 //! Supervision: time limits, whole trees, leftovers, output, Ctrl-C (SCOREBOARD rows 13–17). Processes are
 //! counted by a mark in their environment, so nothing that a command started can hide.
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::processes::{living, marked};
-use crate::common::{World, answer};
-
-/// Waits for something that must come true soon.
-#[track_caller]
-fn soon(within: Duration, what: &str, mut is: impl FnMut() -> bool) -> Duration {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < within, "not within {within:?}: {what}");
-        std::thread::yield_now();
-    }
-    start.elapsed()
-}
+use crate::common::{LONG, World, answer, poll};
 
 /// Starts `git-frites` itself, so that its process id is known.
 fn start(world: &World, args: &[&str]) -> Child {
@@ -28,6 +18,14 @@ fn signal(name: &str, pid: u32) {
     assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
 }
 
+/// True if a process ignores SIGHUP, so that one which is sent to it has no effect.
+fn ignores_hangups(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    // A bit for each signal, and SIGHUP is the first.
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
+}
+
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
@@ -37,10 +35,7 @@ fn process_tree_that_ignores_term_is_killed_after_the_grace_period() {
     let stubborn = "trap '' TERM; echo begun >> README; (trap '' TERM; setsid sh -c 'sleep 500; sleep 501') & (sleep 502 &) ; sleep 503; sleep 504";
     world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", stubborn]).expect(4);
     let took = begun.elapsed();
-    assert!(
-        took > 5 * SECOND && took < 8 * SECOND,
-        "timeout 1 s + grace 5 s + 1 s, and it took {took:?}"
-    );
+    assert!(took > 6 * SECOND && took < LONG, "timeout 1 s + grace 5 s, and it took {took:?}");
     assert_eq!(living(&mark), []);
     let status = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     assert_eq!(status["runs"][0]["candidates"][0]["state"], "timed-out");
@@ -55,8 +50,8 @@ fn process_tree_that_ignores_term_is_killed_after_the_grace_period() {
 #[test]
 fn idle_timeout_restarts_at_every_byte_and_a_hard_one_does_not() {
     let (world, mark) = marked();
-    let talks = "for i in 1 2 3 4 5 6 7 8; do printf .; sleep 0.25; done; echo done > README";
-    world.frites(["spawn", "-n", "1", "--idle-timeout", "1s", "--", "sh", "-c", talks]).expect(0);
+    let talks = "for i in $(seq 16); do printf .; sleep 0.25; done; echo done > README";
+    world.frites(["spawn", "-n", "1", "--idle-timeout", "3s", "--", "sh", "-c", talks]).expect(0);
     world
         .frites([
             "spawn",
@@ -103,10 +98,10 @@ fn no_process_survives_a_killed_judge() {
     let mut child =
         start(&world, &["judge", "--test", "setsid sleep 500 & (sleep 501 &); sleep 502"]);
     let sleeping = || living(&mark).iter().filter(|(_, line)| line.contains("sleep 50")).count();
-    soon(10 * SECOND, "the oracle runs", || sleeping() >= 3);
+    poll(|| sleeping() >= 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    soon(2 * SECOND, "all are gone", || living(&mark).is_empty());
+    poll(|| living(&mark).is_empty());
     let answer = world.frites(["judge", "--test", "true", "-q"]).expect(0);
     assert_eq!(answer.out(), "1/c1\n");
     world.assert_clean();
@@ -118,7 +113,7 @@ fn leftover_processes_are_ended_and_flagged() {
     let begun = Instant::now();
     let leaves = "setsid sleep 500 & (sleep 501 &); echo x > README; exit 0";
     let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", leaves]).expect(0);
-    assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
     assert!(
         answer.stderr.contains("warning: 1/c1: it left processes behind, which were ended"),
         "{}",
@@ -138,10 +133,14 @@ fn leftover_processes_are_ended_and_flagged() {
 fn background_process_that_ends_at_once_is_no_leftover() {
     let (world, mark) = marked();
     let script = "(sleep 0.05; echo late > late) & echo x > README; git commit -qam x";
-    let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
-    assert!(!answer.stderr.contains("left processes behind"), "{}", answer.stderr);
+    // It has a quarter of a second on the clock, which a loaded machine may not give it each time.
+    let run = (1..=3).find(|_| {
+        let answer = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+        !answer.stderr.contains("left processes behind")
+    });
+    let run = run.expect("each was taken for one that is left behind");
     assert_eq!(
-        world.git(["show", "refs/frites/1/c1:late"]),
+        world.git(["show", &format!("refs/frites/{run}/c1:late")]),
         "late",
         "it is captured after all have ended"
     );
@@ -160,12 +159,10 @@ fn hangup_ends_a_run_unless_it_is_ignored() {
         let mut command = world.command(&world.repo, "sh", ["-c", &line, &script]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let begun = world.worktree(&format!("{run}/c1/begun"));
-        soon(10 * SECOND, "the command runs", || begun.exists());
+        poll(|| begun.exists());
+        assert_eq!(ignores_hangups(child.id()), ignored);
         signal("-HUP", child.id());
         if ignored {
-            // Nothing tells that a signal was not heeded: one that was would be passed on within this.
-            let begun = Instant::now();
-            soon(SECOND, "it goes on", || begun.elapsed() > Duration::from_millis(300));
             fs::write(&gate, "").unwrap();
         }
         answer(&child.wait_with_output().unwrap()).expect(code);
@@ -220,7 +217,7 @@ fn first_ctrl_c_terminates_commands_and_keeps_their_work() {
         "trap 'echo saved > saved; exit 0' TERM; echo begun > begun; while :; do sleep 0.05; done";
     let child = start(&world, &["spawn", "-n", "3", "-j", "2", "--", "sh", "-c", polite]);
     let begun = |i: u32| world.worktree(&format!("1/c{i}/begun")).exists();
-    soon(10 * SECOND, "two commands run", || begun(1) && begun(2));
+    poll(|| begun(1) && begun(2));
     signal("-INT", child.id());
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
@@ -247,24 +244,27 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
     world.spawn(["-n", "1", "--", "sh", "-c", "echo x > README"]);
     world.frites(["judge", "--test", "true"]).expect(0);
     let verdict = world.git(["rev-parse", "refs/frites/1/@record"]);
-    let script = format!(
-        "trap '' TERM INT; echo ready > '{}/ready'; sleep 500; sleep 501",
-        world.home().display()
-    );
-    let child = start(&world, &["judge", "--test", &script]);
-    soon(10 * SECOND, "the oracle runs", || world.home().join("ready").exists());
-    let begun = Instant::now();
-    signal("-INT", child.id());
-    // It is not known when the first is received; the second alone would end nothing sooner.
-    soon(SECOND, "the first is passed on", || begun.elapsed() > Duration::from_millis(200));
-    signal("-INT", child.id());
-    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-    assert!(
-        ended.stderr.contains("error: interrupted; nothing was decided\nhint: "),
-        "{}",
-        ended.stderr
-    );
-    assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
+    // The shell notes the first signal and goes on; `wait` returns for a signal, `sleep` does not.
+    let script = "trap '' INT; trap 'echo > \"$HOME/asked\"' TERM
+        echo > \"$HOME/ready\"; while :; do sleep 500 & wait; done";
+    let there = |file: &str| world.home().join(file).exists();
+    // The grace is over after 5 seconds on the clock, whatever else the machine does: one of three is in time.
+    let in_time = (0..3).any(|_| {
+        for file in ["ready", "asked"] {
+            let _ = fs::remove_file(world.home().join(file));
+        }
+        let child = start(&world, &["judge", "--no-cache", "--test", script]);
+        poll(|| there("ready"));
+        let begun = Instant::now();
+        signal("-INT", child.id());
+        poll(|| there("asked"));
+        signal("-INT", child.id());
+        let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+        let words = "error: interrupted; nothing was decided\nhint: ";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        begun.elapsed() < 4 * SECOND
+    });
+    assert!(in_time, "the second signal did not end the grace");
     assert_eq!(living(&mark), []);
     assert_eq!(
         world.git(["rev-parse", "refs/frites/1/@record"]),
@@ -272,6 +272,32 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
         "the old verdict stands"
     );
     world.assert_clean();
+}
+
+/// Asks for the status until a spawn ends; gives the candidates that it named as running at some time.
+/// Each whose processes were there before and after the question must be among them.
+fn running_by_status(world: &World, mark: &str, child: &mut Child) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    while child.try_wait().unwrap().is_none() {
+        let before = commands_of(mark);
+        let json = world.frites(["status", "--json"]).expect(0).json();
+        let after = commands_of(mark);
+        let Some(candidates) = json["runs"][0]["candidates"].as_array() else { continue };
+        let doing = candidates.iter().filter(|c| !c["doing"].is_null());
+        let told: BTreeSet<String> =
+            doing.map(|c| c["candidate"].as_str().unwrap().to_owned()).collect();
+        assert!(told.len() <= 4, "{told:?}");
+        for candidate in before.intersection(&after) {
+            assert!(told.contains(candidate), "{candidate} runs, and status tells of {told:?}");
+        }
+        for candidate in
+            candidates.iter().filter(|c| told.contains(c["candidate"].as_str().unwrap()))
+        {
+            assert_eq!(candidate["state"], "running");
+        }
+        seen.extend(told);
+    }
+    seen
 }
 
 #[test]
@@ -291,7 +317,7 @@ fn sixteen_candidates_end_as_expected_and_status_shows_them_running() {
         "-j",
         "4",
         "--idle-timeout",
-        "1s",
+        "3s",
         "--json",
         "--",
         "sh",
@@ -300,34 +326,14 @@ fn sixteen_candidates_end_as_expected_and_status_shows_them_running() {
     ];
     let begun = Instant::now();
     let mut child = start(&world, &args);
-    // What status says between two looks at the processes is what they were.
-    let mut seen_running = std::collections::BTreeSet::new();
-    while child.try_wait().unwrap().is_none() {
-        let before = commands_of(&mark);
-        let json = world.frites(["status", "--json"]).expect(0).json();
-        let after = commands_of(&mark);
-        let Some(candidates) = json["runs"][0]["candidates"].as_array() else { continue };
-        let doing = candidates.iter().filter(|c| !c["doing"].is_null());
-        let told: std::collections::BTreeSet<String> =
-            doing.map(|c| c["candidate"].as_str().unwrap().to_owned()).collect();
-        assert!(told.len() <= 4, "{told:?}");
-        for candidate in before.intersection(&after) {
-            assert!(told.contains(candidate), "{candidate} runs, and status tells of {told:?}");
-        }
-        for candidate in
-            candidates.iter().filter(|c| told.contains(c["candidate"].as_str().unwrap()))
-        {
-            assert_eq!(candidate["state"], "running");
-        }
-        seen_running.extend(told);
-    }
+    let seen_running = running_by_status(&world, &mark, &mut child);
     let elapsed = begun.elapsed();
     let spawned = answer(&child.wait_with_output().unwrap()).expect(0).json();
     assert_eq!(living(&mark), []);
     assert!(seen_running.len() > 8, "{seen_running:?}");
     assert!(
-        elapsed > 6 * SECOND && elapsed < 20 * SECOND,
-        "an idle second, five of grace, and it took {elapsed:?}"
+        elapsed > 8 * SECOND && elapsed < LONG,
+        "three idle seconds, five of grace, and it took {elapsed:?}"
     );
     let told: Vec<String> =
         world.frites(["status", "--json"]).expect(0).json()["runs"][0]["candidates"]
@@ -358,30 +364,20 @@ fn sixteen_candidates_end_as_expected_and_status_shows_them_running() {
         fs::read_to_string(world.repo.join(format!(".frites/runs/1/c{i}/agent.log"))).unwrap()
     };
     assert_eq!((log(1), log(15)), ("line 1\nline 2\nline 3\n".into(), "out\nerr\n".into()));
-    let events = world.frites(["log", "--json", "1"]).expect(0).out();
-    let seconds = |candidate: &str| -> f64 {
-        let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
-        let ended = events
-            .lines()
-            .map(parse)
-            .find(|e| e["event"] == "ended" && e["candidate"] == candidate)
-            .unwrap();
-        ended["seconds"].as_f64().unwrap()
+    let events = world.events();
+    let seconds = |candidate: &str| {
+        let ended = |e: &&serde_json::Value| e["event"] == "ended" && e["candidate"] == candidate;
+        events.iter().find(ended).unwrap()["seconds"].as_f64().unwrap()
     };
-    for (candidate, from, to) in
-        [("c1", 0.6, 2.5), ("c11", 1.0, 3.0), ("c14", 6.0, 8.0), ("c15", 0.0, 2.0)]
-    {
-        assert!(
-            (from..to).contains(&seconds(candidate)),
-            "{candidate} took {} s",
-            seconds(candidate)
-        );
+    for (candidate, least) in [("c1", 0.6), ("c11", 3.0), ("c14", 8.0), ("c15", 0.0)] {
+        let took = seconds(candidate);
+        assert!((least..elapsed.as_secs_f64()).contains(&took), "{candidate} took {took} s");
     }
     world.assert_clean();
 }
 
 /// The candidates whose commands run, by the variables that their processes have.
-fn commands_of(mark: &str) -> std::collections::BTreeSet<String> {
+fn commands_of(mark: &str) -> BTreeSet<String> {
     let name = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let text = String::from_utf8_lossy(&environment).into_owned();

@@ -17,7 +17,14 @@ fn world_with(script: &str) -> World {
     )
     .unwrap();
     world.set_env("PATH", path);
-    world.write(".frites.toml", "[agents.maker]\ncommand = [\"maker\"]\nframing = [\"Be quick.\", \"Be slow.\"]\n[oracle]\ntest = \"grep -q good README && ! grep -q broken README\"\n");
+    let settings = r#"
+        [agents.maker]
+        command = ["maker"]
+        framing = ["Be quick.", "Be slow."]
+        [oracle]
+        test = "grep -q good README && ! grep -q broken README"
+    "#;
+    world.write(".frites.toml", settings);
     world.commit("settings");
     world
 }
@@ -30,7 +37,9 @@ fn run(world: &World, more: &[&str]) -> crate::common::Answer {
 fn synthesis_that_passes_within_the_size_limit_is_recommended() {
     let world = world_with("echo best >> README");
     let answer = run(&world, &[]).expect(0);
-    assert!(answer.out().contains("synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: 2 lines in 1 file, within 1.5 times the 3 lines that it drew on"), "{}", answer.out());
+    let sentence = "synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: \
+        2 lines in 1 file, within 1.5 times the 3 lines that it drew on";
+    assert!(answer.out().contains(sentence), "{}", answer.out());
     // It began with the best one's files, as changes that are not committed.
     assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbest");
     assert_eq!(

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -459,14 +460,27 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Waits for something that is about to be true, 20 seconds at most.
+/// Longer than anything here takes on a loaded machine, and far shorter than the commands that must be killed.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until `done` gives a value, and gives it; panics when it takes [`LONG`]. `what` completes
+/// "waited in vain until …".
+#[track_caller]
+pub fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = done() {
+            return value;
+        }
+        assert!(start.elapsed() < LONG, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until `ready` is true, as [`until`] does.
 #[track_caller]
 pub fn poll(mut ready: impl FnMut() -> bool) {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !ready() {
-        assert!(std::time::Instant::now() < end, "waited for long enough");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until("it is ready", || ready().then_some(()));
 }
 
 /// A finished program's answer.
