@@ -1,29 +1,31 @@
-//! What tells that a file was written since, whatever was done to hide it: a change time cannot be set by a program.
+//! The state of a file on disk, kept to see later whether somebody wrote the file since.
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime};
 
-use gix::bstr::BStr;
 use rustix::fs::{AtFlags, FileType, OFlags};
 
-use crate::git::repo::digest;
+/// The granularity of timestamps: two writes within this span may get equal times.
+pub const TIMESTAMP_GRANULARITY: Duration = Duration::from_millis(20);
 
-/// How much younger than a file the clock of a file system may make it look.
-pub const TICK: Duration = Duration::from_millis(20);
+/// A function that names bytes by their content.
+pub type Digest = fn(&[u8]) -> String;
 
-/// What a command cannot leave as it was when it changes a file.
+/// The state of a file. Whoever writes the file changes it: a program can set a file's mtime, but not
+/// its ctime.
 #[derive(Clone)]
-pub struct Stamp {
-    meta: Meta,
-    /// For young files: what they hold.
+pub struct FileState {
+    stat: FileStat,
+    /// The content of a young file, which can be written again without a change of its times.
     content: Option<String>,
+    digest: Digest,
 }
 
-/// What a file system tells of a file.
+/// The stat data that a write changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Meta {
+struct FileStat {
     inode: u64,
     mode: rustix::fs::RawMode,
     size: i64,
@@ -31,35 +33,44 @@ struct Meta {
     changed: (i64, i64),
 }
 
-impl Stamp {
-    /// Of what lies at `path` in `root`, and was written before `now`. That is a time of the same file system: some
-    /// know whole seconds only. Fails where nothing can be read.
-    pub fn of(root: &File, path: &BStr, now: SystemTime) -> io::Result<Stamp> {
-        let meta = Meta::of(root, path)?;
-        let content = if meta.young(now) { meta.content(root, path)? } else { None };
-        Ok(Stamp { meta, content })
+impl FileState {
+    /// Reads the state of the file at `path` in the directory `root`; fails if it cannot be read.
+    ///
+    /// `now` is a time at or after the file's last write, from the clock of the same file system:
+    /// some store whole seconds only.
+    pub fn read(
+        root: &File,
+        path: &[u8],
+        now: SystemTime,
+        digest: Digest,
+    ) -> io::Result<FileState> {
+        let stat = FileStat::read(root, path)?;
+        let content = if stat.is_young(now) { stat.content(root, path, digest)? } else { None };
+        Ok(FileState { stat, content, digest })
     }
 
-    /// The same as it is known `now`, if it still holds.
+    /// The same state at a later time `now`: without the content once the file is no longer young.
     #[must_use]
-    pub fn at(&self, now: SystemTime) -> Stamp {
-        Stamp { meta: self.meta, content: self.content.clone().filter(|_| self.meta.young(now)) }
+    pub fn aged(&self, now: SystemTime) -> FileState {
+        let content = if self.stat.is_young(now) { self.content.clone() } else { None };
+        FileState { content, ..self.clone() }
     }
 
-    /// Whether that is still the same.
-    pub fn holds(&self, root: &File, path: &BStr) -> bool {
-        let same = |content: &String| {
-            self.meta.content(root, path).is_ok_and(|now| now.as_ref() == Some(content))
-        };
-        Meta::of(root, path).is_ok_and(|now| now == self.meta)
-            && self.content.as_ref().is_none_or(same)
+    /// True if the file at `path` in `root` still has this state.
+    pub fn holds(&self, root: &File, path: &[u8]) -> bool {
+        if !FileStat::read(root, path).is_ok_and(|now| now == self.stat) {
+            return false;
+        }
+        let Some(content) = &self.content else { return true };
+        let now = self.stat.content(root, path, self.digest);
+        now.is_ok_and(|now| now.as_ref() == Some(content))
     }
 }
 
-impl Meta {
-    fn of(root: &File, path: &BStr) -> io::Result<Meta> {
+impl FileStat {
+    fn read(root: &File, path: &[u8]) -> io::Result<FileStat> {
         let stat = rustix::fs::statat(root, OsStr::from_bytes(path), AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(Meta {
+        Ok(FileStat {
             inode: stat.st_ino,
             mode: stat.st_mode,
             size: stat.st_size,
@@ -68,16 +79,17 @@ impl Meta {
         })
     }
 
-    /// Whether it may be written again and look the same.
-    fn young(&self, now: SystemTime) -> bool {
+    /// True if the file can be written again at `now` without a change of its times.
+    fn is_young(&self, now: SystemTime) -> bool {
         let (seconds, nanoseconds) = self.modified;
         let modified =
             Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
-        SystemTime::UNIX_EPOCH + modified + TICK >= now
+        SystemTime::UNIX_EPOCH + modified + TIMESTAMP_GRANULARITY >= now
     }
 
-    /// A name for what it holds, if it is a file or a link; a FIFO would never end.
-    fn content(&self, root: &File, path: &BStr) -> io::Result<Option<String>> {
+    /// A name for the content of a file or a link; none for anything else, because reading a FIFO
+    /// would never end.
+    fn content(&self, root: &File, path: &[u8], digest: Digest) -> io::Result<Option<String>> {
         let path = OsStr::from_bytes(path);
         let bytes = match FileType::from_raw_mode(self.mode) {
             FileType::Symlink => rustix::fs::readlinkat(root, path, Vec::new())?.into_bytes(),
@@ -93,4 +105,9 @@ impl Meta {
         };
         Ok(Some(digest(&bytes)))
     }
+}
+
+/// The size and the mtime of a file, which a copy that keeps times shares with its original.
+pub fn size_and_mtime(meta: &Metadata) -> (u64, Option<SystemTime>) {
+    (meta.len(), meta.modified().ok())
 }

@@ -16,10 +16,11 @@ use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::stat::{Stamp, TICK};
+use crate::fs::stat::{FileState, TIMESTAMP_GRANULARITY};
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
+use crate::git::repo::digest;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name};
@@ -53,7 +54,7 @@ pub struct Pristine {
 struct Snapshot {
     index: Index,
     /// Of each entry of the index; none of submodules, and of files that are gone by now.
-    stamps: Vec<Option<Stamp>>,
+    stamps: Vec<Option<FileState>>,
 }
 
 /// An index as git wrote it.
@@ -69,7 +70,7 @@ struct Swept {
     /// The directories in it, with a slash.
     below: Vec<Vec<u8>>,
     /// The files in it, by their place in the index.
-    kept: Vec<(usize, Stamp)>,
+    kept: Vec<(usize, FileState)>,
 }
 
 impl Pristine {
@@ -115,7 +116,7 @@ impl Pristine {
             if warm {
                 self.restore_admin(commit, &before.index, before.index.written).context(failed)?;
                 // A build tool must see that what is written now is younger than what it built before.
-                std::thread::sleep(TICK);
+                std::thread::sleep(TIMESTAMP_GRANULARITY);
             } else {
                 before.stamps = self.sweep(before)?;
                 // What was changed is gone, so that the times of what is left can be believed.
@@ -194,9 +195,8 @@ impl Pristine {
             .args(["-z", "--name-only", "--ignore-submodules=all"])
             .bytes()?;
         // Nor is what git would write back otherwise, although nobody touched it.
-        let touched = |path: &&[u8]| {
-            !told.stamp(path).is_some_and(|stamp| stamp.holds(&root, path.as_bstr()))
-        };
+        let touched =
+            |path: &&[u8]| !told.stamp(path).is_some_and(|stamp| stamp.holds(&root, path));
         Ok(nul_separated(&list).filter(touched).map(TreePath::new).collect())
     }
 
@@ -225,7 +225,7 @@ impl Pristine {
     }
 
     /// Removes all that was not handed out, or not as it is now. Gives the stamps of what stays.
-    fn sweep(&self, told: &Snapshot) -> Result<Vec<Option<Stamp>>> {
+    fn sweep(&self, told: &Snapshot) -> Result<Vec<Option<FileState>>> {
         let mut kept = vec![None; told.stamps.len()];
         // Level by level, so that what is looked into is known to be a directory and no link.
         let mut level = vec![Vec::new()];
@@ -273,7 +273,7 @@ impl Pristine {
             } else if is_dir {
                 tree::delete_tree(&entry.path())?;
             } else {
-                let holds = |stamp: &&Stamp| stamp.holds(&root, name.as_bytes().as_bstr());
+                let holds = |stamp: &&FileState| stamp.holds(&root, name.as_bytes());
                 match tracked.and_then(|at| Some((at, told.stamps[at].as_ref().filter(holds)?))) {
                     Some((at, stamp)) => swept.kept.push((at, stamp.clone())),
                     None => fs::remove_file(entry.path())?,
@@ -309,9 +309,9 @@ impl Pristine {
             let path = entry.path(&index.parsed);
             stamps.push(match known(entry, path) {
                 _ if entry.mode == Mode::COMMIT => None,
-                Some(stamp) => Some(stamp.at(index.written)),
+                Some(stamp) => Some(stamp.aged(index.written)),
                 None => Some(
-                    Stamp::of(&root, path, index.written)
+                    FileState::read(&root, path, index.written, digest)
                         .context(|| format!("could not read '{path}'"))?,
                 ),
             });
@@ -335,13 +335,13 @@ fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
 
 impl Snapshot {
     /// What can be told of the files that are there.
-    fn files(&self) -> impl Iterator<Item = (&BStr, &Stamp)> {
+    fn files(&self) -> impl Iterator<Item = (&BStr, &FileState)> {
         let entries = self.index.parsed.entries().iter().zip(&self.stamps);
         entries.filter_map(|(entry, stamp)| Some((entry.path(&self.index.parsed), stamp.as_ref()?)))
     }
 
     /// What can be told of one file.
-    fn stamp(&self, path: &[u8]) -> Option<&Stamp> {
+    fn stamp(&self, path: &[u8]) -> Option<&FileState> {
         let at = self.index.parsed.entry_index_by_path(path.as_bstr()).ok()?;
         self.stamps[at].as_ref()
     }
@@ -355,7 +355,7 @@ impl Snapshot {
     fn holds(&self, path: &Path) -> Result<bool> {
         let root =
             fs::File::open(path).context(|| format!("could not open '{}'", path.display()))?;
-        let files: Vec<(&BStr, &Stamp)> = self.files().collect();
+        let files: Vec<(&BStr, &FileState)> = self.files().collect();
         let hold =
             process::in_parallel(process::processors(), &process::shares(&files), |files| {
                 Ok(files.iter().all(|(path, stamp)| stamp.holds(&root, path)))

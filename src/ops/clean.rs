@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
-use crate::git::capture::omitted::Notes;
+use crate::git::capture::omitted::Omissions;
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::refname::RefName;
@@ -23,7 +23,7 @@ pub fn save(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
             .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
     })?;
-    refuse_losses(candidate, &captured.notes)?;
+    refuse_losses(candidate, &captured.omissions)?;
     session.tell_notes(&captured);
     Ok(())
 }
@@ -96,14 +96,14 @@ pub fn rehearse(
     refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.as_deref())?;
     if !discard {
-        refuse_losses(candidate, &session.losses(candidate)?)?;
+        refuse_losses(candidate, &session.uncapturable(candidate)?)?;
     }
     let there = admin.is_some() || repo.read_ref(&branch)?.is_some();
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
 /// Refuses to remove what holds work that no capture can hold.
-pub fn refuse_losses(candidate: CandidateRef<'_>, notes: &Notes) -> Result<()> {
+pub fn refuse_losses(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
     }

@@ -10,13 +10,13 @@ use crate::fs::atomic;
 use crate::fs::tree;
 use crate::git::capture::excludes::Excludes;
 use crate::git::capture::mtimes;
-use crate::git::capture::omitted::Notes;
-use crate::git::capture::{self, Snapshot, Subject};
+use crate::git::capture::omitted::Omissions;
+use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
-use crate::git::seed::placed::Seeded;
+use crate::git::seed::placed::PlacedSeeds;
 use crate::integrity::watch;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
@@ -67,7 +67,7 @@ pub struct Captured {
     /// How much that is.
     pub blast: Blast,
     /// What was left out; empty when there is no worktree to look at.
-    pub notes: Notes,
+    pub omissions: Omissions,
     /// Why its worktree could not be captured, if so: what is told here is its last capture.
     pub problem: Option<String>,
 }
@@ -120,10 +120,10 @@ impl Session {
     }
 
     /// What a candidate's worktree was given; if that record is lost, what it would be given now.
-    fn seeded(&self, candidate: CandidateRef<'_>) -> Result<Seeded> {
+    fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
         match read_toml(&candidate.seeds()) {
             Some(seeded) => Ok(seeded),
-            None => self.seeds(&candidate.run.base)?.as_if_put(&candidate.worktree()),
+            None => self.seeds(&candidate.run.base)?.as_if_placed(&candidate.worktree()),
         }
     }
 
@@ -165,29 +165,29 @@ impl Session {
         let Some(previous) = candidate.latest()? else {
             return Ok(None);
         };
-        let unchanged = self.on_subject(candidate, Some(&previous), |subject, there| {
-            Ok(there && capture::is_unchanged(&self.repo, subject)?)
+        let unchanged = self.with_source(candidate, Some(&previous), |source, there| {
+            Ok(there && capture::is_unchanged(&self.repo, source)?)
         })?;
         Ok(unchanged.then_some(previous))
     }
 
     /// What a capture of a candidate would leave out; nothing is written.
-    pub fn losses(&self, candidate: CandidateRef<'_>) -> Result<Notes> {
+    pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
         let previous = candidate.latest()?;
-        self.on_subject(candidate, previous.as_ref(), |subject, there| {
-            if there { capture::losses(&self.repo, subject) } else { Ok(Notes::default()) }
+        self.with_source(candidate, previous.as_ref(), |source, there| {
+            if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
         })
     }
 
     /// Does `work` with what is to be captured, and whether there is a worktree.
-    fn on_subject<T>(
+    fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
         previous: Option<&Capture>,
-        work: impl FnOnce(&Subject<'_>, bool) -> Result<T>,
+        work: impl FnOnce(&CaptureSource<'_>, bool) -> Result<T>,
     ) -> Result<T> {
         let worktree = candidate.worktree();
-        let subject = Subject {
+        let source = CaptureSource {
             worktree: &worktree,
             branch: &candidate.branch(),
             base: &candidate.run.base,
@@ -196,36 +196,37 @@ impl Session {
             excludes: &self.excludes,
             seeds: &self.seeded(candidate)?,
         };
-        work(&subject, is_real_directory(&candidate.worktree_root(), &worktree))
+        work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }
 
     fn capture_once(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         let previous = candidate.latest()?;
-        self.on_subject(candidate, previous.as_ref(), |subject, there| {
-            self.capture_subject(candidate, subject, there)
+        self.with_source(candidate, previous.as_ref(), |source, there| {
+            self.capture_source(candidate, source, there)
         })
     }
 
-    fn capture_subject(
+    fn capture_source(
         &self,
         candidate: CandidateRef<'_>,
-        subject: &Subject<'_>,
+        source: &CaptureSource<'_>,
         there: bool,
     ) -> Result<Captured> {
         let mut record = candidate.record()?;
-        let previous = subject.previous.cloned();
-        if there && capture::is_unchanged(&self.repo, subject)? {
-            let mut captured = self.captured(candidate.run, record, previous, Notes::default())?;
+        let previous = source.previous.cloned();
+        if there && capture::is_unchanged(&self.repo, source)? {
+            let mut captured =
+                self.captured(candidate.run, record, previous, Omissions::default())?;
             self.settle(&mut captured.candidate, captured.changes.len())?;
             return Ok(captured);
         }
         let snapshot = if there {
-            Some(capture::snapshot(&self.repo, subject)?)
+            Some(capture::snapshot(&self.repo, source)?)
         } else {
-            capture::branch_snapshot(&self.repo, subject)?
+            capture::branch_snapshot(&self.repo, source)?
         };
-        let Some(Snapshot { tree, heads, notes }) = snapshot else {
-            return self.captured(candidate.run, record, previous, Notes::default());
+        let Some(WorktreeSnapshot { tree, heads, omissions }) = snapshot else {
+            return self.captured(candidate.run, record, previous, Omissions::default());
         };
         let base_tree = self.repo.commit(&candidate.run.base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
@@ -240,7 +241,7 @@ impl Session {
                 fresh: false,
                 changes: patch.changes,
                 blast,
-                notes,
+                omissions,
                 problem: None,
             });
         }
@@ -250,13 +251,13 @@ impl Session {
                 patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
             let refname = refs::mtimes(&candidate.run.run, candidate.name);
             let base = &candidate.run.base;
-            mtimes::store(&self.repo, &refname, subject.worktree, &tree, base, written)?;
+            mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
         }
         let message = message(candidate.run, &record, iteration);
-        let snapshot = Snapshot { tree, heads, notes };
+        let snapshot = WorktreeSnapshot { tree, heads, omissions };
         let refname = candidate.capture_ref();
-        let commit = capture::store(&self.repo, subject, &snapshot, &refname, &message)?;
-        let Snapshot { tree, notes, .. } = snapshot;
+        let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
+        let WorktreeSnapshot { tree, omissions, .. } = snapshot;
         atomic::write(&candidate.patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
         let event = Event::Captured {
@@ -274,7 +275,7 @@ impl Session {
             fresh: true,
             changes: patch.changes,
             blast,
-            notes,
+            omissions,
             problem: None,
         })
     }
@@ -319,7 +320,7 @@ impl Session {
     pub fn stored(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         let record = candidate.record()?;
         let capture = candidate.latest()?;
-        self.captured(candidate.run, record, capture, Notes::default())
+        self.captured(candidate.run, record, capture, Omissions::default())
     }
 
     fn captured(
@@ -327,14 +328,14 @@ impl Session {
         run: &Run,
         candidate: Candidate,
         capture: Option<Capture>,
-        notes: Notes,
+        omissions: Omissions,
     ) -> Result<Captured> {
         let changes = match &capture {
             Some(capture) => self.changes(run, &capture.tree)?,
             None => Vec::new(),
         };
         let blast = diff::blast(&self.repo, &changes);
-        Ok(Captured { candidate, capture, fresh: false, changes, blast, notes, problem: None })
+        Ok(Captured { candidate, capture, fresh: false, changes, blast, omissions, problem: None })
     }
 
     /// Tells what a capture left out, or why there is none.
@@ -342,9 +343,9 @@ impl Session {
         if let Some(problem) = &captured.problem {
             self.ui.warn(problem);
         }
-        for line in captured.notes.lines() {
+        for line in captured.omissions.lines() {
             let line = format!("{}: {line}", captured.candidate.address());
-            if captured.notes.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
+            if captured.omissions.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
         }
     }
 }

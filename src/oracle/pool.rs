@@ -128,7 +128,7 @@ impl<'a> CheckoutPool<'a> {
             let problem = export_submodules(repo, self.home.as_deref(), commit, &files.path)
                 .err()
                 .map(|e| e.message);
-            self.seeds.put(&files.path).map(|_| problem)
+            self.seeds.place(&files.path).map(|_| problem)
         });
         match filled {
             Ok(problem) => Ok(PooledCheckout { files, problem }),

@@ -1,8 +1,8 @@
-//! Whether a worktree is just as it was captured: a look at every file in it, and at nothing else.
+//! Finds out whether a worktree is as it was captured, from the stat data in the private index.
 //!
-//! The answer is yes only where there can be no doubt: the private index tells exactly the tree of the last
-//! capture, every file of it is there as the index has it, nothing else is, and the attempt made no new commit.
-//! Anything unusual is left to a real capture.
+//! The answer is yes only without any doubt: the index has exactly the tree of the last capture, the
+//! stat data of every file equals its entry, and there is no other file. Anything unusual is left to
+//! a real capture.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -22,20 +22,38 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::process;
 
-/// Whether the files of a worktree are those of `tree`, by the index that was written when they were captured.
-pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
-    let tells = index
+/// True if the files of a worktree are those of `tree`, by the index that was written when they were
+/// captured.
+pub fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
+    let has_tree = index
         .tree()
         .is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
     let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
-    let plain =
-        |entry: &gix::index::Entry| !entry.flags.intersects(odd) && entry.mode != Mode::COMMIT;
-    if !tells
-        || !index.entries().iter().all(plain)
+    let is_odd = |e: &gix::index::Entry| e.flags.intersects(odd) || e.mode == Mode::COMMIT;
+    if !has_tree
+        || index.entries().iter().any(is_odd)
         || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file())
     {
         return Ok(false);
     }
+    let directories = directories(index);
+    let list: Vec<&TreePath> = directories.iter().collect();
+    // After the first directory with a change the others do not matter.
+    let changed = AtomicBool::new(false);
+    let counts = process::in_parallel(process::processors(), &list, |directory| {
+        if changed.load(Relaxed) {
+            return Ok(None);
+        }
+        let count = count_clean_files(worktree, directory, index, &directories);
+        changed.fetch_or(count.is_none(), Relaxed);
+        Ok(count)
+    })?;
+    let counts: Option<Vec<usize>> = counts.into_iter().collect();
+    Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
+}
+
+/// The directories of an index, with the root.
+fn directories(index: &gix::index::File) -> BTreeSet<TreePath> {
     let mut directories = BTreeSet::from([TreePath::default()]);
     let mut last: &[u8] = b"";
     for entry in index.entries() {
@@ -46,51 +64,41 @@ pub fn files(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bo
             directories.extend(TreePath::new(path).parents());
         }
     }
-    let list: Vec<&TreePath> = directories.iter().collect();
-    // Once one directory is not as told, the others do not matter.
-    let changed = AtomicBool::new(false);
-    let counts = process::in_parallel(process::processors(), &list, |directory| {
-        let count = (!changed.load(Relaxed))
-            .then(|| as_told(worktree, directory, index, &directories))
-            .flatten();
-        changed.fetch_or(count.is_none(), Relaxed);
-        Ok(count)
-    })?;
-    let counts: Option<Vec<usize>> = counts.into_iter().collect();
-    Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
+    directories
 }
 
-/// The entries of an index whose files git would take for unchanged although they were written since: many builds of
-/// git compare whole seconds, and what writes a file may put its time back.
-pub fn lookalikes(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
-    let is = |entry: &&gix::index::Entry| {
+/// The racy entries of an index: git would take their files for unchanged although they were written
+/// since, because many builds of git compare whole seconds and a program can restore a file's times.
+pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
+    let is_racy_entry = |entry: &&gix::index::Entry| {
         let path = TreePath::new(entry.path(index));
-        fs::symlink_metadata(path.on_disk(worktree))
-            .is_ok_and(|meta| is_lookalike(&entry.stat, &meta))
+        fs::symlink_metadata(path.on_disk(worktree)).is_ok_and(|meta| is_racy(&entry.stat, &meta))
     };
     let found = process::in_parallel(
         process::processors(),
         &process::shares(index.entries()),
-        |entries| Ok(entries.iter().filter(is).cloned().collect::<Vec<_>>()),
+        |entries| Ok(entries.iter().filter(is_racy_entry).cloned().collect::<Vec<_>>()),
     )?;
     Ok(found.concat())
 }
 
-/// The paths that git calls modified and nobody has written since they were checked out: the base has them with line
-/// ends, say, which their attributes would not give them. git looks only at what is as young as the index, by chance.
-/// `git` is the beginning of a call that uses the index.
+/// The paths that git reports as modified although nobody wrote them since they were checked out,
+/// such as blobs with CRLF whose attributes say `text`.
+///
+/// git compares contents only where an entry's times leave a doubt, so such a path is sometimes
+/// reported and sometimes not. `git` is the beginning of a call that uses the index.
 pub fn untouched(
     worktree: &Path,
     git: &Call,
     index: &gix::index::File,
     modified: &BTreeSet<TreePath>,
 ) -> Result<Vec<TreePath>> {
-    let as_told = |path: &&TreePath| {
-        let told = index.entry_by_path(path.as_bstr());
-        told.is_some_and(|e| is_as_told(&e.stat, &path.on_disk(worktree)))
+    let has_stat_of_entry = |path: &&TreePath| {
+        let entry = index.entry_by_path(path.as_bstr());
+        entry.is_some_and(|e| has_equal_stat(&e.stat, &path.on_disk(worktree)))
     };
-    let paths: Vec<&TreePath> = modified.iter().filter(as_told).collect();
-    // By other attributes they are to be other blobs.
+    let paths: Vec<&TreePath> = modified.iter().filter(has_stat_of_entry).collect();
+    // Changed attributes make other blobs of untouched files.
     if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
@@ -99,45 +107,46 @@ pub fn untouched(
     let mut prefix = OsString::from("--prefix=");
     prefix.push(directory.path().join(""));
     let list = TreePath::nul_terminated(paths.iter().copied());
-    // What cannot be written is not the same.
+    // A path that git cannot write is missing below, and so counts as modified.
     git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
-    let read = |root: &Path, path: &TreePath| fs::read(path.on_disk(root)).ok();
-    let same = |path: &&TreePath| {
-        let written = read(directory.path(), path);
-        written.is_some() && written == read(worktree, path)
+    let is_as_checked_out = |path: &&TreePath| {
+        let fresh = fs::read(path.on_disk(directory.path())).ok();
+        fresh.is_some() && fresh == fs::read(path.on_disk(worktree)).ok()
     };
-    Ok(paths.into_iter().filter(same).cloned().collect())
+    Ok(paths.into_iter().filter(is_as_checked_out).cloned().collect())
 }
 
-/// Whether a file has the times that an index tells, and the size unless that is withdrawn.
-fn is_as_told(told: &Stat, file: &Path) -> bool {
+/// True if a file has the times of its entry, and the size unless git set that to 0 because of doubt.
+fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     fs::symlink_metadata(file).is_ok_and(|meta| {
-        has_seconds(told, &meta)
-            && has_nanoseconds(told, &meta)
-            && (told.size == 0 || told.size == meta.size() as u32)
+        has_seconds(entry, &meta)
+            && has_nanoseconds(entry, &meta)
+            && (entry.size == 0 || entry.size == meta.size() as u32)
     })
 }
 
-fn is_lookalike(told: &Stat, meta: &fs::Metadata) -> bool {
-    let kept = told.mtime.nsecs != 0 || told.ctime.nsecs != 0;
-    has_seconds(told, meta)
-        && told.size == meta.size() as u32
-        && kept
-        && !has_nanoseconds(told, meta)
+/// True if only the nanoseconds show that a file is not the one of its entry.
+fn is_racy(entry: &Stat, meta: &fs::Metadata) -> bool {
+    let has_times = entry.mtime.nsecs != 0 || entry.ctime.nsecs != 0;
+    has_seconds(entry, meta)
+        && entry.size == meta.size() as u32
+        && has_times
+        && !has_nanoseconds(entry, meta)
 }
 
-/// Whether a file was written and changed in the seconds that an index tells, truncated as git does it.
-fn has_seconds(told: &Stat, meta: &fs::Metadata) -> bool {
-    (told.mtime.secs, told.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32)
+/// True if mtime and ctime of a file are in the seconds of its entry, truncated as git does it.
+fn has_seconds(entry: &Stat, meta: &fs::Metadata) -> bool {
+    (entry.mtime.secs, entry.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32)
 }
 
-/// The same of the nanoseconds in them.
-fn has_nanoseconds(told: &Stat, meta: &fs::Metadata) -> bool {
-    (told.mtime.nsecs, told.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
+/// True if mtime and ctime of a file have the nanoseconds of its entry.
+fn has_nanoseconds(entry: &Stat, meta: &fs::Metadata) -> bool {
+    (entry.mtime.nsecs, entry.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
 }
 
-/// How many files of the index a directory holds; none if one of them, or anything else in it, is not as told.
-fn as_told(
+/// The number of files that lie directly in a directory; none if one of them differs from its entry
+/// or has none, or if a directory in it is not one of the index.
+fn count_clean_files(
     worktree: &Path,
     directory: &TreePath,
     index: &gix::index::File,
@@ -148,31 +157,36 @@ fn as_told(
         let entry = entry.ok()?;
         let path = directory.join(entry.file_name().as_bytes());
         if entry.file_type().ok()?.is_dir() {
-            directories.contains(&path).then_some(())?;
+            if !directories.contains(&path) {
+                return None;
+            }
         } else if *path != *b".git" {
-            let told = index.entry_by_path(path.as_bstr())?;
-            is_clean(told.mode, &told.stat, &entry.metadata().ok()?, index).then_some(())?;
+            let indexed = index.entry_by_path(path.as_bstr())?;
+            if !is_clean_file(indexed.mode, &indexed.stat, &entry.metadata().ok()?, index) {
+                return None;
+            }
             count += 1;
         }
     }
     Some(count)
 }
 
-/// Whether a file is as the index has it, beyond the doubt that it was written in the same moment as the index.
-fn is_clean(mode: Mode, told: &Stat, meta: &fs::Metadata, index: &gix::index::File) -> bool {
-    let kind = match mode {
+/// True if a file equals its entry, and was not written in the same moment as the index.
+fn is_clean_file(mode: Mode, entry: &Stat, meta: &fs::Metadata, index: &gix::index::File) -> bool {
+    let has_kind = match mode {
         Mode::FILE => meta.is_file() && meta.mode() & 0o100 == 0,
         Mode::FILE_EXECUTABLE => meta.is_file() && meta.mode() & 0o100 != 0,
         Mode::SYMLINK => meta.is_symlink(),
         _ => false,
     };
-    let written = index.timestamp();
-    let before = (i64::from(told.mtime.secs), told.mtime.nsecs)
-        < (written.unix_seconds(), written.nanoseconds());
-    kind && before
-        && has_seconds(told, meta)
-        && has_nanoseconds(told, meta)
-        && told.ino == meta.ino() as u32
-        && told.size == meta.size() as u32
-        && (told.uid, told.gid) == (meta.uid(), meta.gid())
+    let index_time = index.timestamp();
+    let is_older_than_index = (i64::from(entry.mtime.secs), entry.mtime.nsecs)
+        < (index_time.unix_seconds(), index_time.nanoseconds());
+    has_kind
+        && is_older_than_index
+        && has_seconds(entry, meta)
+        && has_nanoseconds(entry, meta)
+        && entry.ino == meta.ino() as u32
+        && entry.size == meta.size() as u32
+        && (entry.uid, entry.gid) == (meta.uid(), meta.gid())
 }

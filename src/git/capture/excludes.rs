@@ -1,4 +1,4 @@
-//! `diff.exclude`: which untracked paths no capture takes.
+//! `diff.exclude`: the untracked paths that captures leave out.
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,12 +7,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::error::{Error, Result};
 
-/// `diff.exclude`, in the syntax of `.gitignore`: which untracked paths a capture leaves out.
+/// `diff.exclude`, in the syntax of `.gitignore`.
 #[derive(Clone)]
 pub struct Excludes(Gitignore);
 
 impl Excludes {
-    /// Compiles the patterns; fails on one that is no glob.
+    /// Compiles the patterns; fails on a pattern that is not a valid glob.
     pub fn new(patterns: &[String]) -> Result<Self> {
         let invalid = |e: ignore::Error| {
             Error::fatal(format!("diff.exclude: {e}"))
@@ -25,7 +25,7 @@ impl Excludes {
         Ok(Excludes(builder.build().map_err(invalid)?))
     }
 
-    /// Whether a path is hidden if it is untracked.
+    /// True if captures leave out this path while it is untracked. A directory ends in a slash.
     pub fn hides(&self, path: &[u8]) -> bool {
         let is_dir = path.ends_with(b"/");
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));

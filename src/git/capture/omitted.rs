@@ -1,4 +1,4 @@
-//! What a capture leaves out, and why: never silent, for it may be work.
+//! The paths that a capture leaves out, with the reasons. They may be work, so they are always shown.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -9,34 +9,36 @@ use gix::index::entry::Mode;
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
-use crate::git::capture::Subject;
+use crate::git::capture::CaptureSource;
 use crate::git::cli::{Git, Output, nul_separated};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
-/// The newest stash, if there is one: without a wildcard git would look below that name.
+/// The newest stash, if there is one. Without a wildcard git would search below that name.
 const STASH: &str = "--glob=refs/stas[h]";
 
-/// What a capture left out. Never silent: it is shown, and `clean` refuses where work would go.
+/// The paths that a capture left out. They are always shown, and `clean` refuses to remove a worktree
+/// where work would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// How many untracked paths `diff.exclude` hid.
+pub struct Omissions {
+    /// The number of untracked paths that `diff.exclude` hid.
     pub excluded: usize,
-    /// Paths that git cannot hold: nested repositories, dirty submodules, FIFOs, sockets.
+    /// The paths that git cannot hold, with the reasons: nested repositories, dirty submodules, FIFOs,
+    /// sockets.
     pub unholdable: BTreeMap<TreePath, &'static str>,
-    /// Paths ignored by rules that the attempt itself added.
+    /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
 }
 
-impl Notes {
-    /// Whether removing the worktree would lose something that was worked on.
+impl Omissions {
+    /// True if work would be lost with the worktree.
     pub fn loses_work(&self) -> bool {
         !self.unholdable.is_empty() || !self.newly_ignored.is_empty()
     }
 
-    /// One line for each thing that a person should know.
+    /// A line for each kind of omission, for people.
     pub fn lines(&self) -> Vec<String> {
         let show = |path: &[u8]| path.to_str_lossy().escape_debug().to_string();
         let plural = |n: usize| if n == 1 { "" } else { "s" };
@@ -65,24 +67,24 @@ impl Notes {
     }
 }
 
-/// Notes what lies in a worktree and in no index. `index` is the private one, if it can be read.
+/// Adds the files that git lists nowhere. `index` is the private index, if it can be read.
 pub(super) fn note_worktree(
     repo: &Repo,
-    subject: &Subject<'_>,
+    source: &CaptureSource<'_>,
     index: Option<&gix::index::File>,
-    notes: &mut Notes,
+    omissions: &mut Omissions,
 ) -> Result<()> {
-    index.map_or(Ok(()), |index| note_gitlinks(repo, subject, index, notes))?;
-    note_special_files(subject, notes);
-    if fs::symlink_metadata(subject.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
-        notes
+    index.map_or(Ok(()), |index| note_gitlinks(repo, source, index, omissions))?;
+    note_special_files(source, omissions);
+    if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
+        omissions
             .unholdable
             .insert(TreePath::new(".git"), "the worktree was made a repository of its own");
     }
     Ok(())
 }
 
-/// Why git cannot hold what lies at a path, if it cannot.
+/// The reason why git cannot hold the file at a path; none if it can.
 pub(super) fn special(worktree: &Path, path: &TreePath) -> Option<&'static str> {
     let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
     special_kind(kind)
@@ -100,28 +102,28 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// Gitlinks whose directories hold what the capture does not: git records a commit id for them and nothing
-/// else, and the repository behind it goes with the worktree.
+/// Adds the submodules with work that the capture does not hold: git records their commit ids and
+/// nothing else, and their repositories are deleted with the worktree.
 fn note_gitlinks(
     repo: &Repo,
-    subject: &Subject<'_>,
+    source: &CaptureSource<'_>,
     index: &gix::index::File,
-    notes: &mut Notes,
+    omissions: &mut Omissions,
 ) -> Result<()> {
     if !index.entries().iter().any(|e| e.mode == Mode::COMMIT) {
         return Ok(());
     }
-    let base = repo.index_of(subject.base)?;
+    let base = repo.index_of(source.base)?;
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
         let path = TreePath::new(entry.path(index));
-        let directory = path.on_disk(subject.worktree);
+        let directory = path.on_disk(source.worktree);
         let dot_git = directory.join(".git");
-        if !dot_git.exists() || !tree::is_real_directory(subject.worktree, &directory) {
+        if !dot_git.exists() || !tree::is_real_directory(source.worktree, &directory) {
             continue;
         }
         let known = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
         let why = match known {
-            // Also when the private index knows it by now: it was nested when it was first captured.
+            // The private index may have it since the first capture, but the base does not.
             None => Some(ONLY_ITS_ID),
             Some(known) => {
                 let git = Git::at(&dot_git).work_tree(&directory).without_own_filters()?;
@@ -148,32 +150,33 @@ fn note_gitlinks(
             }
         };
         if let Some(why) = why {
-            notes.unholdable.entry(path).or_insert(why);
+            omissions.unholdable.entry(path).or_insert(why);
         }
     }
     Ok(())
 }
 
-/// Names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a link).
+/// Adds the names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a
+/// link).
 pub(super) fn note_refused_names(
-    subject: &Subject<'_>,
+    source: &CaptureSource<'_>,
     index: &gix::index::File,
     staged: &BTreeSet<TreePath>,
-    notes: &mut Notes,
+    omissions: &mut Omissions,
 ) {
     for path in staged {
-        let there = fs::symlink_metadata(path.on_disk(subject.worktree)).is_ok_and(|m| !m.is_dir());
+        let there = fs::symlink_metadata(path.on_disk(source.worktree)).is_ok_and(|m| !m.is_dir());
         if there && index.entry_by_path(path.as_bstr()).is_none() {
-            notes.unholdable.insert(path.clone(), "git refuses that name");
+            omissions.unholdable.insert(path.clone(), "git refuses that name");
         }
     }
 }
 
-/// FIFOs, sockets, devices, and directories that may not be read: git lists them nowhere. Ignored and excluded directories are
-/// not looked into.
-fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
-    let (root, excludes) = (subject.worktree.to_owned(), subject.excludes.clone());
-    let walk = ignore::WalkBuilder::new(subject.worktree)
+/// Adds FIFOs, sockets, devices and unreadable directories, which git lists nowhere. Ignored and
+/// excluded directories are not searched.
+fn note_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
+    let (root, excludes) = (source.worktree.to_owned(), source.excludes.clone());
+    let walk = ignore::WalkBuilder::new(source.worktree)
         .standard_filters(false)
         .git_ignore(true)
         .require_git(false)
@@ -188,12 +191,12 @@ fn note_special_files(subject: &Subject<'_>, notes: &mut Notes) {
             Err(error) => unreadable(error).map(|path| (path, "it may not be read")),
         };
         let Some((path, why)) = found else { continue };
-        let Ok(path) = path.strip_prefix(subject.worktree).map(tree::path_bytes) else { continue };
-        notes.unholdable.insert(TreePath::new(path), why);
+        let Ok(path) = path.strip_prefix(source.worktree).map(tree::path_bytes) else { continue };
+        omissions.unholdable.insert(TreePath::new(path), why);
     }
 }
 
-/// The directory that a walk was not let into.
+/// The directory that a walk had no permission to read.
 fn unreadable(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithDepth { err, .. } => unreadable(err),
@@ -205,39 +208,45 @@ fn unreadable(error: &ignore::Error) -> Option<&Path> {
     }
 }
 
-/// Whether a path is that of a file with rules of what to ignore.
-pub(super) fn is_rules(path: &[u8]) -> bool {
+/// True if a path is that of an ignore file.
+pub(super) fn is_ignore_file(path: &[u8]) -> bool {
     file_name(path) == b".gitignore"
 }
 
-/// Whether a `.gitignore` differs between two trees, given as indexes.
-pub(super) fn touches_rules(one: &gix::index::File, other: &gix::index::File) -> bool {
+/// True if a `.gitignore` differs between two trees, given as indexes.
+pub(super) fn ignore_rules_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
     fn rules(index: &gix::index::File) -> impl Iterator<Item = (&BStr, gix::ObjectId)> {
-        index.entries().iter().map(|e| (e.path(index), e.id)).filter(|(path, _)| is_rules(path))
+        index
+            .entries()
+            .iter()
+            .map(|e| (e.path(index), e.id))
+            .filter(|(path, _)| is_ignore_file(path))
     }
     !rules(one).eq(rules(other))
 }
 
-/// Ignored paths that the base's own rules would not ignore: for an attempt that changed a `.gitignore`.
+/// The ignored paths that the base's own rules would not ignore, for an attempt that changed a
+/// `.gitignore`.
 pub(super) fn newly_ignored(
     repo: &Repo,
     git: &Git,
-    subject: &Subject<'_>,
+    source: &CaptureSource<'_>,
 ) -> Result<BTreeSet<TreePath>> {
     let ignored = git
         .call("ls-files")
         .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
         .bytes()?;
     let mut hidden: BTreeSet<TreePath> =
-        nul_separated(&ignored).filter(|p| !subject.excludes.hides(p)).map(TreePath::new).collect();
-    hidden.retain(|path| !subject.seeds.hold(subject.worktree, path));
+        nul_separated(&ignored).filter(|p| !source.excludes.hides(p)).map(TreePath::new).collect();
+    hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
     if hidden.is_empty() {
         return Ok(hidden);
     }
-    // The base's rules, alone in a directory of their own, asked about the same paths.
+    // A directory with nothing but the base's ignore files, in which git is asked about these paths.
     let rules = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
-    let base = repo.index_of(subject.base)?;
-    for entry in base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_rules(e.path(&base)))
+    let base = repo.index_of(source.base)?;
+    for entry in
+        base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_ignore_file(e.path(&base)))
     {
         let path = TreePath::new(entry.path(&base));
         let text = repo.blob(&to_oid(entry.id))?;

@@ -1,8 +1,8 @@
-//! Seeds: files of the user's own checkout that the base does not track and that a worktree needs, such
-//! as `.env` or `node_modules`. Found in that checkout, put into worktrees and judged checkouts.
+//! Seeds: files of the user's own checkout that the base does not track and that a worktree needs,
+//! such as `.env` or `node_modules`. They are found in that checkout and copied into worktrees and
+//! judged checkouts.
 //!
-//! Nothing is ever read or written through a link, and nothing that git tracks is touched: what lies in
-//! a worktree already stays.
+//! Nothing is read or written through a link, and no existing file is replaced.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::fs::tree;
 use crate::fs::tree::path_bytes;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::repo::{Repo, digest};
-use crate::git::seed::placed::{Known, Seeded};
+use crate::git::seed::placed::{PlacedSeeds, SeedContents};
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -28,22 +28,22 @@ use crate::model::path::TreePath;
 /// Patterns of files to copy, shared with other tools: only what git ignores is taken.
 pub const INCLUDE: &str = ".worktreeinclude";
 
-/// What there is to seed, by its path.
+/// The seeds of a checkout, by their paths.
 #[derive(Default)]
 pub struct Seeds {
     root: PathBuf,
-    /// Where the original of each lies: below the root, or where a link leads that stands for the seed.
+    /// The original of each seed: a file below the root, or the target of a link that is the seed.
     found: BTreeMap<TreePath, PathBuf>,
-    /// What the user should be told.
+    /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl Seeds {
-    /// Finds the seeds in the checkout at `root`: what `copy` matches and git does not track, what
-    /// [`INCLUDE`] matches and git ignores, and what `link` names; never what `base` tracks.
+    /// Finds the seeds in the checkout at `root`: untracked files that `copy` matches, ignored files
+    /// that [`INCLUDE`] matches, and the paths that `link` names; never a file that `base` tracks.
     ///
     /// A linked seed is copied, too. A symbolic link would hand the user's own files to every command
-    /// that runs in the worktree: `npm ci` begins by deleting all that lies below `node_modules`.
+    /// that runs in the worktree: `npm ci` begins by deleting everything below `node_modules`.
     pub fn find(
         repo: &Repo,
         root: &Path,
@@ -52,14 +52,14 @@ impl Seeds {
         base: &Oid,
     ) -> Result<Seeds> {
         let mut seeds = Seeds { root: root.to_owned(), ..Seeds::default() };
-        let links = links(root, link)?;
-        let own = Patterns::of(copy)?;
-        let shared = Patterns::of_file(&root.join(INCLUDE), &mut seeds.notes)?;
+        let links = linked_paths(root, link)?;
+        let own = Patterns::parse(copy)?;
+        let shared = Patterns::read(&root.join(INCLUDE), &mut seeds.notes)?;
         if links.is_empty() && own.is_empty() && shared.is_empty() {
             return Ok(seeds);
         }
         let listing =
-            Listing { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? };
+            SeedSearch { root, patterns: [&own, &shared], checkouts: worktree::checkouts(repo)? };
         let mut copies = BTreeSet::new();
         if !own.is_empty() || !shared.is_empty() {
             copies = listing.read(repo)?;
@@ -67,59 +67,59 @@ impl Seeds {
         let base = repo.index_of(base)?;
         let linked: BTreeSet<TreePath> = links.iter().cloned().collect();
         for path in links {
-            if tracked(&base, &path) {
+            if is_tracked(&base, &path) {
                 seeds.notes.push(format!(
                     "seed.link: the base tracks '{}', so it is not a seed",
                     path.quoted()
                 ));
             } else if path.on_disk(root).is_dir() {
-                listing.enter(&path, true, &mut copies)?;
+                listing.add_directory(&path, true, &mut copies)?;
             } else {
                 copies.insert(path);
             }
         }
-        for path in copies.into_iter().filter(|path| !tracked(&base, path)) {
+        for path in copies.into_iter().filter(|path| !is_tracked(&base, path)) {
             let original = path.on_disk(root);
             let named =
-                own.name_itself(&path) || shared.name_itself(&path) || linked.contains(&path);
+                own.matches_itself(&path) || shared.matches_itself(&path) || linked.contains(&path);
             let original = if named { followed(original, root) } else { original };
             seeds.found.insert(path, original);
         }
         Ok(seeds)
     }
 
-    /// What the seeds hold, read once for all worktrees.
-    pub fn known(&self) -> Result<Known> {
-        Known::read(&self.found.iter().collect::<Vec<_>>())
+    /// Reads the contents of the seeds, once for all worktrees.
+    pub fn contents(&self) -> Result<SeedContents> {
+        SeedContents::read(&self.found.iter().collect::<Vec<_>>())
     }
 
-    /// A name for what all of them hold.
+    /// A name for the contents of all seeds.
     pub fn digest(&self) -> Result<String> {
         Ok(digest(format!("{:?}", self.originals()?).as_bytes()))
     }
 
-    /// What the worktree `dir` would hold if it got all of them.
-    pub fn as_if_put(&self, dir: &Path) -> Result<Seeded> {
+    /// The record of a worktree at `dir` in which all seeds were placed.
+    pub fn as_if_placed(&self, dir: &Path) -> Result<PlacedSeeds> {
         let mut seeded = self.originals()?;
-        seeded.move_links(&self.root, dir);
+        seeded.redirect_links(&self.root, dir);
         Ok(seeded)
     }
 
-    fn originals(&self) -> Result<Seeded> {
-        Seeded::read(
+    fn originals(&self) -> Result<PlacedSeeds> {
+        PlacedSeeds::read(
             self.found.iter().map(|(path, original)| (path.clone(), original.clone())),
-            &Known::default(),
+            &SeedContents::default(),
         )
     }
 
-    /// Puts the seeds into a checkout; gives the paths that it got. What lies there already stays, and so
-    /// does what could only be reached through a link.
+    /// Copies the seeds into a checkout and returns the paths of the copies. Existing files stay, and a
+    /// path that leads through a link is left out.
     ///
-    /// Copies keep their modes and their times: a build output that was copied must look older than the
-    /// sources that were just checked out, or it would be taken for theirs (GIT-FACTS, "Not safe for
-    /// build tools"). An absolute link that leads into the user's checkout leads to the same place in
-    /// `into`, so that no path of a worktree is a way to the user's own files.
-    pub fn put(&self, into: &Path) -> Result<Vec<TreePath>> {
+    /// Copies keep their modes and their times: a copied build output must look older than the sources
+    /// that were just checked out, or a build would take it for theirs (GIT-FACTS, "Not safe for build
+    /// tools"). An absolute link into the user's checkout leads to the same path in `into`, so that no
+    /// path of a worktree leads to the user's own files.
+    pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
         let mut clones = true;
@@ -135,9 +135,9 @@ impl Seeds {
                     return Ok(false);
                 }
                 ready = directory.to_owned();
-                copy(from, &to, |target| moved(target, &self.root, into), &mut clones)
+                copy(from, &to, |target| redirected(target, &self.root, into), &mut clones)
             };
-            if attempt_of(attempt).context(|| format!("could not seed '{}'", to.display()))? {
+            if unless_vanished(attempt).context(|| format!("could not seed '{}'", to.display()))? {
                 got.push(path.clone());
             }
         }
@@ -145,43 +145,46 @@ impl Seeds {
     }
 }
 
-/// A seed that vanishes while it is copied was missing: that is fine.
-fn attempt_of(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
+/// Treats a seed that vanishes while it is copied like one that was missing before.
+fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
     match attempt() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         other => other,
     }
 }
 
-/// The file that a seed stands for which is itself a link to a file outside the checkout, as `cp -H` has it: a
-/// command that writes to the seed must not write to that file.
+/// The file to copy for a seed: the target, as with `cp -H`, if the seed is a link to a file outside
+/// the checkout, so that a command that writes to the seed does not write to that file.
 fn followed(original: PathBuf, root: &Path) -> PathBuf {
-    let target = fs::canonicalize(&original)
-        .ok()
-        .filter(|target| target.is_file() && !target.starts_with(root));
-    target.filter(|_| original.is_symlink()).unwrap_or(original)
+    if !original.is_symlink() {
+        return original;
+    }
+    match fs::canonicalize(&original) {
+        Ok(target) if target.is_file() && !target.starts_with(root) => target,
+        _ => original,
+    }
 }
 
-/// The target of a link as it is below `into`, if it leads to something below `root`.
-pub fn moved(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
+/// The target of a link: the same path below `into` if it is below `root`, or else as it is.
+pub fn redirected(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
     match target.strip_prefix(root) {
         Ok(relative) => into.join(relative),
         Err(_) => target,
     }
 }
 
-/// Copies a file, or a link with the target that `moved` gives; anything else is no seed. `clones` is whether
-/// the file system shares blocks, as far as is known: asking for every file would double the work where it
-/// does not.
+/// Copies a file, or a link with the target that `redirect` returns; returns false for anything else.
+/// `clones` is true until the file system has refused to share blocks: to ask it for every file would
+/// double the work where it cannot.
 fn copy(
     from: &Path,
     to: &Path,
-    moved: impl Fn(PathBuf) -> PathBuf,
+    redirect: impl Fn(PathBuf) -> PathBuf,
     clones: &mut bool,
 ) -> io::Result<bool> {
     let meta = fs::symlink_metadata(from)?;
     if meta.is_symlink() {
-        symlink(moved(fs::read_link(from)?), to)?;
+        symlink(redirect(fs::read_link(from)?), to)?;
     } else if meta.is_file() {
         *clones = *clones && reflink_copy::reflink(from, to).is_ok();
         if !*clones {
@@ -194,7 +197,8 @@ fn copy(
     Ok(true)
 }
 
-/// Makes the directories of `path` below `into` as they are below `root`; false if a link or a file is in the way.
+/// Makes the directories of `path` below `into` with the modes that they have below `root`; returns
+/// false if a link or a file is in the way.
 fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     let (mut from, mut to) = (root.to_owned(), into.to_owned());
     for component in path {
@@ -214,15 +218,15 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a commit tracks a path, something below it, or a file or submodule on the way to it.
-fn tracked(base: &gix::index::File, path: &TreePath) -> bool {
+/// True if a commit tracks a path, a path below it, or a file or a submodule above it.
+fn is_tracked(base: &gix::index::File, path: &TreePath) -> bool {
     base.path_is_directory(path.as_bstr())
         || base.entry_by_path(path.as_bstr()).is_some()
         || path.parents().any(|above| base.entry_by_path(above.as_bstr()).is_some())
 }
 
-/// What `seed.link` names that is there.
-fn links(root: &Path, named: &[String]) -> Result<Vec<TreePath>> {
+/// The existing paths that `seed.link` names.
+fn linked_paths(root: &Path, named: &[String]) -> Result<Vec<TreePath>> {
     let refuse = |name: &str, why: &str| {
         Error::fatal(format!("seed.link: '{name}' {why}"))
             .hint("name files and directories of your checkout, from its root: `node_modules`, `web/node_modules`")
@@ -256,13 +260,14 @@ fn links(root: &Path, named: &[String]) -> Result<Vec<TreePath>> {
     Ok(found)
 }
 
-/// A pattern that is longer than a path can be fits none, and could take minutes to compile.
-const LONGEST: usize = 4096;
+/// The longest pattern: a longer one than a path can be matches none, and could take minutes to
+/// compile.
+const LONGEST_PATTERN: usize = 4096;
 
-/// Says why a line is no pattern.
-fn check(line: &str) -> std::result::Result<(), String> {
-    if line.len() > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+/// Fails with the reason if a line is no pattern.
+fn check_pattern(line: &str) -> std::result::Result<(), String> {
+    if line.len() > LONGEST_PATTERN {
+        return Err(format!("it is longer than {LONGEST_PATTERN} bytes"));
     }
     GitignoreBuilder::new("").add_line(None, line).map(drop).map_err(|e| match e {
         ignore::Error::Glob { err, .. } => err,
@@ -272,16 +277,16 @@ fn check(line: &str) -> std::result::Result<(), String> {
 
 /// Patterns in the syntax of `.gitignore`.
 struct Patterns {
-    /// What is wanted.
+    /// The patterns.
     wanted: Gitignore,
-    /// The directories that a pattern names on its way down: `/data/*.json` looks into `data`. A pattern
-    /// without a slash names none.
-    named: Gitignore,
+    /// The directories above the last part of a pattern: `/data/*.json` leads into `data`. A pattern
+    /// without a slash leads into none.
+    leading: Gitignore,
 }
 
 impl Patterns {
-    /// Those of `seed.copy`.
-    fn of(lines: &[String]) -> Result<Patterns> {
+    /// Compiles `seed.copy`; fails on a line that is no pattern.
+    fn parse(lines: &[String]) -> Result<Patterns> {
         let refuse = |line: &str, why: &str| {
             Error::fatal(format!("seed.copy: '{line}' {why}"))
                 .hint("write patterns as in a .gitignore, from the root of your checkout: `.env*`, `/config/*.key`")
@@ -290,7 +295,7 @@ impl Patterns {
             if line.split('/').any(|part| part == "..") {
                 return Err(refuse(line, "leaves the checkout"));
             }
-            if let Err(why) = check(line) {
+            if let Err(why) = check_pattern(line) {
                 return Err(refuse(
                     line.get(..60).unwrap_or(line),
                     &format!("is no pattern: {why}"),
@@ -300,8 +305,9 @@ impl Patterns {
         Ok(Patterns::compile(lines.iter().map(String::as_str)))
     }
 
-    /// Those of a file. A line that is no pattern is left out: the file is other tools', too.
-    fn of_file(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
+    /// Reads the patterns of a file. A line that is no pattern is skipped with a note, because other
+    /// tools read the file, too.
+    fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
         let bytes = match regular::read(file) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -310,7 +316,7 @@ impl Patterns {
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            match check(line) {
+            match check_pattern(line) {
                 Ok(()) => lines.push(line),
                 Err(why) => {
                     notes.push(format!("{INCLUDE}:{}: left out, it is no pattern: {why}", at + 1));
@@ -321,7 +327,8 @@ impl Patterns {
     }
 
     fn compile<'a>(lines: impl Iterator<Item = &'a str>) -> Patterns {
-        let (mut wanted, mut named) = (GitignoreBuilder::new(""), GitignoreBuilder::new(""));
+        let mut wanted = GitignoreBuilder::new("");
+        let mut leading = GitignoreBuilder::new("");
         for line in lines {
             let _ = wanted.add_line(None, line);
             if line.starts_with(['#', '!']) {
@@ -331,47 +338,48 @@ impl Patterns {
                 line.trim_start_matches('/').trim_end_matches('/').split('/').collect();
             for end in 1..parts.len() {
                 if parts[..end] != ["**"] {
-                    let _ = named.add_line(None, &format!("/{}/", parts[..end].join("/")));
+                    let _ = leading.add_line(None, &format!("/{}/", parts[..end].join("/")));
                 }
             }
         }
-        // A set that cannot be compiled (it is too large) matches nothing.
+        // A set that is too large to compile matches nothing.
         let build =
             |builder: GitignoreBuilder| builder.build().unwrap_or_else(|_| Gitignore::empty());
-        Patterns { wanted: build(wanted), named: build(named) }
+        Patterns { wanted: build(wanted), leading: build(leading) }
     }
 
     fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    fn want(&self, path: &[u8], is_dir: bool) -> bool {
+    fn matches(&self, path: &[u8], is_dir: bool) -> bool {
         self.wanted.matched_path_or_any_parents(OsStr::from_bytes(path), is_dir).is_ignore()
     }
 
-    /// Whether a pattern matches the path, and not only a directory above it.
-    fn name_itself(&self, path: &[u8]) -> bool {
+    /// True if a pattern matches the path itself, not only a directory above it.
+    fn matches_itself(&self, path: &[u8]) -> bool {
         self.wanted.matched(OsStr::from_bytes(path), false).is_ignore()
     }
 
-    fn name(&self, directory: &[u8]) -> bool {
-        self.named.matched(OsStr::from_bytes(directory), true).is_ignore()
+    /// True if a pattern leads into a directory.
+    fn lead_into(&self, directory: &[u8]) -> bool {
+        self.leading.matched(OsStr::from_bytes(directory), true).is_ignore()
     }
 }
 
-/// What git does not track in the user's own checkout.
+/// A search for untracked files in the user's own checkout.
 ///
-/// A directory that git ignores as a whole is opened only where a pattern wants it or names it: `.env*`
-/// must not cost a walk through node_modules.
-struct Listing<'a> {
+/// A directory that git ignores as a whole is opened only where a pattern matches it or leads into it:
+/// `.env*` must not cost a walk through node_modules.
+struct SeedSearch<'a> {
     root: &'a Path,
     /// `seed.copy`, and those of [`INCLUDE`].
     patterns: [&'a Patterns; 2],
-    /// Every checkout of the repository: none is part of another.
+    /// Every checkout of the repository; none is part of another.
     checkouts: Vec<PathBuf>,
 }
 
-impl Listing<'_> {
+impl SeedSearch<'_> {
     fn read(&self, repo: &Repo) -> Result<BTreeSet<TreePath>> {
         let git = if repo.work_tree() == Some(self.root) {
             repo.checkout()
@@ -391,10 +399,10 @@ impl Listing<'_> {
                 // git also names directories that merely hold something ignored, which follows.
                 Some(_) if entries.peek().is_some_and(|next| next.starts_with(entry)) => {}
                 Some(directory) => {
-                    let whole = self.want(directory, true);
-                    self.enter(&TreePath::new(directory), whole, &mut found)?;
+                    let whole = self.matches(directory, true);
+                    self.add_directory(&TreePath::new(directory), whole, &mut found)?;
                 }
-                None if self.want(entry, false) => {
+                None if self.matches(entry, false) => {
                     found.insert(TreePath::new(entry));
                 }
                 None => {}
@@ -406,19 +414,19 @@ impl Listing<'_> {
             // With a slash at the end it is a repository of its own.
             found.extend(
                 nul_separated(&untracked)
-                    .filter(|p| !p.ends_with(b"/") && own.want(p, false))
+                    .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
                     .map(TreePath::new),
             );
         }
         Ok(found)
     }
 
-    fn want(&self, path: &[u8], is_dir: bool) -> bool {
-        self.patterns.iter().any(|p| p.want(path, is_dir))
+    fn matches(&self, path: &[u8], is_dir: bool) -> bool {
+        self.patterns.iter().any(|p| p.matches(path, is_dir))
     }
 
-    /// Takes what is wanted of an ignored directory: all of it when `whole`.
-    fn enter(
+    /// Adds the matching files of an ignored directory; every file if `whole`.
+    fn add_directory(
         &self,
         directory: &TreePath,
         whole: bool,
@@ -426,7 +434,7 @@ impl Listing<'_> {
     ) -> Result<()> {
         let full = directory.on_disk(self.root);
         if self.checkouts.contains(&full)
-            || !(whole || self.patterns.iter().any(|p| p.name(directory)))
+            || !(whole || self.patterns.iter().any(|p| p.lead_into(directory)))
         {
             return Ok(());
         }
@@ -437,9 +445,9 @@ impl Listing<'_> {
         for entry in listing.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let path = directory.join(entry.file_name().as_bytes());
-            let taken = whole || self.want(&path, kind.is_dir());
+            let taken = whole || self.matches(&path, kind.is_dir());
             if kind.is_dir() {
-                self.enter(&path, taken, found)?;
+                self.add_directory(&path, taken, found)?;
             } else if taken && (kind.is_file() || kind.is_symlink()) {
                 found.insert(path);
             }
@@ -448,25 +456,27 @@ impl Listing<'_> {
     }
 }
 
-/// What setup left in a worktree.
-pub struct Leftovers {
-    /// The untracked files, seeds among them: all but those in directories that git ignores as a whole, which
-    /// no capture looks into.
+/// The files that setup made or changed in a worktree.
+pub struct SetupChanges {
+    /// The untracked files, including seeds, except those in directories that git ignores as a whole,
+    /// which no capture reads.
     pub untracked: Vec<TreePath>,
-    /// A tracked file that is not as it was checked out.
+    /// A tracked file that differs from its checkout.
     pub changed: Option<TreePath>,
 }
 
-/// Looks at a worktree that was just set up, by its private index.
-pub fn left_by_setup(git: &Git) -> Result<Leftovers> {
+/// Lists the files that setup made or changed. `git` uses the worktree and its private index.
+pub fn changes_by_setup(git: &Git) -> Result<SetupChanges> {
     let list = |options: &[&str]| {
         git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).bytes()
     };
-    let (plain, ignored, changed) =
-        (list(&["-o"])?, list(&["-o", "-i", "--directory"])?, list(&["-m"])?);
-    let untracked =
-        nul_separated(&plain).chain(nul_separated(&ignored)).filter(|path| !path.ends_with(b"/"));
-    Ok(Leftovers {
+    let untracked = list(&["-o"])?;
+    let ignored = list(&["-o", "-i", "--directory"])?;
+    let changed = list(&["-m"])?;
+    let untracked = nul_separated(&untracked)
+        .chain(nul_separated(&ignored))
+        .filter(|path| !path.ends_with(b"/"));
+    Ok(SetupChanges {
         untracked: untracked.map(TreePath::new).collect(),
         changed: nul_separated(&changed).next().map(TreePath::new),
     })
@@ -489,9 +499,9 @@ mod tests {
             let file = directory.path().join(INCLUDE);
             fs::write(&file, lines.join("\n")).expect("written");
             let mut notes = Vec::new();
-            let patterns = Patterns::of_file(&file, &mut notes).expect("readable");
+            let patterns = Patterns::read(&file, &mut notes).expect("readable");
             let text = lines.join("\n");
-            let (good, bad): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| check(line).is_ok());
+            let (good, bad): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| check_pattern(line).is_ok());
             let count = |patterns: &Patterns| patterns.wanted.num_ignores() + patterns.wanted.num_whitelists();
             let alone = good.iter().map(|line| count(&Patterns::compile([*line].into_iter())));
             prop_assert_eq!(count(&patterns), alone.sum::<u64>());

@@ -1,8 +1,8 @@
-//! What a worktree was given before the attempt began, so that a capture can tell it from the attempt's
-//! own work.
+//! The record of the seeds that a worktree was given before the attempt began, by which a capture
+//! tells them from the attempt's own work.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use gix::bstr::{ByteSlice, ByteVec};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
+use crate::fs::stat::size_and_mtime;
 use crate::fs::tree;
 use crate::git::repo::to_oid;
 use crate::git::seed::find;
@@ -20,7 +21,7 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::process;
 
-/// One seed, as it was put there.
+/// The content of one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seed {
     /// A file with the content of this blob, unfiltered.
@@ -29,14 +30,14 @@ enum Seed {
     Link(Vec<u8>),
 }
 
-/// The seeds of a worktree by their paths.
+/// The seeds that were placed in a worktree, by their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Record", into = "Record")]
-pub struct Seeded(BTreeMap<TreePath, Seed>);
+#[serde(from = "SeedsRecord", into = "SeedsRecord")]
+pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
 
 /// `seeds.toml`. Bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct SeedsRecord {
     version: u32,
     #[serde(default)]
     files: BTreeMap<String, Oid>,
@@ -44,21 +45,22 @@ struct Record {
     links: BTreeMap<String, String>,
 }
 
-impl From<Record> for Seeded {
-    fn from(record: Record) -> Seeded {
+impl From<SeedsRecord> for PlacedSeeds {
+    fn from(record: SeedsRecord) -> PlacedSeeds {
         let path = |text: &str| TreePath::from(Vec::unescape_bytes(text));
         let files = record.files.into_iter().map(|(p, blob)| (path(&p), Seed::File(blob)));
         let links = record
             .links
             .into_iter()
             .map(|(p, target)| (path(&p), Seed::Link(Vec::unescape_bytes(target))));
-        Seeded(files.chain(links).collect())
+        PlacedSeeds(files.chain(links).collect())
     }
 }
 
-impl From<Seeded> for Record {
-    fn from(seeded: Seeded) -> Record {
-        let mut record = Record { version: FORMAT, files: BTreeMap::new(), links: BTreeMap::new() };
+impl From<PlacedSeeds> for SeedsRecord {
+    fn from(seeded: PlacedSeeds) -> SeedsRecord {
+        let mut record =
+            SeedsRecord { version: FORMAT, files: BTreeMap::new(), links: BTreeMap::new() };
         for (path, seed) in seeded.0 {
             let path = path.escape_bytes().to_string();
             match seed {
@@ -72,39 +74,41 @@ impl From<Seeded> for Record {
     }
 }
 
-impl Seeded {
-    /// Remembers what lies at `paths` in a worktree.
-    pub fn look(
+impl PlacedSeeds {
+    /// Reads the files at `paths` in a worktree. Copies of files that `originals` holds are not read
+    /// again.
+    pub fn in_worktree(
         worktree: &Path,
         paths: impl IntoIterator<Item = TreePath>,
-        known: &Known,
-    ) -> Result<Seeded> {
-        let full = |path: TreePath| {
+        originals: &SeedContents,
+    ) -> Result<PlacedSeeds> {
+        let files = paths.into_iter().map(|path| {
             let full = path.on_disk(worktree);
             (path, full)
-        };
-        Seeded::read(paths.into_iter().map(full), known)
+        });
+        PlacedSeeds::read(files, originals)
     }
 
-    /// What these files hold, each by the path that it has in a worktree.
+    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is no
+    /// seed.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
-        known: &Known,
-    ) -> Result<Seeded> {
-        let mut seeded = BTreeMap::new();
+        originals: &SeedContents,
+    ) -> Result<PlacedSeeds> {
+        let mut seeds = BTreeMap::new();
         for (path, full) in files {
-            let seed = read(&full, known.0.get(&path))
+            let seed = read(&full, originals.0.get(&path))
                 .context(|| format!("could not read '{}'", full.display()))?;
-            seeded.extend(seed.map(|seed| (path, seed)));
+            seeds.extend(seed.map(|seed| (path, seed)));
         }
-        Ok(Seeded(seeded))
+        Ok(PlacedSeeds(seeds))
     }
 
-    /// Lets each link that leads to something below `root` lead to the same below `into`.
-    pub fn move_links(&mut self, root: &Path, into: &Path) {
+    /// Makes each link with a target below `root` lead to the same path below `into`.
+    pub fn redirect_links(&mut self, root: &Path, into: &Path) {
         for seed in self.0.values_mut() {
             if let Seed::Link(target) = seed {
-                let moved = find::moved(
+                let moved = find::redirected(
                     PathBuf::from(OsString::from_vec(std::mem::take(target))),
                     root,
                     into,
@@ -114,19 +118,19 @@ impl Seeded {
         }
     }
 
-    /// Whether there is nothing to tell apart.
+    /// True if the worktree was given no seed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The paths that got a seed.
+    /// The paths of the seeds.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
         self.0.keys()
     }
 
-    /// Whether a path of the worktree still holds its seed; a directory (its path ends in `/`) when that goes
-    /// for everything in it.
-    pub fn hold(&self, worktree: &Path, path: &[u8]) -> bool {
+    /// True if a path of the worktree still has its seed. For a directory (a path that ends in `/`):
+    /// true if it has seeds and every file in it is an unmodified one.
+    pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -136,32 +140,37 @@ impl Seeded {
         }
         match path.strip_suffix(b"/") {
             Some(directory) => {
-                self.0.keys().any(|p| p.starts_with(path)) && self.hold_all(worktree, directory)
+                let has_seeds = self.0.keys().any(|p| p.starts_with(path));
+                has_seeds && self.holds_directory(worktree, &TreePath::new(directory))
             }
-            None => self.holds(&full, path),
+            None => self.holds_file(&full, path),
         }
     }
 
-    fn hold_all(&self, worktree: &Path, directory: &[u8]) -> bool {
-        let Ok(listing) = fs::read_dir(worktree.join(OsStr::from_bytes(directory))) else {
+    fn holds_directory(&self, worktree: &Path, directory: &TreePath) -> bool {
+        let Ok(listing) = fs::read_dir(directory.on_disk(worktree)) else {
             return false;
         };
         listing.into_iter().all(|entry| {
             let Ok(entry) = entry else { return false };
-            let path = [directory, b"/", entry.file_name().as_bytes()].concat();
+            let path = directory.join(entry.file_name().as_bytes());
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_dir { self.hold_all(worktree, &path) } else { self.holds(&entry.path(), &path) }
+            if is_dir {
+                self.holds_directory(worktree, &path)
+            } else {
+                self.holds_file(&entry.path(), &path)
+            }
         })
     }
 
-    fn holds(&self, full: &Path, path: &[u8]) -> bool {
+    fn holds_file(&self, full: &Path, path: &[u8]) -> bool {
         self.0
             .get(path)
             .is_some_and(|seed| read(full, None).is_ok_and(|now| now.as_ref() == Some(seed)))
     }
 
-    /// Whether an entry of a tree is the seed of its path.
-    pub fn is(&self, path: &[u8], id: &gix::oid) -> bool {
+    /// True if an entry of a tree is the seed of its path.
+    pub fn is_seed(&self, path: &[u8], id: &gix::oid) -> bool {
         match self.0.get(path) {
             Some(Seed::File(blob)) => to_oid(id.to_owned()) == *blob,
             Some(Seed::Link(target)) => {
@@ -172,8 +181,9 @@ impl Seeded {
     }
 }
 
-/// What lies at a path, if it is a file or a link.
-fn read(path: &Path, known: Option<&(Stamp, Oid)>) -> io::Result<Option<Seed>> {
+/// Reads the file or the link at a path; none for anything else. A file with the size and the mtime
+/// of its `original` is not read: it is a copy.
+fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     let meta = match fs::symlink_metadata(path) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -186,13 +196,15 @@ fn read(path: &Path, known: Option<&(Stamp, Oid)>) -> io::Result<Option<Seed>> {
     if !meta.is_file() {
         return Ok(None);
     }
-    if let Some((_, blob)) = known.filter(|(stamp, _)| *stamp == Stamp::of(&meta)) {
+    if let Some((stat, blob)) = original
+        && *stat == size_and_mtime(&meta)
+    {
         return Ok(Some(Seed::File(*blob)));
     }
     Ok(Some(Seed::File(to_oid(blob(File::open(path)?, meta.len())?))))
 }
 
-/// The id that git gives to these bytes as they stand.
+/// The id of these bytes as a blob, without filters.
 fn blob(mut bytes: impl Read, len: u64) -> io::Result<gix::ObjectId> {
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
     hasher.update(&gix::objs::encode::loose_header(gix::objs::Kind::Blob, len));
@@ -205,31 +217,24 @@ fn blob(mut bytes: impl Read, len: u64) -> io::Result<gix::ObjectId> {
     }
 }
 
-/// When a file was written and how long it is: copies have the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp(u64, Option<SystemTime>);
+/// The size and the mtime of an original, and its blob.
+type Original = ((u64, Option<SystemTime>), Oid);
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Stamp {
-        Stamp(meta.len(), meta.modified().ok())
-    }
-}
-
-/// What the originals of copies hold, so that it is read once and not in every worktree.
+/// The contents of the originals that seeds are copied from, read once for all worktrees.
 #[derive(Default)]
-pub struct Known(BTreeMap<TreePath, (Stamp, Oid)>);
+pub struct SeedContents(BTreeMap<TreePath, Original>);
 
-impl Known {
-    /// Reads these files, each with the path that it has in a worktree, several at once. What cannot be
-    /// read is not known.
-    pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<Known> {
-        let known = process::in_parallel(process::processors(), files, |(path, full)| {
-            let stamp = fs::symlink_metadata(full).map(|meta| Stamp::of(&meta));
-            Ok(match (stamp, read(full, None)) {
-                (Ok(stamp), Ok(Some(Seed::File(blob)))) => Some(((*path).clone(), (stamp, blob))),
+impl SeedContents {
+    /// Reads these files, several at once, each with the path that it has in a worktree. A file that
+    /// cannot be read is left out.
+    pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<SeedContents> {
+        let contents = process::in_parallel(process::processors(), files, |(path, full)| {
+            let stat = fs::symlink_metadata(full).map(|meta| size_and_mtime(&meta));
+            Ok(match (stat, read(full, None)) {
+                (Ok(stat), Ok(Some(Seed::File(blob)))) => Some(((*path).clone(), (stat, blob))),
                 _ => None,
             })
         })?;
-        Ok(Known(known.into_iter().flatten().collect()))
+        Ok(SeedContents(contents.into_iter().flatten().collect()))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::fs::atomic;
-use crate::git::capture::omitted::Notes;
+use crate::git::capture::omitted::Omissions;
 use crate::git::repo::Repo;
 use crate::integrity::watch;
 use crate::model::candidate::{Candidate, State};
@@ -284,7 +284,7 @@ fn attempt(
         && captured.capture.is_none()
         && captured.problem.is_none()
         // What a note tells of lies in the worktree and nowhere else.
-        && captured.notes == Notes::default()
+        && captured.omissions == Omissions::default()
         && !terms.keep
         && let Err(error) = clean::remove(session, candidate, false)
     {

@@ -345,7 +345,7 @@ pub fn fill(
     let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
-    capture::keep_index(&admin.join("index"), &candidate.index())?;
+    capture::copy_index(&admin.join("index"), &candidate.index())?;
     let prepared = preparation.worktree(session, candidate)?;
     let state = if candidate.run.has_commands() { State::Running } else { State::Open };
     let mut record = Candidate::new(

@@ -5,7 +5,7 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::seed::find::{self, Seeds};
-use crate::git::seed::placed::{Known, Seeded};
+use crate::git::seed::placed::{PlacedSeeds, SeedContents};
 use crate::git::worktree;
 use crate::model::candidate::State;
 use crate::model::env;
@@ -26,7 +26,7 @@ use crate::ui::table;
 /// What every worktree of a run gets, found out before any is made.
 pub struct Preparation {
     seeds: Seeds,
-    known: Known,
+    known: SeedContents,
     /// `spawn.setup`.
     setup: Option<OracleCommand>,
 }
@@ -52,24 +52,24 @@ impl Preparation {
         for note in &seeds.notes {
             session.ui.warn(note);
         }
-        Ok(Preparation { known: seeds.known()?, seeds, setup })
+        Ok(Preparation { known: seeds.contents()?, seeds, setup })
     }
 
     /// Prepares a worktree whose files are checked out, and remembers what it held before the attempt: what
     /// setup made is no more the attempt's than the seeds are.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
-        let mut given = self.seeds.put(&dir)?;
+        let mut given = self.seeds.place(&dir)?;
         let mut prepared = Prepared::default();
         if let Some(setup) = &self.setup {
             prepared.failure = set_up(session, setup, &dir, &candidate.log("setup"))?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.index());
-            let left = find::left_by_setup(&git)?;
+            let left = find::changes_by_setup(&git)?;
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
             prepared.changed = left.changed;
         }
         if !given.is_empty() {
-            write_toml(&candidate.seeds(), &Seeded::look(&dir, given, &self.known)?)?;
+            write_toml(&candidate.seeds(), &PlacedSeeds::in_worktree(&dir, given, &self.known)?)?;
         }
         Ok(prepared)
     }

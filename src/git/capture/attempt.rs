@@ -1,0 +1,217 @@
+//! The attempt's own use of git: its index, its HEAD and the commits that it made.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use gix::index::entry::{Flags, Mode};
+
+use crate::error::Result;
+use crate::git::capture::{
+    CaptureSource, copy_index, open_index, remove_from_index, seeds_in, set_mode,
+};
+use crate::git::cli::nul_separated;
+use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::mode::EntryMode;
+use crate::git::repo::{Repo, from_oid};
+use crate::git::{commit, worktree};
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+use crate::model::refname::RefName;
+
+/// The git state of a worktree, as far as it can be read: an attempt can damage all of it.
+#[derive(Default)]
+pub(super) struct AttemptGit {
+    /// The worktree's admin directory.
+    admin: Option<PathBuf>,
+    /// The commit that HEAD is at.
+    head: Option<Oid>,
+    /// The attempt's own index.
+    index: Option<gix::index::File>,
+}
+
+/// The paths that the attempt itself tracks.
+#[derive(Default)]
+pub(super) struct AttemptPaths {
+    /// The files that the base does not track.
+    pub files: BTreeSet<TreePath>,
+    /// The submodules, with their commits.
+    pub submodules: BTreeMap<TreePath, ObjectId>,
+}
+
+impl AttemptGit {
+    /// Reads the git state of the source's worktree.
+    pub fn read(repo: &Repo, source: &CaptureSource<'_>) -> Result<AttemptGit> {
+        let Some(admin) = worktree::admin_of(repo, source.worktree)? else {
+            return Ok(AttemptGit::default());
+        };
+        let head = head_of(repo, &admin);
+        let index = open_index(repo, &admin.join("index"));
+        Ok(AttemptGit { admin: Some(admin), head, index })
+    }
+
+    /// The paths that the attempt tracks, by its index and its HEAD.
+    pub fn tracked_paths(&self, repo: &Repo, base: &Oid) -> Result<AttemptPaths> {
+        let mut tracked = AttemptPaths::default();
+        let base_index = repo.index_of(base)?;
+        for (index, entry) in
+            self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
+        {
+            let path = TreePath::new(entry.path(index));
+            if entry.mode == Mode::COMMIT {
+                tracked.submodules.insert(path, entry.id);
+            } else if base_index.entry_by_path(path.as_bstr()).is_none() {
+                tracked.files.insert(path);
+            }
+        }
+        let Some(head) = self.head.filter(|head| head != base) else { return Ok(tracked) };
+        let added = repo
+            .git()
+            .call("diff-tree")
+            .args(["-r", "-z", "--no-renames", "--raw", "--diff-filter=A"])
+            .args([base.as_str(), head.as_str()])
+            .bytes()?;
+        let submodule = EntryMode::Submodule.to_string();
+        let mut records = nul_separated(&added);
+        while let (Some(meta), Some(path)) = (records.next(), records.next()) {
+            let path = TreePath::new(path);
+            let mut fields = meta.split(|b| *b == b' ').skip(1);
+            let mode = fields.next();
+            let id = fields.nth(1).and_then(|id| ObjectId::from_hex(id).ok());
+            match id {
+                Some(id) if mode == Some(submodule.as_bytes()) => {
+                    tracked.submodules.entry(path).or_insert(id);
+                }
+                _ => {
+                    tracked.files.insert(path);
+                }
+            }
+        }
+        Ok(tracked)
+    }
+
+    /// The edits that give entries of the private index the modes that they have in the attempt's
+    /// index, for file systems where the modes on disk mean nothing.
+    pub fn other_modes(&self, repo: &Repo, private: &gix::index::File) -> IndexEdits {
+        let mut edits = IndexEdits::default();
+        let Some(own) = &self.index else { return edits };
+        if repo.trusts_modes() {
+            return edits;
+        }
+        let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
+        for entry in own.entries().iter().filter(|e| is_file(e.mode)) {
+            if let Some(other) = private.entry_by_path(entry.path(own))
+                && is_file(other.mode)
+                && other.mode != entry.mode
+            {
+                set_mode(&mut edits, entry.mode, other, private);
+            }
+        }
+        edits
+    }
+
+    /// The attempt's commits that no capture holds yet: HEAD, the branch, and every commit in their
+    /// reflogs (amended, reset or detached work), without the ancestors of others.
+    pub fn unsaved_commits(&self, repo: &Repo, source: &CaptureSource<'_>) -> Result<Vec<Oid>> {
+        let mut seen: BTreeSet<Oid> = self.head.into_iter().collect();
+        seen.extend(repo.read_ref(source.branch)?);
+        let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
+        let head_log = self.admin.as_ref().map(|admin| admin.join("logs/HEAD"));
+        for log in [Some(branch_log), head_log].into_iter().flatten() {
+            seen.extend(reflog_ids(&log));
+        }
+        seen.remove(source.base);
+        let gix = repo.gix();
+        seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));
+        if seen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let saved = source.previous.map_or(source.base, |p| &p.commit);
+        let mut list: String = seen.iter().map(|oid| format!("{oid}\n")).collect();
+        list.push_str(&format!("^{saved}\n^{}\n", source.base));
+        let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
+        let answer = call.stdin(list).bytes()?;
+        let mut commits = BTreeSet::new();
+        let mut parents = BTreeSet::new();
+        for line in String::from_utf8_lossy(&answer).lines() {
+            let mut ids = line.split(' ').filter_map(Oid::parse);
+            commits.extend(ids.next());
+            parents.extend(ids);
+        }
+        Ok(commits.difference(&parents).copied().collect())
+    }
+
+    /// A commit of the attempt's index, if it holds a version of a file that is in no worktree and in
+    /// no commit, and the previous capture does not reach it. `captured` is the private index.
+    pub fn unsaved_staging(
+        &self,
+        repo: &Repo,
+        source: &CaptureSource<'_>,
+        captured: &gix::index::File,
+    ) -> Result<Option<Oid>> {
+        let (Some(admin), Some(own)) = (&self.admin, &self.index) else { return Ok(None) };
+        let base = repo.index_of(source.base)?;
+        // Mostly the attempt staged nothing, or everything. During a merge there is no tree.
+        if have_equal_files(own, &base)
+            || have_equal_files(own, captured)
+            || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK))
+        {
+            return Ok(None);
+        }
+        let is_unsaved = |entry: &gix::index::Entry| {
+            let path = entry.path(own);
+            let is_in = |index: &gix::index::File| {
+                index.entry_by_path(path).is_some_and(|other| other.id == entry.id)
+            };
+            entry.mode != Mode::COMMIT
+                && !entry.flags.contains(Flags::INTENT_TO_ADD)
+                && !is_in(captured)
+                && !is_in(&base)
+                && !self.head.is_some_and(|head| repo.id_at(&head, path) == Some(entry.id))
+                && !source.seeds.is_seed(path, &entry.id)
+        };
+        if !own.entries().iter().any(is_unsaved) {
+            return Ok(None);
+        }
+        let scratch = ScratchIndex::empty(&repo.git())?;
+        copy_index(&admin.join("index"), scratch.file())?;
+        let tree = remove_from_index(scratch.git(), source.base, &seeds_in(source, own))
+            .and_then(|()| scratch.write_tree());
+        // A damaged index holds nothing that could be kept.
+        let Ok(tree) = tree else { return Ok(None) };
+        let commit = commit::neutral(repo, &tree, source.base, commit::STAGED)?;
+        match source.previous {
+            Some(previous) if repo.is_ancestor(&commit, &previous.commit)? => Ok(None),
+            _ => Ok(Some(commit)),
+        }
+    }
+}
+
+/// True if two indexes hold the same objects at the same paths.
+fn have_equal_files(one: &gix::index::File, other: &gix::index::File) -> bool {
+    let mut pairs = one.entries().iter().zip(other.entries());
+    one.entries().len() == other.entries().len()
+        && pairs.all(|(a, b)| a.id == b.id && a.path(one) == b.path(other))
+}
+
+/// The commit at a worktree's HEAD, read from its admin directory.
+fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
+    let text = fs::read_to_string(admin.join("HEAD")).ok()?;
+    match text.trim().strip_prefix("ref: ") {
+        Some(full) => repo.read_ref(&RefName::new(full)).ok().flatten(),
+        None => Oid::parse(text.trim()),
+    }
+}
+
+/// Every id in a reflog file except the null id; none if the file cannot be read.
+fn reflog_ids(file: &Path) -> BTreeSet<Oid> {
+    let log = fs::read(file).unwrap_or_default();
+    let mut ids = BTreeSet::new();
+    for line in log.lines() {
+        let fields = line.split(|b| *b == b' ').take(2);
+        ids.extend(fields.filter_map(|id| Oid::parse(std::str::from_utf8(id).ok()?)));
+    }
+    ids.retain(|oid| !oid.is_null());
+    ids
+}

@@ -1,0 +1,170 @@
+//! The differences between a worktree and its private index.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+
+use crate::error::Result;
+use crate::fs::tree;
+use crate::git::capture::attempt::{AttemptGit, AttemptPaths};
+use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
+use crate::git::capture::{CaptureSource, dirty, edit_index, remove_from_index, sparse_aware};
+use crate::git::cli::{Git, nul_separated};
+use crate::git::index::IndexEdits;
+use crate::git::mode::EntryMode;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// The differences between a worktree and its private index.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// The paths to read into the index.
+    pub staged: BTreeSet<TreePath>,
+    /// The paths to remove from the index.
+    pub removed: BTreeSet<TreePath>,
+    /// The submodules that are not checked out and whose commit differs from the index.
+    submodules: BTreeMap<TreePath, ObjectId>,
+    /// The paths that git cannot hold.
+    pub omissions: Omissions,
+}
+
+impl Scan {
+    /// Compares the worktree with `private`, the private index, which `git` uses.
+    pub fn new(
+        repo: &Repo,
+        source: &CaptureSource<'_>,
+        git: &Git,
+        attempt: &AttemptGit,
+        private: Option<&gix::index::File>,
+    ) -> Result<Scan> {
+        let tracked = attempt.tracked_paths(repo, source.base)?;
+        let listing = sparse_aware(git)
+            .args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"])
+            .bytes()?;
+        let mut scan = Scan::default();
+        for record in nul_separated(&listing) {
+            let path = record.get(2..).unwrap_or_default();
+            if record.first() == Some(&b'?') {
+                scan.add_untracked(source, path, &tracked);
+            } else {
+                scan.add_changed(source, TreePath::new(path));
+            }
+        }
+        if let Some(private) = private {
+            let git = sparse_aware(git);
+            for path in dirty::untouched(source.worktree, &git, private, &scan.staged)? {
+                scan.staged.remove(&path);
+            }
+            scan.remove_restored_seeds(source, private);
+        }
+        // Files that the attempt tracks although they are ignored (`git add -f`).
+        scan.staged.extend(tracked.files.into_iter().filter(|path| {
+            holds_file(source.worktree, path) && !source.seeds.still_hold(source.worktree, path)
+        }));
+        // An empty directory says nothing about its submodule, but the attempt's own index does.
+        scan.submodules = tracked.submodules;
+        scan.submodules.retain(|path, id| {
+            let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
+            entry.is_none_or(|entry| entry.id != *id) && is_empty_directory(source.worktree, path)
+        });
+        Ok(scan)
+    }
+
+    /// True if a file of this name is to be read or removed.
+    pub fn touches(&self, file_name: &[u8]) -> bool {
+        self.staged.iter().chain(&self.removed).any(|path| path.file_name() == file_name)
+    }
+
+    /// Brings the private index, which `git` uses, up to date with the worktree. `any` is any object
+    /// id.
+    pub fn stage(&self, git: &Git, any: &Oid) -> Result<()> {
+        remove_from_index(git, any, &self.removed)?;
+        if !self.staged.is_empty() {
+            let call = sparse_aware(git).args([
+                "update-index",
+                "-z",
+                "--add",
+                "--remove",
+                "--replace",
+                "--stdin",
+            ]);
+            call.stdin(TreePath::nul_terminated(&self.staged)).run()?;
+        }
+        let mut edits = IndexEdits::default();
+        for (path, id) in &self.submodules {
+            edits.set(EntryMode::Submodule, id, path);
+        }
+        edit_index(git, edits)
+    }
+
+    /// Adds a path of the index that git calls modified or deleted.
+    fn add_changed(&mut self, source: &CaptureSource<'_>, path: TreePath) {
+        if is_beyond_link(source.worktree, &path) {
+            // A link replaced a directory: `git update-index` does not look behind it.
+            self.removed.insert(path);
+        } else if let Some(why) = omitted::special(source.worktree, &path) {
+            self.omissions.unholdable.insert(path.clone(), why);
+            self.removed.insert(path);
+        } else {
+            self.staged.insert(path);
+        }
+    }
+
+    /// Adds an untracked path; a directory that is a repository of its own ends in a slash.
+    fn add_untracked(&mut self, source: &CaptureSource<'_>, path: &[u8], tracked: &AttemptPaths) {
+        if source.seeds.still_hold(source.worktree, path) {
+            // The user's file, not the attempt's.
+            return;
+        }
+        let is_excluded = source.excludes.hides(path);
+        if let Some(directory) = path.strip_suffix(b"/") {
+            let directory = TreePath::new(directory);
+            if tracked.submodules.contains_key(&directory) {
+                self.staged.insert(directory.clone());
+                self.omissions.unholdable.insert(directory, ONLY_ITS_ID);
+            } else if is_excluded {
+                self.omissions.excluded += 1;
+            } else {
+                self.omissions.unholdable.insert(directory, "a nested repository");
+            }
+        } else if is_excluded && !tracked.files.contains(path) {
+            self.omissions.excluded += 1;
+        } else {
+            self.staged.insert(TreePath::new(path));
+        }
+    }
+
+    /// Removes seeds that were edited, captured, and then restored. The base tracks no seed.
+    fn remove_restored_seeds(&mut self, source: &CaptureSource<'_>, private: &gix::index::File) {
+        for path in source.seeds.paths() {
+            if private.entry_by_path(path.as_bstr()).is_some()
+                && source.seeds.still_hold(source.worktree, path)
+            {
+                self.staged.remove(path);
+                self.removed.insert(path.clone());
+            }
+        }
+    }
+}
+
+/// True if a directory above a path is a link.
+fn is_beyond_link(worktree: &Path, path: &TreePath) -> bool {
+    path.parents().any(|directory| directory.on_disk(worktree).is_symlink())
+}
+
+/// True if a path is an empty directory, and no directory above it is a link.
+fn is_empty_directory(worktree: &Path, path: &TreePath) -> bool {
+    let full = path.on_disk(worktree);
+    tree::is_real_directory(worktree, &full)
+        && fs::read_dir(full).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// True if a path is a file or a link, and no directory above it is a link.
+fn holds_file(worktree: &Path, path: &TreePath) -> bool {
+    let full = path.on_disk(worktree);
+    let directory_is_real = full.parent().is_some_and(|p| tree::is_real_directory(worktree, p));
+    directory_is_real && fs::symlink_metadata(&full).is_ok_and(|m| m.is_file() || m.is_symlink())
+}
