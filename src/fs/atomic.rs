@@ -1,12 +1,12 @@
-//! Writing a file so that a reader sees the old bytes or the new ones, whatever happens in between.
+//! Atomic writes: a reader sees the old bytes or the new ones, also after a crash.
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
 use crate::error::{Error, IoContext, Result};
 
-/// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the target,
-/// and the directory synced. On any error the old file is as it was.
+/// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the
+/// target, and the directory synced. On an error the old file is unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write '{}'", path.display());
     let directory = path.parent().ok_or_else(|| Error::internal(failed()))?;

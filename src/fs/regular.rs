@@ -1,10 +1,10 @@
-//! Reading a file that others may have put there: one that is no file is an error, not a wait without end.
+//! Reads files that an attempt may have replaced: a FIFO is an error, not a wait without end.
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The bytes of a file, links followed. A pipe or a device in its place is [`io::ErrorKind::InvalidData`]: the one
-/// would be waited for, the other may have no end.
+/// Reads the bytes of a file, through links. A FIFO or a device is [`io::ErrorKind::InvalidData`]:
+/// to read one could block for ever or never end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let meta = fs::metadata(path)?;
     if !meta.is_file() && !meta.is_dir() {
@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The same as text.
+/// Reads a file with [`read`] as UTF-8; other bytes are [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))

@@ -13,8 +13,8 @@ pub const TIMESTAMP_GRANULARITY: Duration = Duration::from_millis(20);
 /// A function that names bytes by their content.
 pub type Digest = fn(&[u8]) -> String;
 
-/// The state of a file. Whoever writes the file changes it: a program can set a file's mtime, but not
-/// its ctime.
+/// The state of a file. Whoever writes the file changes it: a program can set a file's mtime, but
+/// not its ctime.
 #[derive(Clone)]
 pub struct FileState {
     stat: FileStat,
@@ -49,7 +49,7 @@ impl FileState {
         Ok(FileState { stat, content, digest })
     }
 
-    /// The same state at a later time `now`: without the content once the file is no longer young.
+    /// This state at the later time `now`, without the content once the file is no longer young.
     #[must_use]
     pub fn aged(&self, now: SystemTime) -> FileState {
         let content = if self.stat.is_young(now) { self.content.clone() } else { None };

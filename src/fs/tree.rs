@@ -1,4 +1,4 @@
-//! Directory trees on disk: whether a path is what it seems, deleting, sizes and times.
+//! Directory trees on disk: links in paths, deletion, sizes and times.
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
 
-/// Whether every component of `path`, `root` and all above it included, is a real directory, not a link
-/// that leads elsewhere.
+/// True if every component of `path`, from the file system's root through `root`, is a real
+/// directory and not a link.
 ///
-/// `git worktree remove --force` empties a link's target; a rename of a checked directory cannot.
+/// `git worktree remove --force` would empty a link's target.
 pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     if root.canonicalize().ok().as_deref() != Some(root) {
@@ -24,7 +24,7 @@ pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// A path with its existing part resolved.
+/// A path in which the part that exists is resolved.
 pub fn nearest_real(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,
@@ -33,8 +33,8 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
-/// Deletes a directory and all in it, never through a link, also where directories are read-only (Go's
-/// module cache). A directory that is not there is fine.
+/// Deletes a directory with its content, never through a link, and also where directories are
+/// read-only (Go's module cache). Succeeds if there is no such directory.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
@@ -58,7 +58,7 @@ fn make_writable(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes that a directory occupies on disk; a file with several names counts once.
+/// The size of a directory on disk, in bytes; a file with several names counts once.
 pub fn disk_usage(path: &Path) -> u64 {
     fn walk(path: &Path, seen: &mut std::collections::HashSet<(u64, u64)>) -> u64 {
         let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
@@ -76,7 +76,7 @@ pub fn disk_usage(path: &Path) -> u64 {
     walk(path, &mut std::collections::HashSet::new())
 }
 
-/// When anything in a directory was last written, or made, or removed.
+/// The time of the last write below a path, or of the last creation or removal of a file.
 pub fn last_written(path: &Path) -> Option<SystemTime> {
     let meta = fs::symlink_metadata(path).ok()?;
     let entries = meta.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
@@ -84,7 +84,8 @@ pub fn last_written(path: &Path) -> Option<SystemTime> {
     meta.modified().ok().max(below)
 }
 
-/// The bytes that this user may still write where `path` lies, or will lie.
+/// The free space for this user on the file system of `path`, in bytes. The path need not exist
+/// yet.
 pub fn free_space(path: &Path) -> Result<u64> {
     let there = path.ancestors().find(|p| p.exists()).unwrap_or(path);
     let stat = rustix::fs::statvfs(there).map_err(io::Error::from);

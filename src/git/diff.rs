@@ -1,4 +1,5 @@
-//! What changed between two trees: git's own patch as bytes, and counts that nobody can talk down.
+//! Comparisons of trees: git's own patch as bytes, and counts that no attempt can make look
+//! smaller.
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -9,8 +10,8 @@ use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// How two trees are compared, always: these options are the ones that no configuration and no
-/// attribute of an attempt can bend (GIT-FACTS, "Capture and diff").
+/// The options of every comparison. With them no configuration and no attribute of an attempt
+/// changes the result (GIT-FACTS, "Capture and diff").
 const COMPARE: [&str; 7] = [
     "diff-tree",
     "-r",
@@ -21,7 +22,7 @@ const COMPARE: [&str; 7] = [
     "--no-textconv",
 ];
 
-/// How a patch is written: so that it can be applied anywhere. Some of these imply `-p`.
+/// The options for a patch that can be applied anywhere. Some of them imply `-p`.
 const AS_PATCH: [&str; 6] = [
     "--binary",
     "--full-index",
@@ -94,7 +95,7 @@ pub struct Patch {
     pub bytes: Vec<u8>,
 }
 
-/// What to show of a comparison.
+/// The form in which a comparison is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The patch.
@@ -129,8 +130,8 @@ pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Ve
     Ok(patch.changes)
 }
 
-/// What each of several trees changes against `base`, in their order: one git process for them all. All are trees,
-/// not commits.
+/// Compares each of several trees with `base`, in their order, with one git process. All arguments
+/// are trees, not commits.
 pub fn changes_of(
     repo: &Repo,
     attributes: &Oid,
@@ -145,7 +146,7 @@ pub fn changes_of(
         "-z",
     ]);
     let answer = call.arg("--no-color").stdin(pairs).bytes()?;
-    // Each pair is repeated before what it differs in.
+    // git repeats each pair before its differences.
     let mut rest = answer.as_slice();
     let read = |tree: &Oid| {
         rest = rest.strip_prefix(format!("{base} {tree}\n").as_bytes())?;
@@ -181,7 +182,7 @@ pub fn render(
         .bytes()
 }
 
-/// How much a comparison changes.
+/// The size of a change.
 pub fn blast(repo: &Repo, changes: &[Change]) -> Blast {
     changes
         .iter()
@@ -203,7 +204,7 @@ fn parse(answer: &[u8]) -> Option<Patch> {
     Some(Patch { changes, bytes: rest.strip_prefix(b"\0").unwrap_or(rest).to_vec() })
 }
 
-/// The paths and their counts, up to what begins with `end`.
+/// Reads the paths and their counts, up to a record that begins with `end`.
 fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
@@ -217,7 +218,7 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         let path = TreePath::new(take_record(rest)?);
         changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
     }
-    // The counts come in the same order, though not for every path.
+    // The counts have the order of the paths, but not every path has counts.
     let mut at = 0;
     while !rest.is_empty() && !rest.starts_with(end) {
         let record = take_record(rest)?;
@@ -247,7 +248,7 @@ mod tests {
         "[0-9a-f]{40}".prop_map(|hex| Oid::parse(&hex).expect("full"))
     }
 
-    /// Paths as a tree may have them, with what differs: all bytes but NUL.
+    /// Differences at paths of any bytes but NUL.
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
         let rest = (
@@ -269,7 +270,7 @@ mod tests {
         })
     }
 
-    /// As git writes it.
+    /// The answer of git for these changes.
     fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Change { path, status, mode, old, new, .. } in changes {
@@ -287,14 +288,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_git_writes_is_read_whatever_the_paths_are(changes in changes(), patch in vec(any::<u8>(), 0..20)) {
+        fn answer_of_git_reads_back_for_any_paths(changes in changes(), patch in vec(any::<u8>(), 0..20)) {
             let read = parse(&answer(&changes, &patch)).expect("understood");
             prop_assert_eq!(read.changes, changes);
             prop_assert_eq!(read.bytes, patch);
         }
 
         #[test]
-        fn what_is_cut_or_changed_is_refused_or_read_as_paths(
+        fn damaged_answer_is_refused_or_has_paths_without_nul(
             changes in changes(), at in any::<prop::sample::Index>(), cut in 0usize..9, new in vec(any::<u8>(), 0..4),
         ) {
             let mut bytes = answer(&changes, b"");

@@ -1,4 +1,4 @@
-//! Refs: what ours are called, reading them, and moving them only from the value we saw.
+//! Refs: the names of ours, reading them, and moving them only from the value that was read.
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,23 +30,22 @@ pub fn record(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@record"))
 }
 
-/// `refs/frites/RUN/@results/CAND`: the outcome of a candidate that was judged by itself. It sorts after
-/// the record, which is the last to go.
+/// `refs/frites/RUN/@results/CAND`: the outcome of a candidate that was judged by itself.
 pub fn result(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@results/{candidate}"))
 }
 
-/// `refs/heads/frites/apply/RUN`: what was landed, unless the user names another branch.
+/// `refs/heads/frites/apply/RUN`: the branch that a run lands on, unless the user names another.
 pub fn apply_branch(run: &Name) -> RefName {
     RefName::of_branch(format_args!("frites/apply/{run}"))
 }
 
-/// `refs/frites/RUN/@withdrawn`: what hooks made of landings that were then withdrawn.
+/// `refs/frites/RUN/@withdrawn`: files as hooks rewrote them in landings that were rolled back.
 pub fn withdrawn(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@withdrawn"))
 }
 
-/// `refs/frites/RUN/@landing/CAND`: the commit that put a candidate on a branch, or that took it off again.
+/// `refs/frites/RUN/@landing/CAND`: the commit that landed a candidate, or that undid the landing.
 pub fn landing(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@landing/{candidate}"))
 }
@@ -56,21 +55,21 @@ pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))
 }
 
-/// The run that a ref of ours belongs to, if it holds captures, records or outcomes; none of other refs.
+/// The run of a ref that holds captures, records or outcomes; none for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
     let kept = !rest.starts_with('@') || rest == "@record" || rest.starts_with("@results/");
     run.parse().ok().filter(|_| kept)
 }
 
-/// Whether git would make a branch of that name.
+/// True if git accepts a branch of that name.
 pub fn is_branch_name(name: &str) -> bool {
     let full = gix::refs::FullName::try_from(format!("refs/heads/{name}"));
     full.is_ok() && !name.starts_with('-') && name != "HEAD" && !name.starts_with("@{")
 }
 
 impl Repo {
-    /// The value of a ref by its full name.
+    /// The object that a ref points to, links followed; none if there is no such ref.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
@@ -84,14 +83,15 @@ impl Repo {
         }
     }
 
-    /// All refs under a prefix that ends in `/`, sorted by name, with what they lead to.
+    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         self.each_ref(prefix, |name, mut reference| {
             Some((name, to_oid(reference.peel_to_id().ok()?.detach())))
         })
     }
 
-    /// Their names alone, which is much quicker: no object is looked at.
+    /// The names of all refs under a prefix that ends in `/`, sorted. Much faster than
+    /// [`Repo::refs_under`], because no object is read.
     pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
         self.each_ref(prefix, |name, _| Some(name))
     }
@@ -116,12 +116,12 @@ impl Repo {
         Ok(found)
     }
 
-    /// Removes the lock files that a killed git left on our refs. One that is younger than `age` is
-    /// waited for: a living git holds one for milliseconds (a hook of the user's, for longer).
+    /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
+    /// a running git holds one for milliseconds, or longer while a hook of the user runs.
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
         for lock in lock_files(&self.common_dir().join(prefix)) {
             let end = Instant::now() + age;
-            // The clock of the file system is not ours, and may be wrong: never wait for longer than `age`.
+            // The file system may have another clock than ours: never wait longer than `age`.
             let is_young = || {
                 let modified = fs::metadata(&lock).and_then(|m| m.modified()).ok();
                 modified.and_then(|m| m.elapsed().ok()).is_some_and(|elapsed| elapsed < age)
@@ -134,7 +134,7 @@ impl Repo {
         Ok(())
     }
 
-    /// Says that a deletion of ours is under way, until the guard is dropped.
+    /// Records that we are deleting a ref, until the guard is dropped.
     fn guard_deletion(&self) -> Result<DeletionGuard> {
         let path = self.common_dir().join(DELETING);
         let failed = || format!("could not write '{}'", path.display());
@@ -144,8 +144,8 @@ impl Repo {
         Ok(DeletionGuard { file })
     }
 
-    /// Removes the `packed-refs.lock` of a deletion of ours that was killed, and no other: the guard's
-    /// file says something although nobody holds it, and the lock is from that very moment.
+    /// Removes a `packed-refs.lock` that a killed deletion of ours left, and no other: the guard's
+    /// file is not empty although nobody has locked it, and the lock has the same age.
     pub fn heal_deletion(&self) -> Result<()> {
         let path = self.common_dir().join(DELETING);
         let length = |path: &Path| fs::metadata(path).map_or(0, |m| m.len());
@@ -168,9 +168,11 @@ impl Repo {
         file.set_len(0).context(failed)
     }
 
-    /// Moves a ref from `old` to `new`; `None` means that it must not exist, or is to go.
+    /// Moves a ref from `old` to `new`. Without `old` the ref must not exist; without `new` it is
+    /// deleted.
     ///
-    /// Fails without effect when somebody else moved it first: of many racers exactly one wins.
+    /// Fails without effect if another process moved the ref first: of many racers exactly one
+    /// wins.
     pub fn update_ref(
         &self,
         full: &RefName,
@@ -178,11 +180,11 @@ impl Repo {
         old: Option<&Oid>,
         why: &str,
     ) -> Result<()> {
-        // Kept until the call is over: a deletion locks `packed-refs`, which is the user's, too.
+        // A deletion locks `packed-refs`, which is the user's, too.
         let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
         let null = new.or(old).map(Oid::null);
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
-        // Its log is what tells our moves from others'.
+        // `reflog_claims_us` reads the log.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", signature()))
             .args([full.as_str(), &value(new), &value(old)])
@@ -207,8 +209,9 @@ impl Repo {
         Ok(ours && self.read_ref(full)?.is_some_and(|now| to == Some(now.as_str())))
     }
 
-    /// Moves several refs at once: all of them, each from its old value, or none. `git` is the checkout whose
-    /// HEAD may be on one of them; its reflog tells, too.
+    /// Moves several refs in one transaction: all of them, each from its old value, or none. `git`
+    /// is the checkout whose HEAD may be on one of them, so that HEAD's reflog records the move,
+    /// too.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         let mut orders = String::new();
         for Move { name, old, new } in moves {
@@ -227,24 +230,25 @@ impl Repo {
 const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
                      killed, remove its `.lock` file";
 
-/// How a log begins what it says of a move of ours.
+/// The beginning of our reflog messages.
 fn signature() -> String {
     caller().map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
 }
 
-/// One ref that is to move.
+/// A ref to move.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
     /// Its name.
     pub name: &'a RefName,
-    /// Where from; none if it must not exist.
+    /// The old value; none if the ref must not exist.
     pub old: Option<&'a Oid>,
-    /// Where to.
+    /// The new value.
     pub new: &'a Oid,
 }
 
-/// In the common git directory: locked and not empty while a ref is deleted. It is never removed, for
-/// whoever waits for the lock of a removed file would get a lock on nothing.
+/// A file in the common git directory, locked and not empty while a ref is deleted. It is never
+/// removed: a process that waits for the lock of a removed file would get a lock that nobody else
+/// sees.
 const DELETING: &str = "frites-deleting";
 
 fn open_guard(path: &Path) -> std::io::Result<fs::File> {

@@ -1,4 +1,4 @@
-//! The user's repository: found as git finds it, read in process by gix.
+//! The user's repository, found as git finds it and read in process by gix.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,11 +16,11 @@ pub struct Repo {
     common_dir: PathBuf,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
-    /// The last answer of [`Repo::index_of`]: the candidates of a run have one base.
+    /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
 }
 
-/// A commit, as far as anyone here needs it.
+/// The parts of a commit that git-frites uses.
 pub struct Commit {
     /// Its tree.
     pub tree: Oid,
@@ -38,7 +38,8 @@ impl Repo {
     pub fn discover(dir: &Path) -> Result<Repo> {
         let strict = gix::open::Options::default()
             .bail_if_untrusted(true)
-            // As GIT_NO_REPLACE_OBJECTS does for our calls: a planted replacement must not bend what is read.
+            // As GIT_NO_REPLACE_OBJECTS does for our calls: no `refs/replace/` that an
+            // attempt made may change what is read.
             .config_overrides(["core.useReplaceRefs=false"]);
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
@@ -48,7 +49,7 @@ impl Repo {
         );
         let shared = found.map_err(|e| refusal(dir, e))?;
         let gix = shared.to_thread_local();
-        // gix would see a reftable repository without any ref: every run would be lost to it.
+        // gix would find no ref in a repository with a reftable, and so no run.
         if gix
             .config_snapshot()
             .string("extensions.refStorage")
@@ -89,17 +90,17 @@ impl Repo {
         if self.common_dir.ends_with(".git") { self.common_dir.parent() } else { None }
     }
 
-    /// Whether the repository itself has no checkout; worktrees of it may be elsewhere.
+    /// True if the repository itself has no checkout; its worktrees may be elsewhere.
     pub fn is_bare(&self) -> bool {
         self.gix().config_snapshot().boolean("core.bare") == Some(true)
     }
 
-    /// Whether the modes of files on the disk mean something, as git was told or found out.
+    /// True if the modes of files on disk are meaningful, by `core.fileMode`.
     pub(super) fn trusts_modes(&self) -> bool {
         self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
     }
 
-    /// The root of the checkout, or a refusal: for commands that change it.
+    /// The root of the checkout, for commands that change it; fails in a bare repository.
     pub fn need_work_tree(&self) -> Result<&Path> {
         self.work_tree()
             .ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
@@ -119,7 +120,7 @@ impl Repo {
         }
     }
 
-    /// Resolves what a user typed to a commit, once.
+    /// Resolves a revision that a user typed to a commit.
     pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
         let output = self
             .checkout()
@@ -138,7 +139,7 @@ impl Repo {
             .hint("name a commit, a branch or a tag; `git log --oneline` lists commits"))
     }
 
-    /// The commit HEAD is at; none while it is unborn.
+    /// The commit at HEAD; none while HEAD is unborn.
     pub fn head(&self) -> Option<Oid> {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
@@ -180,7 +181,7 @@ impl Repo {
         Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
     }
 
-    /// What a commit holds at a path; none if nothing, or if it cannot be read.
+    /// The id of the object at a path of a commit; none if there is none or it cannot be read.
     pub(super) fn id_at(&self, commit: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         let gix = self.gix();
         let tree = gix.find_commit(from_oid(commit).ok()?).ok()?.tree().ok()?;
@@ -194,19 +195,19 @@ impl Repo {
         found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
     }
 
-    /// The id of a commit of these bytes, if the repository has it.
+    /// The id of the commit with these bytes, if the repository has it.
     pub fn has_commit(&self, bytes: &[u8]) -> Result<Option<Oid>> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Commit, bytes);
         let id = id.map_err(|e| Error::internal(format!("a commit cannot be named: {e}")))?;
         Ok(self.gix().find_header(id).is_ok().then(|| to_oid(id)))
     }
 
-    /// Stores bytes as a blob, as they are.
+    /// Stores bytes as a blob, without filters.
     pub fn store_blob(&self, bytes: impl Into<Vec<u8>>) -> Result<Oid> {
         self.git().call("hash-object").args(["-w", "--stdin"]).stdin(bytes).oid()
     }
 
-    /// The names in a tree's root, with whether each is a directory.
+    /// The names in a tree's root; true for a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let lost =
             |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
@@ -226,7 +227,7 @@ impl Repo {
         header.map_or(0, |h| h.size())
     }
 
-    /// Whether `ancestor` is reachable from `of` (a commit is from itself).
+    /// True if `ancestor` is reachable from `of`; a commit is reachable from itself.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
         if ancestor == of {
             return Ok(true);
@@ -301,7 +302,7 @@ impl Repo {
         ["includeIf", section].iter().any(|name| config.plumbing().sections_by_name(name).is_some())
     }
 
-    /// A short name for this repository, from where it lies: tells caches of several apart.
+    /// A short name for this repository, made from its path: each repository has its own cache.
     pub fn key(&self) -> String {
         key_of(&self.common_dir)
     }
@@ -311,7 +312,7 @@ impl Repo {
         key_of(&self.git_dir)
     }
 
-    /// A commit's tree as an index: its paths, sorted, with what they hold and no file's times.
+    /// A commit's tree as an index without stat data.
     pub(super) fn index_of(&self, commit: &Oid) -> Result<Arc<gix::index::File>> {
         let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
@@ -336,24 +337,24 @@ fn key_of(path: &Path) -> String {
     digest(tree::path_bytes(path)).get(..16).unwrap_or_default().to_owned()
 }
 
-/// The id that git would give to these bytes: a name for them.
+/// A name for these bytes: the id that git would give to a blob of them.
 pub fn digest(bytes: &[u8]) -> String {
     let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
     id.map(|id| id.to_string()).unwrap_or_default()
 }
 
-/// Our word for gix's id.
+/// Converts gix's id to ours.
 pub(super) fn to_oid(id: gix::ObjectId) -> Oid {
     Oid::parse(&id.to_string()).expect("gix prints full lowercase ids")
 }
 
-/// gix's word for our id.
+/// Converts our id to gix's; fails if this build of gix does not support its hash.
 pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
     gix::ObjectId::from_hex(oid.as_str().as_bytes())
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// Why a directory is no repository to us, in git's words where git has some.
+/// The error for a directory that is no usable repository, with git's own message if git has one.
 fn refusal(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()
@@ -364,7 +365,7 @@ fn refusal(dir: &Path, e: gix::Error) -> Error {
         return Error::fatal("could not start git").hint("git must be on PATH");
     };
     if output.status.success() {
-        // git takes it and gix does not: sha256, a newer format, damage.
+        // git accepts the repository, but gix does not: SHA-256, a newer format, or damage.
         let mut source = std::error::Error::source(&e);
         let mut text = e.to_string();
         while let Some(cause) = source {

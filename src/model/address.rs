@@ -1,32 +1,33 @@
-//! How a user points at things: `RUN`, `RUN/CAND`, `RUN/CAND@ITERATION`, or a candidate of the newest run.
+//! Addresses as users type them: `RUN`, `RUN/CAND`, `RUN/CAND@ITERATION`, or a candidate of the
+//! newest run.
 use std::fmt;
 use std::str::FromStr;
 
 use crate::model::name::{InvalidName, Name};
 
-/// What the user typed, taken apart but not yet looked up.
+/// A parsed address, not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A word without a slash: a run, or else a candidate of the newest run.
     Word {
-        /// The word, perhaps the beginning of a named run.
+        /// The word; a named run may be abbreviated.
         word: Name,
-        /// The iteration asked for.
+        /// The iteration, if one was given.
         iteration: Option<u32>,
     },
     /// `RUN/CAND`.
     Pair {
-        /// The run, perhaps the beginning of a named one.
+        /// The run; a name may be abbreviated.
         run: Name,
         /// The candidate, in full.
         candidate: Name,
-        /// The iteration asked for.
+        /// The iteration, if one was given.
         iteration: Option<u32>,
     },
 }
 
 impl Address {
-    /// The run or the candidate, as it is now.
+    /// The address of the run or the candidate without an iteration.
     #[must_use]
     pub fn without_iteration(&self) -> Address {
         match self.clone() {
@@ -65,13 +66,13 @@ impl FromStr for Address {
     }
 }
 
-/// Why a text is no address.
+/// The reason why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    /// A part of it is no name.
+    /// A part is no name.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// What follows the `@` is no iteration.
+    /// The text after the `@` is no iteration.
     #[error("'{0}' does not end in an iteration: a number from 1 after the `@`")]
     Iteration(String),
 }
@@ -116,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_an_address_reads_back_as_written(
+        fn every_valid_address_reads_back_as_written(
             parts in prop::collection::vec(prop::sample::select(vec!["1", "c1", "fix", "/", "@", "0", "-", ".", "+", "4294967296", "\n", "é"]), 0..7),
         ) {
             let text = parts.concat();
@@ -127,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn each_address_is_read_as_what_it_is(run in "[a-z0-9]{1,8}", candidate in "[a-z0-9]{1,8}", n in 1u32..) {
+        fn every_address_reads_back_in_its_form(run in "[a-z0-9]{1,8}", candidate in "[a-z0-9]{1,8}", n in 1u32..) {
             prop_assume!(![&run, &candidate].iter().any(|name| matches!(name.as_str(), "run" | "apply")));
             let (run, candidate): (Name, Name) = (run.parse().expect("a name"), candidate.parse().expect("a name"));
             for iteration in [None, Some(n)] {

@@ -1,20 +1,20 @@
-//! Blast radius: how much an attempt changes.
+//! Blast radius: the size of an attempt's change.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Changed lines, then files touched: smaller is better, in that order.
+/// The size of a change, ordered by lines and then by files: smaller is better.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Blast {
     /// Lines added plus lines deleted, counted by [`lines_of`].
     pub lines: u64,
-    /// Paths touched. A rename touches two.
+    /// The number of changed paths. A rename changes two.
     pub files: u64,
 }
 
-/// How one path changed, as far as counting goes.
+/// The size of the change of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Lines added and deleted.
@@ -24,7 +24,7 @@ pub enum Extent {
         /// Lines deleted.
         deleted: u64,
     },
-    /// Bytes before and after; git found no lines in it.
+    /// Bytes before and after, of a file that git counts as binary.
     Binary {
         /// Size before, in bytes; 0 if there was none.
         old: u64,
@@ -33,8 +33,8 @@ pub enum Extent {
     },
 }
 
-/// The lines one changed path counts (DESIGN.md §3): a binary file one for each 64 bytes, old and
-/// new, rounded up; a mode change or an empty file one.
+/// The number of lines that a changed path counts as (DESIGN.md §3): a binary file counts one line
+/// for each 64 bytes, old and new, rounded up; a mode change or an empty file counts one.
 pub fn lines_of(extent: Extent) -> u64 {
     let lines = match extent {
         Extent::Text { added, deleted } => added + deleted,

@@ -1,4 +1,4 @@
-//! A candidate: one attempt, its state, and what was captured from it.
+//! A candidate: one attempt, with its state and its captures.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// Where an attempt stands (DESIGN.md §1).
+/// The state of an attempt (DESIGN.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// No command: a person works there.
+    /// A person works in the worktree; there is no command.
     Open,
     /// Its command runs.
     Running,
@@ -41,7 +41,7 @@ impl State {
         }
     }
 
-    /// The state of that word.
+    /// Reads the word of [`State::as_str`].
     pub fn parse(word: &str) -> Option<Self> {
         use State::*;
         [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled]
@@ -49,8 +49,8 @@ impl State {
             .find(|s| s.as_str() == word)
     }
 
-    /// The state once a capture has shown how many files differ from the base: `empty` and
-    /// `succeeded` are two answers to that one question.
+    /// The state of a candidate whose capture differs from the base in `files` files: only that
+    /// number distinguishes `empty` from `succeeded`.
     #[must_use]
     pub fn with_files(self, files: u64) -> Self {
         match self {
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// Whether a candidate in this state that touches `files` paths may be judged.
+    /// True if a candidate in this state that changes `files` paths can be judged.
     pub fn usable(self, files: u64) -> bool {
         matches!(self, State::Open | State::Succeeded) && files > 0
     }
@@ -72,7 +72,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What became of a candidate after the verdict (DESIGN.md §1).
+/// The landing state of a candidate (DESIGN.md §1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Landing {
@@ -83,7 +83,7 @@ pub enum Landing {
     Landed,
     /// Merged.
     Merged,
-    /// Landed once, and taken back.
+    /// Landed, and then reverted or rolled back.
     Undone,
     /// Cleaned without landing.
     Discarded,
@@ -101,7 +101,7 @@ impl fmt::Display for Landing {
     }
 }
 
-/// `candidate.toml`: what is known of one attempt beyond its captures.
+/// `candidate.toml`: the record of one attempt, without its captures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Candidate {
@@ -113,21 +113,21 @@ pub struct Candidate {
     pub candidate: Name,
     /// Its place in spawn order, from 1.
     pub index: u32,
-    /// How far it got.
+    /// Its state.
     pub state: State,
-    /// What became of it.
+    /// Its landing state.
     #[serde(default)]
     pub landing: Landing,
-    /// When it landed, or was taken back.
+    /// The time of its landing, or of the undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_time: Option<jiff::Timestamp>,
-    /// Whether it is kept for review: it never expires.
+    /// True if it never expires, because a person wants to review it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// The first of the ten ports that are its command's.
+    /// The first of the ten ports that are reserved for its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The commit that put it on a branch, or that took it off again; none if it was only staged.
+    /// The commit that landed it or undid that; none if it was only staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,
     /// That branch.
@@ -139,14 +139,14 @@ pub struct Candidate {
     /// The signal that ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Why the command could not start, or other words for `state`.
+    /// The reason why the command could not start, or a description of `state`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the command left processes behind, which were ended.
+    /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
-    /// Whether its command is of another round (`spawn --again`): then the run's own command is not what to go on
-    /// with.
+    /// True if its command is from a further round (`spawn --again`): then `--resume` must not
+    /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
     /// When the command started.
@@ -155,7 +155,7 @@ pub struct Candidate {
     /// When the command ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<jiff::Timestamp>,
-    /// Whether `clean` (or an empty result) has taken the worktree away.
+    /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
     #[serde(default)]
     pub cleaned: bool,
 }
@@ -191,7 +191,7 @@ impl Candidate {
         format!("{}/{}", self.run, self.candidate)
     }
 
-    /// How long its command took, if it has ended.
+    /// The duration of its command, if that has ended.
     pub fn worked(&self) -> Option<std::time::Duration> {
         self.ended?.duration_since(self.started?).try_into().ok()
     }
@@ -209,13 +209,13 @@ impl Candidate {
     }
 }
 
-/// One stored tree of a candidate, chained to the one before.
+/// One stored tree of a candidate. Its commit follows the previous capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// The commit under `refs/frites/RUN/CAND`.
     pub commit: Oid,
     /// The worktree's files.
     pub tree: Oid,
-    /// Counts from 1.
+    /// The number of the iteration, from 1.
     pub iteration: u32,
 }

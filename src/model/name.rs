@@ -1,4 +1,4 @@
-//! Names of runs and candidates: what is allowed, and the words that say so.
+//! Names of runs and candidates, and the rule for them.
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ holds no `..`, does not end in `.` or `.lock`, and is not `run` or `apply`";
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Why a text is not a name; the rule belongs into a hint.
+/// A text that is not a name. Show the rule in a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("'{0}' is not a valid name")]
 pub struct InvalidName(String);
@@ -34,20 +34,20 @@ impl Name {
         (n.to_string() == self.0).then_some(n)
     }
 
-    /// The number after this one; for a name that is no number, the first.
+    /// The next run number; 1 if this name is no number.
     #[must_use]
     pub fn following(&self) -> Name {
         Name(self.number().map_or(1, |n| n.saturating_add(1)).to_string())
     }
 
-    /// Whether two names would collide on a file system that folds case.
+    /// True if two names are equal on a file system that ignores case.
     pub fn collides(&self, other: &Name) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }
 
-/// Which of `names` a word may mean: the one that is called so, or else those that it begins. Numbers match
-/// exactly: `1` does not mean `10`.
+/// The names that a word can stand for: the equal one, or else those that begin with it. Numbers
+/// must be equal: `1` does not stand for `10`.
 pub fn meant<'a>(
     names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>,
     word: &Name,
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_a_name_stays_as_it_is_and_is_safe_in_a_path_and_a_ref(text in "[A-Za-z0-9._-]{0,66}") {
+        fn valid_name_is_kept_and_is_safe_in_paths_and_refs(text in "[A-Za-z0-9._-]{0,66}") {
             if let Ok(name) = text.parse::<Name>() {
                 prop_assert_eq!(name.as_str(), &text);
                 prop_assert_eq!(std::path::Path::new(&text).components().count(), 1);
@@ -161,7 +161,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_name_is_refused_in_one_line_that_shows_it(text in any::<String>()) {
+        fn invalid_name_is_refused_in_one_line_that_shows_it(text in any::<String>()) {
             if let Err(error) = text.parse::<Name>() {
                 let error = error.to_string();
                 prop_assert!(!error.contains(char::is_control), "{error}");

@@ -1,7 +1,7 @@
-//! The name that was probably meant.
+//! Guesses at misspelled names, for "did you mean".
 
-/// The name most like `word`, if one is near enough: begun by it, or a slip of the hand away (one letter in
-/// three, three at most).
+/// The name closest to `word`: one that begins with it, or differs from it in at most one letter in
+/// three, and in three at most; none if no name is that close.
 pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).min(3);
     let begins = |name: &str| word.len() > 1 && name.starts_with(word);
@@ -15,11 +15,11 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_beginning_and_a_slip_of_the_hand_are_mended_and_nothing_else() {
+    fn a_prefix_or_a_typo_finds_its_name_and_nothing_else_does() {
         let near = |word| nearest(["judge", "oracle.build", "c1", "c12"], word);
         assert_eq!(near("jugde"), Some("judge"), "two letters changed places");
         assert_eq!(near("oracle.biuld"), Some("oracle.build"));
-        assert_eq!(near("c2"), None, "a short name is another name, not a slip");
+        assert_eq!(near("c2"), None, "a short name is another name, not a typo");
         assert_eq!(near("jud"), Some("judge"));
         assert_eq!(near("grape"), None);
         assert_eq!(nearest([], "judge"), None);

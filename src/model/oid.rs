@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A full object id in lowercase hex.
 ///
-/// Ids in records are checked, too: records are fetched from elsewhere, and an id becomes an argument
-/// of git, which would take `--output=FILE` as an option.
+/// Ids in records are checked, too: records are fetched from elsewhere, and an id becomes an
+/// argument of git, which would take `--output=FILE` as an option.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid {
@@ -45,7 +45,8 @@ impl Oid {
         self.as_str().get(..10).unwrap_or_default()
     }
 
-    /// The id of zeros in the hash of this id: git's notation for "no such object" and "no such ref".
+    /// The id of zeros in the hash of this id: git's notation for "no such object" and "no such
+    /// ref".
     pub fn null(&self) -> Self {
         let mut null = *self;
         null.digits.iter_mut().take(self.len.into()).for_each(|digit| *digit = b'0');
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_not_read_as_one() {
+    fn text_that_is_no_id_is_refused() {
         let id = "0123456789abcdef0123456789abcdef01234567";
         assert_eq!(serde_json::from_str::<Oid>(&format!("\"{id}\"")).ok(), Oid::parse(id));
         let upper = id.to_uppercase();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 
-/// `run.toml`: what was asked for, written once.
+/// `run.toml`: the request, written once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Run {
@@ -16,33 +16,34 @@ pub struct Run {
     pub run: Name,
     /// The commit that every candidate starts from.
     pub base: Oid,
-    /// When, to the nanosecond: orders the runs.
+    /// The time of creation, to the nanosecond: it orders the runs.
     pub created: jiff::Timestamp,
     /// The candidates in spawn order; the first has index 1.
     pub candidates: Vec<Name>,
-    /// The command run in each worktree; empty when people work there. Bytes that are not UTF-8 are
-    /// replaced: this is for reading, not for running again.
+    /// The command that runs in each worktree; empty if people work there. Bytes that are not UTF-8
+    /// are replaced: the field is for display, not for execution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// What commands are asked to do: a blob that the record's tree holds as `prompt.md`.
+    /// The prompt of the commands: a blob, which the record's tree holds as `prompt.md`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Oid>,
-    /// The user's name for what this run is for.
+    /// The user's label for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// `spawn.worktree-root` as it stood, if it was configured.
+    /// `spawn.worktree-root` at the time of the spawn, if it was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_root: Option<String>,
-    /// Whose state the base is, if the run was spawned from a candidate.
+    /// The candidate that the run was spawned from, if any: the base is its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// What works in the worktrees of these candidates instead of `command`: agents, mostly.
+    /// The commands, mostly agents, that run in the worktrees of these candidates instead of
+    /// `command`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<Name, Assignment>,
-    /// The candidates that were to integrate others.
+    /// The candidates that synthesise others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub synthesis: BTreeMap<Name, Synthesis>,
-    /// What `git frites run` was typed with, for going on after an interruption.
+    /// The arguments of `git frites run`, for `--resume`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
 }
@@ -55,65 +56,65 @@ pub struct Parent {
     pub run: Name,
     /// The parent.
     pub candidate: Name,
-    /// Which capture of it; none if it had changed nothing.
+    /// The capture that the run started from; none if the parent had changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// The base of the first run of this line, which is nobody's capture.
+    /// The base of the first run in this chain, which is no capture.
     pub root: Oid,
-    /// How many generations lie between that run and this one: 1 for a child of it.
+    /// The number of generations since that run: 1 for its child.
     pub depth: u32,
 }
 
-/// Placeholders of a command's arguments: the prompt itself, and the file that holds it.
+/// The placeholder for the prompt in a command's arguments.
 pub const PROMPT: &str = "{prompt}";
-/// See [`PROMPT`].
+/// The placeholder for the file that holds the prompt.
 pub const PROMPT_FILE: &str = "{prompt_file}";
 
-/// What one candidate was to integrate.
+/// The request to synthesise one candidate from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Synthesis {
     /// The candidates that had passed, the recommended one first.
     pub drew_on: Vec<Name>,
-    /// The recommended one's tree: what its worktree begins with.
+    /// The recommended candidate's tree, with which the worktree begins.
     pub seed: Oid,
-    /// What it was asked: a blob that the record's tree holds.
+    /// The prompt: a blob, which the record's tree holds.
     pub prompt: Oid,
 }
 
-/// A command that is one candidate's.
+/// The command of a single candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Assignment {
-    /// The agent that it is, if it is one.
+    /// The agent's name, if the command is an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
     /// Program and arguments, with their placeholders.
     pub command: Vec<String>,
-    /// Whether it reads the prompt as its standard input.
+    /// True if the command reads the prompt from its standard input.
     pub stdin: bool,
-    /// Words before the prompt that are this candidate's alone.
+    /// Text before the prompt for this candidate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<String>,
 }
 
 impl Run {
-    /// Whether commands run in the worktrees, or people work there.
+    /// True if commands run in the worktrees; false if people work there.
     pub fn has_commands(&self) -> bool {
         !self.command.is_empty() || !self.agents.is_empty()
     }
 
-    /// The commit that the whole line of parents starts from: what landing lands on.
+    /// The commit that the chain of parents starts from, on which a candidate lands.
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }
 
-    /// How many generations of parents it has.
+    /// The number of generations above the run.
     pub fn depth(&self) -> u32 {
         self.parent.as_ref().map_or(0, |parent| parent.depth)
     }
 
-    /// The candidate's place in spawn order, from 1; `None` if it is not of this run.
+    /// The candidate's place in spawn order, from 1; none if the run does not have it.
     pub fn index_of(&self, candidate: &Name) -> Option<u32> {
         let at = self.candidates.iter().position(|c| c == candidate)?;
         u32::try_from(at + 1).ok()

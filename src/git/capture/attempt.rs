@@ -142,8 +142,8 @@ impl AttemptGit {
         Ok(commits.difference(&parents).copied().collect())
     }
 
-    /// A commit of the attempt's index, if it holds a version of a file that is in no worktree and in
-    /// no commit, and the previous capture does not reach it. `captured` is the private index.
+    /// A commit of the attempt's index, if it holds a version of a file that is in no worktree and
+    /// in no commit, and the previous capture does not reach it. `captured` is the private index.
     pub fn unsaved_staging(
         &self,
         repo: &Repo,

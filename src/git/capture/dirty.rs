@@ -1,8 +1,8 @@
 //! Finds out whether a worktree is as it was captured, from the stat data in the private index.
 //!
-//! The answer is yes only without any doubt: the index has exactly the tree of the last capture, the
-//! stat data of every file equals its entry, and there is no other file. Anything unusual is left to
-//! a real capture.
+//! The answer is yes only without any doubt: the index has exactly the tree of the last capture,
+//! the stat data of every file equals its entry, and there is no other file. Anything unusual is
+//! left to a real capture.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -22,8 +22,8 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::process;
 
-/// True if the files of a worktree are those of `tree`, by the index that was written when they were
-/// captured.
+/// True if the files of a worktree are those of `tree`, by the index that was written when they
+/// were captured.
 pub fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
     let has_tree = index
         .tree()
@@ -67,8 +67,9 @@ fn directories(index: &gix::index::File) -> BTreeSet<TreePath> {
     directories
 }
 
-/// The racy entries of an index: git would take their files for unchanged although they were written
-/// since, because many builds of git compare whole seconds and a program can restore a file's times.
+/// The racy entries of an index: git would take their files for unchanged although they were
+/// written since, because many builds of git compare whole seconds and a program can restore a
+/// file's times.
 pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
     let is_racy_entry = |entry: &&gix::index::Entry| {
         let path = TreePath::new(entry.path(index));
@@ -116,7 +117,8 @@ pub fn untouched(
     Ok(paths.into_iter().filter(is_as_checked_out).cloned().collect())
 }
 
-/// True if a file has the times of its entry, and the size unless git set that to 0 because of doubt.
+/// True if a file has the times of its entry, and the size unless git set that to 0 because of
+/// doubt.
 fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     fs::symlink_metadata(file).is_ok_and(|meta| {
         has_seconds(entry, &meta)

@@ -2,9 +2,9 @@
 //! tree as a commit from which everything that the attempt committed is reachable.
 //!
 //! A capture uses a private index, copied when the worktree was made. The attempt's own index may
-//! hold assume-unchanged bits or half-staged content, and its `.git` file may be gone. So every call
-//! gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as absolute paths: without a `.git` file `git add`
-//! would climb up and stage into the user's index.
+//! hold assume-unchanged bits or half-staged content, and its `.git` file may be gone. So every
+//! call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as absolute paths: without a `.git` file
+//! `git add` would climb up and stage into the user's index.
 mod attempt;
 pub mod dirty;
 pub mod excludes;
@@ -54,8 +54,8 @@ pub struct CaptureSource<'a> {
 pub struct WorktreeSnapshot {
     /// The files.
     pub tree: Oid,
-    /// The attempt's commits that neither the base nor the previous capture reaches. None of them is
-    /// an ancestor of another.
+    /// The attempt's commits that neither the base nor the previous capture reaches. None of them
+    /// is an ancestor of another.
     pub heads: Vec<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
@@ -171,7 +171,8 @@ pub fn branch_snapshot(
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the
 /// previous capture (or the base) and whose other parents are the attempt's own commits.
 ///
-/// Moves `refname` from the previous capture only. Fails if an object that the commit needs is gone.
+/// Moves `refname` from the previous capture only. Fails if an object that the commit needs is
+/// gone.
 pub fn store(
     repo: &Repo,
     source: &CaptureSource<'_>,

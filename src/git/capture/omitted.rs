@@ -1,4 +1,5 @@
-//! The paths that a capture leaves out, with the reasons. They may be work, so they are always shown.
+//! The paths that a capture leaves out, with the reasons. They may be work, so they are always
+//! shown.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -19,14 +20,14 @@ pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is
 /// The newest stash, if there is one. Without a wildcard git would search below that name.
 const STASH: &str = "--glob=refs/stas[h]";
 
-/// The paths that a capture left out. They are always shown, and `clean` refuses to remove a worktree
-/// where work would be lost.
+/// The paths that a capture left out. They are always shown, and `clean` refuses to remove a
+/// worktree where work would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
     /// The number of untracked paths that `diff.exclude` hid.
     pub excluded: usize,
-    /// The paths that git cannot hold, with the reasons: nested repositories, dirty submodules, FIFOs,
-    /// sockets.
+    /// The paths that git cannot hold, with the reasons: nested repositories, dirty submodules,
+    /// FIFOs, sockets.
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
@@ -156,8 +157,8 @@ fn note_gitlinks(
     Ok(())
 }
 
-/// Adds the names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is a
-/// link).
+/// Adds the names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is
+/// a link).
 pub(super) fn note_refused_names(
     source: &CaptureSource<'_>,
     index: &gix::index::File,
@@ -242,7 +243,8 @@ pub(super) fn newly_ignored(
     if hidden.is_empty() {
         return Ok(hidden);
     }
-    // A directory with nothing but the base's ignore files, in which git is asked about these paths.
+    // A directory with nothing but the base's ignore files, in which git is asked about these
+    // paths.
     let rules = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
     let base = repo.index_of(source.base)?;
     for entry in

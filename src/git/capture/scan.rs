@@ -78,8 +78,8 @@ impl Scan {
         self.staged.iter().chain(&self.removed).any(|path| path.file_name() == file_name)
     }
 
-    /// Brings the private index, which `git` uses, up to date with the worktree. `any` is any object
-    /// id.
+    /// Brings the private index, which `git` uses, up to date with the worktree. `any` is any
+    /// object id.
     pub fn stage(&self, git: &Git, any: &Oid) -> Result<()> {
         remove_from_index(git, any, &self.removed)?;
         if !self.staged.is_empty() {

@@ -39,11 +39,13 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Finds the seeds in the checkout at `root`: untracked files that `copy` matches, ignored files
-    /// that [`INCLUDE`] matches, and the paths that `link` names; never a file that `base` tracks.
+    /// Finds the seeds in the checkout at `root`: untracked files that `copy` matches, ignored
+    /// files that [`INCLUDE`] matches, and the paths that `link` names; never a file that `base`
+    /// tracks.
     ///
-    /// A linked seed is copied, too. A symbolic link would hand the user's own files to every command
-    /// that runs in the worktree: `npm ci` begins by deleting everything below `node_modules`.
+    /// A linked seed is copied, too. A symbolic link would hand the user's own files to every
+    /// command that runs in the worktree: `npm ci` begins by deleting everything below
+    /// `node_modules`.
     pub fn find(
         repo: &Repo,
         root: &Path,
@@ -112,13 +114,13 @@ impl Seeds {
         )
     }
 
-    /// Copies the seeds into a checkout and returns the paths of the copies. Existing files stay, and a
-    /// path that leads through a link is left out.
+    /// Copies the seeds into a checkout and returns the paths of the copies. Existing files stay,
+    /// and a path that leads through a link is left out.
     ///
-    /// Copies keep their modes and their times: a copied build output must look older than the sources
-    /// that were just checked out, or a build would take it for theirs (GIT-FACTS, "Not safe for build
-    /// tools"). An absolute link into the user's checkout leads to the same path in `into`, so that no
-    /// path of a worktree leads to the user's own files.
+    /// Copies keep their modes and their times: a copied build output must look older than the
+    /// sources that were just checked out, or a build would take it for theirs (GIT-FACTS, "Not
+    /// safe for build tools"). An absolute link into the user's checkout leads to the same path in
+    /// `into`, so that no path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
@@ -153,8 +155,8 @@ fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<boo
     }
 }
 
-/// The file to copy for a seed: the target, as with `cp -H`, if the seed is a link to a file outside
-/// the checkout, so that a command that writes to the seed does not write to that file.
+/// The file to copy for a seed: the target, as with `cp -H`, if the seed is a link to a file
+/// outside the checkout, so that a command that writes to the seed does not write to that file.
 fn followed(original: PathBuf, root: &Path) -> PathBuf {
     if !original.is_symlink() {
         return original;
@@ -173,9 +175,9 @@ pub fn redirected(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
     }
 }
 
-/// Copies a file, or a link with the target that `redirect` returns; returns false for anything else.
-/// `clones` is true until the file system has refused to share blocks: to ask it for every file would
-/// double the work where it cannot.
+/// Copies a file, or a link with the target that `redirect` returns; returns false for anything
+/// else. `clones` is true until the file system has refused to share blocks: to ask it for every
+/// file would double the work where it cannot.
 fn copy(
     from: &Path,
     to: &Path,
@@ -279,8 +281,8 @@ fn check_pattern(line: &str) -> std::result::Result<(), String> {
 struct Patterns {
     /// The patterns.
     wanted: Gitignore,
-    /// The directories above the last part of a pattern: `/data/*.json` leads into `data`. A pattern
-    /// without a slash leads into none.
+    /// The directories above the last part of a pattern: `/data/*.json` leads into `data`. A
+    /// pattern without a slash leads into none.
     leading: Gitignore,
 }
 
@@ -305,8 +307,8 @@ impl Patterns {
         Ok(Patterns::compile(lines.iter().map(String::as_str)))
     }
 
-    /// Reads the patterns of a file. A line that is no pattern is skipped with a note, because other
-    /// tools read the file, too.
+    /// Reads the patterns of a file. A line that is no pattern is skipped with a note, because
+    /// other tools read the file, too.
     fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
         let bytes = match regular::read(file) {
             Ok(bytes) => bytes,
@@ -369,8 +371,8 @@ impl Patterns {
 
 /// A search for untracked files in the user's own checkout.
 ///
-/// A directory that git ignores as a whole is opened only where a pattern matches it or leads into it:
-/// `.env*` must not cost a walk through node_modules.
+/// A directory that git ignores as a whole is opened only where a pattern matches it or leads into
+/// it: `.env*` must not cost a walk through node_modules.
 struct SeedSearch<'a> {
     root: &'a Path,
     /// `seed.copy`, and those of [`INCLUDE`].
@@ -458,8 +460,8 @@ impl SeedSearch<'_> {
 
 /// The files that setup made or changed in a worktree.
 pub struct SetupChanges {
-    /// The untracked files, including seeds, except those in directories that git ignores as a whole,
-    /// which no capture reads.
+    /// The untracked files, including seeds, except those in directories that git ignores as a
+    /// whole, which no capture reads.
     pub untracked: Vec<TreePath>,
     /// A tracked file that differs from its checkout.
     pub changed: Option<TreePath>,

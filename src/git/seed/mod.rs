@@ -1,3 +1,4 @@
-//! Seeds: untracked files of the user's checkout that worktrees get, and the record of what they got.
+//! Seeds: untracked files of the user's checkout that worktrees get, and the record of what they
+//! got.
 pub mod find;
 pub mod placed;

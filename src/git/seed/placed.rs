@@ -75,8 +75,8 @@ impl From<PlacedSeeds> for SeedsRecord {
 }
 
 impl PlacedSeeds {
-    /// Reads the files at `paths` in a worktree. Copies of files that `originals` holds are not read
-    /// again.
+    /// Reads the files at `paths` in a worktree. Copies of files that `originals` holds are not
+    /// read again.
     pub fn in_worktree(
         worktree: &Path,
         paths: impl IntoIterator<Item = TreePath>,
@@ -89,8 +89,8 @@ impl PlacedSeeds {
         PlacedSeeds::read(files, originals)
     }
 
-    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is no
-    /// seed.
+    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is
+    /// no seed.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         originals: &SeedContents,
@@ -128,8 +128,8 @@ impl PlacedSeeds {
         self.0.keys()
     }
 
-    /// True if a path of the worktree still has its seed. For a directory (a path that ends in `/`):
-    /// true if it has seeds and every file in it is an unmodified one.
+    /// True if a path of the worktree still has its seed. For a directory (a path that ends in
+    /// `/`): true if it has seeds and every file in it is an unmodified one.
     pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;
@@ -225,8 +225,8 @@ type Original = ((u64, Option<SystemTime>), Oid);
 pub struct SeedContents(BTreeMap<TreePath, Original>);
 
 impl SeedContents {
-    /// Reads these files, several at once, each with the path that it has in a worktree. A file that
-    /// cannot be read is left out.
+    /// Reads these files, several at once, each with the path that it has in a worktree. A file
+    /// that cannot be read is left out.
     pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<SeedContents> {
         let contents = process::in_parallel(process::processors(), files, |(path, full)| {
             let stat = fs::symlink_metadata(full).map(|meta| size_and_mtime(&meta));
