@@ -235,7 +235,7 @@ fn file_with_other_line_ends_in_the_base_is_captured_only_if_edited() {
     let answer = world.frites(["judge", "-j", "1", "--baseline", "--test", test]).expect(0);
     assert!(answer.out().contains("2 of 2 passed"), "{}", answer.out());
     assert_eq!(
-        answer.stderr.matches("it changed src/lib.txt, which git tracks").count(),
+        answer.stderr.matches("it changed tracked files (src/lib.txt)").count(),
         3,
         "{}",
         answer.stderr
