@@ -13,7 +13,7 @@ use crate::commands::path::PathArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::spawn::SpawnArgs;
 use crate::commands::status::StatusArgs;
-use crate::ui::ColorMode;
+use crate::ui::style::ColorMode;
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
 /// lint and test commands decide which of them work; land the smallest one that works on a fresh branch.
@@ -46,6 +46,16 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// The arguments of `run`, from the words after the program's name; none if these are invalid or
+    /// name another command.
+    pub fn parse_run(words: &[String]) -> Option<RunArgs> {
+        let program = "git-frites".to_owned();
+        match Cli::try_parse_from([&program].into_iter().chain(words)).ok()?.command {
+            Command::Run(args) => Some(args),
+            _ => None,
+        }
+    }
+
     /// When to use colors.
     pub fn color_mode(&self) -> ColorMode {
         match self.color {

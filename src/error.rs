@@ -50,7 +50,7 @@ pub mod exit {
 
 /// The kind decides the first word and the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request is valid, and the result is negative.
     No,
     /// The command line is invalid.
@@ -61,28 +61,29 @@ pub enum Kind {
     Pipe,
 }
 
-impl Kind {
+impl ErrorKind {
     /// The exit code of this kind.
     pub fn code(self) -> u8 {
         match self {
-            Kind::No => exit::NO,
-            Kind::Usage => exit::USAGE,
-            Kind::Fatal => exit::FATAL,
-            Kind::Pipe => exit::PIPE,
+            ErrorKind::No => exit::NO,
+            ErrorKind::Usage => exit::USAGE,
+            ErrorKind::Fatal => exit::FATAL,
+            ErrorKind::Pipe => exit::PIPE,
         }
     }
 
     /// The word before the message, as git writes it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::No => "error",
+            ErrorKind::No => "error",
             _ => "fatal",
         }
     }
 }
 
-/// The reason for an error, as far as code decides by it: mostly whether a retry can help.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The reason for an error, as far as code decides by it: whether a retry can help, or which command
+/// the user could type next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// git failed, and its message names none of the reasons below.
     GitExit,
@@ -98,6 +99,16 @@ pub enum Cause {
     Interrupted,
     /// A file that should exist does not.
     NotFound,
+    /// The file system is mounted read-only.
+    ReadOnly,
+    /// The repository has no run yet.
+    NoRun,
+    /// No run has that name, and none has a similar one.
+    UnknownRun,
+    /// This run exists, and another one was to get its name.
+    RunExists(String),
+    /// The commands of this run are still running in another process.
+    RunBusy(String),
     /// Anything else.
     #[default]
     Other,
@@ -109,8 +120,8 @@ pub enum Cause {
 #[derive(Debug)]
 pub struct Error {
     /// Decides the exit code.
-    pub kind: Kind,
-    /// Decides whether a retry can help.
+    pub kind: ErrorKind,
+    /// Decides whether a retry can help, and which hint is added.
     pub cause: Cause,
     /// One line; control characters in it are shown as escapes.
     pub message: String,
@@ -125,24 +136,24 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error of `kind` with a `message` and no hint yet.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Error { kind, cause: Cause::Other, message, hints: Vec::new(), source: None }
     }
 
     /// Fatal (128): the work cannot be done.
     pub fn fatal(message: impl Into<String>) -> Self {
-        Error::new(Kind::Fatal, message)
+        Error::new(ErrorKind::Fatal, message)
     }
 
     /// Usage (2): a flag or a name is invalid.
     pub fn usage(message: impl Into<String>) -> Self {
-        Error::new(Kind::Usage, message)
+        Error::new(ErrorKind::Usage, message)
     }
 
     /// Error (1): the result is negative.
     pub fn no(message: impl Into<String>) -> Self {
-        Error::new(Kind::No, message)
+        Error::new(ErrorKind::No, message)
     }
 
     /// Fatal: an operation of the operating system failed. `what` says which one.
@@ -150,12 +161,14 @@ impl Error {
         let cause = match e.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::StorageFull,
             io::ErrorKind::NotFound => Cause::NotFound,
+            io::ErrorKind::ReadOnlyFilesystem => Cause::ReadOnly,
             _ => Cause::Other,
         };
-        Error::fatal(format!("{what}: {}", describe(&e)))
-            .hint(advice(&e))
-            .because(cause)
-            .with_source(e)
+        let error = Error::fatal(format!("{what}: {}", describe(&e))).because(cause);
+        match advice(&e) {
+            Some(hint) => error.hint(hint).with_source(e),
+            None => error.with_source(e),
+        }
     }
 
     /// Fatal: an object or a file in the repository is damaged.
@@ -224,22 +237,18 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// A hint for an I/O error.
-fn advice(e: &io::Error) -> &'static str {
+/// A hint for an I/O error; none if its cause gets one from the commands.
+fn advice(e: &io::Error) -> Option<&'static str> {
     use io::ErrorKind::*;
     match e.kind() {
-        StorageFull | QuotaExceeded => {
-            "free disk space: `git frites clean RUN` removes the worktrees of a run"
-        }
-        ReadOnlyFilesystem => {
-            "that file system is mounted read-only; `git frites status`, `log` and `diff --no-capture` only read"
-        }
-        PermissionDenied => "check the owner and the permissions with `ls -ld`",
+        StorageFull | QuotaExceeded => None,
+        ReadOnlyFilesystem => Some("that file system is mounted read-only"),
+        PermissionDenied => Some("check the owner and the permissions with `ls -ld`"),
         InvalidData | IsADirectory => {
-            "another kind of file is in its place: check with `ls -ld`, and move it away"
+            Some("another kind of file is in its place: check with `ls -ld`, and move it away")
         }
-        NotFound => "another process may have removed it: try again",
-        _ => "try again; `git frites status` shows the state of the runs",
+        NotFound => Some("another process may have removed it: try again"),
+        _ => Some("try again"),
     }
 }
 

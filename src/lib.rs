@@ -32,7 +32,8 @@ use cli::{Cli, Command};
 use error::{Result, exit};
 use ops::session::Session;
 use process::{interrupt, supervisor};
-use ui::{ColorMode, Ui};
+use ui::Ui;
+use ui::style::ColorMode;
 
 /// The program: reads the command line, runs the command and prints errors; gives the exit code.
 pub fn main() -> ExitCode {
@@ -50,9 +51,14 @@ pub fn main() -> ExitCode {
         Err(e) => return ExitCode::from(refuse(&e)),
     };
     let ui = Ui::new(cli.color_mode(), cli.quiet());
-    let done = trace::start(cli.verbose, &ui).and_then(|()| dispatch(cli, &ui));
-    let code = done.unwrap_or_else(|error| {
+    let verbose = cli.verbose;
+    let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
+    let code = done.map_err(commands::hints::add).unwrap_or_else(|error| {
+        tracing::debug!(cause = ?error.cause, error = &error as &dyn std::error::Error, "failed");
         ui.error(&error);
+        if verbose {
+            ui.sources(&error);
+        }
         error.kind.code()
     });
     // A command that was interrupted did not finish its work, even if it ended without an error.
@@ -63,7 +69,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
     match cli.command {
         Command::Spawn(args) => commands::spawn::run(&session()?, &args),
-        Command::Run(args) => commands::run::run(&session()?, &args),
+        Command::Run(args) => commands::run::run(&session()?, &args, Cli::parse_run),
         Command::Diff(args) => commands::diff::run(&session()?, &args),
         Command::Judge(args) => commands::judge::run(&session()?, &args),
         Command::Apply(args) => commands::apply::run(&session()?, &args),
@@ -72,7 +78,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Log(args) => commands::log::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
-        Command::Man(args) => commands::man::run(&args),
+        Command::Man(args) => commands::man::run(&args, Cli::command()),
         Command::Completions(args) => commands::completions::run(ui, &args),
     }
 }
@@ -81,13 +87,13 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
 fn refuse(e: &clap::Error) -> u8 {
     let ui = Ui::new(ColorMode::Auto, false);
     if !e.use_stderr() {
-        return ui.answer(e.render().to_string()).map_or_else(
-            |error| {
+        return match ui.answer(e.render().to_string()).map_err(commands::hints::add) {
+            Ok(()) => exit::OK,
+            Err(error) => {
                 ui.error(&error);
                 error.kind.code()
-            },
-            |()| exit::OK,
-        );
+            }
+        };
     }
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let help = Cli::command().render_help().to_string();

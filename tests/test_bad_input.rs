@@ -52,6 +52,16 @@ fn every_command_outside_a_repository_is_refused() {
 }
 
 #[test]
+fn verbose_option_shows_the_sources_of_an_error() {
+    let world = World::empty("nowhere");
+    for (args, shown) in [(&["-v", "status"][..], true), (&["status"], false)] {
+        let answer = world.frites(args).refuses(128, "not a git repository");
+        let source = "caused by: Could not find a git repository";
+        assert_eq!(answer.stderr.contains(source), shown, "{}", answer.stderr);
+    }
+}
+
+#[test]
 fn repository_without_a_commit_is_refused_with_a_hint() {
     let world = World::unborn();
     refused(&world, &["spawn"], 128, "HEAD has no commit yet", "git commit");

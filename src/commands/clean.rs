@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::commands::values;
+use crate::commands::{hints, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
@@ -87,7 +87,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
             Err(error) => removals.push(Removal {
                 address: run.run.to_string(),
                 bytes: None,
-                error: Some(error),
+                error: Some(hints::add(error)),
             }),
         }
     }
@@ -224,7 +224,7 @@ fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -
     };
     match attempt() {
         Ok(bytes) => Removal { address, bytes, error: None },
-        Err(error) => Removal { address, bytes: None, error: Some(error) },
+        Err(error) => Removal { address, bytes: None, error: Some(hints::add(error)) },
     }
 }
 

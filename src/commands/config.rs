@@ -12,7 +12,8 @@ use crate::error::{Error, IoContext, Result, exit};
 use crate::model::nearest::nearest;
 use crate::ops::session::Session;
 use crate::ui::json;
-use crate::ui::table::{Grid, Tone};
+use crate::ui::style::Tone;
+use crate::ui::table::Grid;
 
 /// `git frites config`
 #[derive(Debug, clap::Args)]

@@ -31,7 +31,7 @@ Exit status: 0; with --exit-code, 1 if there are differences."
 pub struct DiffArgs {
     /// RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run  [default: the newest run]
     #[arg(value_name = "RUN[/CAND[@N]]", value_parser = sides, add = ArgValueCompleter::new(complete::addresses))]
-    pub address: Option<Sides>,
+    pub address: Option<DiffSides>,
     /// Candidate to compare with the first one
     #[arg(value_name = "CAND2", value_parser = values::address, add = ArgValueCompleter::new(complete::candidates))]
     pub other: Option<Address>,
@@ -66,16 +66,16 @@ pub struct DiffArgs {
 
 /// The first argument: one address, or a range of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct DiffSides {
     first: Address,
     second: Option<Address>,
 }
 
 /// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`; `RUN/CAND@1..` ends with
 /// the candidate as it is now.
-fn sides(text: &str) -> Result<Sides> {
+fn sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
-        return Ok(Sides { first: values::address(text)?, second: None });
+        return Ok(DiffSides { first: values::address(text)?, second: None });
     };
     let first = values::address(first)?;
     let second = if end.is_empty() || end.starts_with('@') {
@@ -83,7 +83,7 @@ fn sides(text: &str) -> Result<Sides> {
     } else {
         values::address(end)?
     };
-    Ok(Sides { first, second: Some(second) })
+    Ok(DiffSides { first, second: Some(second) })
 }
 
 /// One side's answer.

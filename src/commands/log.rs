@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::commands::values;
 use crate::complete;
-use crate::error::{Error, Result, exit};
+use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
 use crate::model::oid::Oid;
@@ -46,11 +46,13 @@ pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
             Some(match meant(&names, &word).as_slice() {
                 [one] => (*one).clone(),
                 [] => {
-                    return Err(unknown_run(
-                        &names,
-                        &word,
-                        "`git frites log` shows the events of all runs",
-                    ));
+                    let error = unknown_run(&names, &word);
+                    return Err(match error.cause {
+                        Cause::UnknownRun => error
+                            .because(Cause::Other)
+                            .hint("`git frites log` shows the events of all runs"),
+                        _ => error,
+                    });
                 }
                 several => return Err(several_runs(&word, several)),
             })

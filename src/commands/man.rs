@@ -21,9 +21,9 @@ pub struct ManArgs {
 
 const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with another program";
 
-/// Runs the command; it needs no repository.
-pub fn run(args: &ManArgs) -> Result<u8> {
-    let pages = manual::pages();
+/// Runs the command; it needs no repository. `cli` is the whole command line.
+pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
+    let pages = manual::pages(cli);
     if let Some(directory) = &args.write {
         let failed = || format!("could not write to '{}'", directory.display());
         fs::create_dir_all(directory).context(failed)?;

@@ -4,6 +4,7 @@ pub mod clean;
 pub mod completions;
 pub mod config;
 pub mod diff;
+pub mod hints;
 pub mod judge;
 mod judge_args;
 pub mod log;

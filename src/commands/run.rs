@@ -1,14 +1,12 @@
 //! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one step.
 use std::time::Duration;
 
-use clap::Parser;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::cli::{Cli, Command};
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{require_jobs_within_limit, tell_verdict, to_go_on, values};
+use crate::commands::{hints, require_jobs_within_limit, tell_verdict, to_go_on, values};
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
@@ -66,11 +64,14 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
-/// Runs the command.
-pub fn run(session: &Session, args: &RunArgs) -> Result<u8> {
+/// Parses the words of a command line, from `run` on; none if they are invalid.
+type ParseRun = fn(&[String]) -> Option<RunArgs>;
+
+/// Runs the command. `parse` reads the options that an interrupted run was started with.
+pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
     match &args.resume {
         None => begin(session, args),
-        Some(address) => resume(session, args, address),
+        Some(address) => resume(session, args, address, parse),
     }
 }
 
@@ -99,9 +100,9 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     conclude(session, args, &run, &worked, &terms)
 }
 
-fn resume(session: &Session, args: &RunArgs, address: &Address) -> Result<u8> {
+fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
     let run = session.store.select(Some(address), Matching::Prefix)?.run;
-    let before = recorded(&run);
+    let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     check_before_work(session, args)?;
     let terms = spawn_args::terms(session, &args.shared)?;
@@ -146,7 +147,7 @@ fn typed() -> Option<Vec<String>> {
 }
 
 /// The options that a run was started with, overridden by those typed now; none if they are not recorded.
-fn recorded(run: &Run) -> Option<RunArgs> {
+fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     let now = typed().filter(|_| !run.arguments.is_empty())?;
     // The options typed now go before the `--` of the command and after the recorded ones: the last one
     // wins. The first `--` may be a prompt, so the length of the command tells which one is meant.
@@ -165,12 +166,9 @@ fn recorded(run: &Run) -> Option<RunArgs> {
             _ => added.push(word),
         }
     }
-    let words = ["git-frites".to_owned(), "run".to_owned()].into_iter();
+    let words = ["run".to_owned()].into_iter();
     let words = words.chain(options.iter().cloned()).chain(added).chain(command.iter().cloned());
-    match Cli::try_parse_from(words).ok()?.command {
-        Command::Run(args) => Some(args),
-        _ => None,
-    }
+    parse(&words.collect::<Vec<_>>())
 }
 
 /// Judges the candidates, makes a synthesis if that is possible, and prints the verdict.
@@ -214,7 +212,7 @@ fn conclude(
                 session
                     .ui
                     .warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
-                error.hints.iter().for_each(|hint| session.ui.hint(hint));
+                hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
             }
         }
     }

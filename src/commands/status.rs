@@ -23,7 +23,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::progress::{self as live, ProgressLine};
 use crate::ui::screen::Screen;
-use crate::ui::table::{self, Grid, Tone};
+use crate::ui::style::Tone;
+use crate::ui::table::{self, Grid};
 use crate::ui::{comparison, json};
 
 /// `git frites status`

@@ -468,7 +468,7 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
         return Cause::Interrupted;
     }
     let named = CAUSES.iter().find(|(_, phrases)| phrases.iter().any(|p| stderr.contains(p)));
-    named.map_or(Cause::GitExit, |(cause, _)| *cause)
+    named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
 }
 
 /// True if a `GIT_TRACE*` variable sends git's traces to standard error.

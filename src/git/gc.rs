@@ -59,7 +59,7 @@ impl Repo {
             match work() {
                 Err(error)
                     if tries < 30
-                        && may_be_caused_by_gc(error.cause)
+                        && may_be_caused_by_gc(&error.cause)
                         && (before || self.is_collecting_garbage()) =>
                 {
                     tries += 1;
@@ -94,12 +94,9 @@ impl Repo {
 
 /// True for the causes that git's garbage collection can have. git words the loss of an object in
 /// many ways, so a failed git counts, too; a full disk or an interrupt does not.
-fn may_be_caused_by_gc(cause: Cause) -> bool {
+fn may_be_caused_by_gc(cause: &Cause) -> bool {
     use Cause::*;
-    match cause {
-        GitExit | Locked | RefMoved | Damaged | NotFound => true,
-        StorageFull | Interrupted | Other => false,
-    }
+    matches!(cause, GitExit | Locked | RefMoved | Damaged | NotFound)
 }
 
 #[cfg(test)]
@@ -118,7 +115,7 @@ mod tests {
         let ended = repo.beside_housekeeper(|| {
             tries += 1;
             if tries < 2 {
-                return Err(Error::fatal("first").because(cause));
+                return Err(Error::fatal("first").because(cause.clone()));
             }
             let _ = fs::remove_file(&running);
             Err::<(), _>(Error::fatal("last").because(Cause::Other))

@@ -220,7 +220,7 @@ impl Repo {
         }
         let call =
             git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
-        call.run().map_err(|e| match e.cause {
+        call.run().map_err(|e| match &e.cause {
             Cause::Locked | Cause::RefMoved => e.hint(MOVED),
             _ => e,
         })

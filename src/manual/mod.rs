@@ -4,11 +4,10 @@
 mod json;
 mod markup;
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::cli::Cli;
 use crate::config::keys::{self, DefaultValue, KeySpec};
 use crate::error::exit;
 
@@ -51,9 +50,9 @@ impl Page {
     }
 }
 
-/// All pages, git-frites(1) first.
-pub fn pages() -> Vec<Page> {
-    let mut cli = Cli::command().disable_help_subcommand(true);
+/// All pages for the command line `cli`, git-frites(1) first.
+pub fn pages(cli: Command) -> Vec<Page> {
+    let mut cli = cli.disable_help_subcommand(true);
     cli.build();
     let mut pages = vec![of_command(&cli, "git-frites")];
     for verb in cli.get_subcommands() {

@@ -12,7 +12,7 @@ pub mod select;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{
     atomic,
@@ -194,7 +194,7 @@ impl Store {
 
 fn busy(run: &Name) -> Error {
     Error::fatal(format!("run {run} is still at work in another process"))
-        .hint(format!("wait for it to end; `git frites status {run}` shows how far it is"))
+        .because(Cause::RunBusy(run.to_string()))
 }
 
 /// Removes a file of ours, if it is there.

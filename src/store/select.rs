@@ -1,5 +1,5 @@
 //! Looking up what a user typed: the newest run, exact names, unique beginnings of named runs.
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::model::address::Address;
 use crate::model::name::{Name, meant};
 use crate::model::nearest::nearest;
@@ -30,9 +30,7 @@ impl Store {
     pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
         let runs = self.runs()?;
         let Some(newest) = runs.last() else {
-            return Err(
-                Error::fatal("there is no run yet").hint("start one with `git frites spawn`")
-            );
+            return Err(Error::fatal("there is no run yet").because(Cause::NoRun));
         };
         let (run, candidate, iteration) = match address {
             None => (newest.clone(), None, None),
@@ -96,11 +94,8 @@ impl Store {
         let branches = self.repo.ref_names("refs/heads/frites/run/")?;
         names.extend(branches.iter().filter_map(|n| n.split('/').nth(4)?.parse().ok()));
         match names.iter().find(|n| n.collides(run)) {
-            Some(taken) => {
-                Err(Error::fatal(format!("a run named '{taken}' exists")).hint(format!(
-                    "take another name, or remove that run with `git frites clean --forget {taken}`"
-                )))
-            }
+            Some(taken) => Err(Error::fatal(format!("a run named '{taken}' exists"))
+                .because(Cause::RunExists(taken.to_string()))),
             None => Ok(()),
         }
     }
@@ -137,16 +132,12 @@ pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
         .hint("type more of it")
 }
 
-/// There is no such run: `names` are those that there are, `list` says what shows them.
-pub fn unknown_run<'a>(
-    names: impl IntoIterator<Item = &'a Name>,
-    word: &Name,
-    list: &str,
-) -> Error {
+/// The error that none of `names` is the run `word`; it suggests the nearest name.
+pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -> Error {
     let error = Error::fatal(format!("there is no run '{word}'"));
     match nearest(names.into_iter().map(Name::as_str), word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint(list),
+        None => error.because(Cause::UnknownRun),
     }
 }
 
@@ -162,14 +153,12 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     ));
     match nearest(names, word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => {
-            error.hint(format!("that has {}; `git frites status` lists the others", listed(newest)))
-        }
+        None => error.hint(format!("that has {}", listed(newest))).because(Cause::UnknownRun),
     }
 }
 
 fn unknown(runs: &[Run], word: &Name) -> Error {
-    unknown_run(names_of(runs), word, "`git frites status` lists the runs")
+    unknown_run(names_of(runs), word)
 }
 
 fn names_of(runs: &[Run]) -> impl Iterator<Item = &Name> + Clone {

@@ -12,8 +12,8 @@ use crate::model::name::Name;
 use crate::model::outcome::{Outcome, StageResult, TestReport};
 use crate::model::rationale::some_of;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
-use crate::ui::style::Styles;
-use crate::ui::table::{self, Grid, Tone};
+use crate::ui::style::{Styles, Tone};
+use crate::ui::table::{self, Grid};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {

@@ -5,25 +5,16 @@ pub mod progress;
 pub mod screen;
 pub mod style;
 pub mod table;
+mod terminal;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ui::progress::{Live, ProgressLine};
-use crate::ui::style::Styles;
+use crate::ui::style::{ColorMode, Styles};
 use crate::ui::table::printable;
-
-/// When to use colors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColorMode {
-    /// On a terminal, unless NO_COLOR or TERM=dumb is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
+use crate::ui::terminal::window;
 
 /// The two output streams with their styles.
 #[derive(Clone, Debug)]
@@ -102,7 +93,7 @@ impl Ui {
         let mut out = io::stdout().lock();
         out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
             io::ErrorKind::BrokenPipe => {
-                Error::new(Kind::Pipe, "the reader of the output went away")
+                Error::new(ErrorKind::Pipe, "the reader of the output went away")
             }
             _ => Error::io("could not write the output", e),
         })
@@ -131,9 +122,20 @@ impl Ui {
         self.say(&format!("{} ", self.err.dim.paint("hint:")), line);
     }
 
+    /// Prints the errors that led to `error`, the nearest first.
+    pub fn sources(&self, error: &Error) {
+        let mut next = std::error::Error::source(error);
+        while let Some(source) = next {
+            for line in source.to_string().lines() {
+                self.say("caused by: ", line);
+            }
+            next = source.source();
+        }
+    }
+
     /// Prints an error in git's form: `fatal:` or `error:`, then the hints.
     pub fn error(&self, error: &Error) {
-        if error.kind == Kind::Pipe {
+        if error.kind == ErrorKind::Pipe {
             return;
         }
         self.say(
@@ -149,18 +151,4 @@ impl Ui {
             error.message
         );
     }
-}
-
-/// True if `TERM` names a terminal that can move its cursor.
-fn moves_cursor() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term != "dumb")
-}
-
-/// The rows and columns of standard output; `COLUMNS` overrides the terminal, as in git.
-fn window() -> (Option<usize>, Option<usize>) {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let some = |n: usize| (n > 0).then_some(n);
-    let columns = set.and_then(some).or_else(|| size.and_then(|size| some(size.ws_col.into())));
-    (size.and_then(|size| some(size.ws_row.into())), columns)
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::ui::{moves_cursor, table};
+use crate::ui::table;
+use crate::ui::terminal::moves_cursor;
 
 /// The progress of one candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 use console::truncate_str;
 
 use crate::error::Result;
-use crate::ui::{Ui, moves_cursor, window};
+use crate::ui::Ui;
+use crate::ui::terminal::{moves_cursor, window};
 
 /// The place on the terminal, as the number of lines drawn last.
 #[derive(Debug, Default)]

@@ -1,8 +1,31 @@
 //! Colors by meaning, set per stream. No meaning is shown by color alone.
 use owo_colors::Style;
 
-use crate::ui::ColorMode;
-use crate::ui::table::Tone;
+/// When to use colors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColorMode {
+    /// On a terminal, unless NO_COLOR or TERM=dumb is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The meaning of a cell, which decides its color.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing special.
+    Plain,
+    /// Passed, recommended.
+    Good,
+    /// Failed.
+    Bad,
+    /// To check.
+    Caution,
+    /// Less important.
+    Dim,
+}
 
 /// A style, or none.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,22 +1,7 @@
 //! Tables with columns aligned by display width, cut to the terminal; sizes and times for people.
 use console::{measure_text_width, truncate_str};
 
-use crate::ui::style::{Paint, Styles};
-
-/// The meaning of a cell, which decides its color.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// Nothing special.
-    Plain,
-    /// Passed, recommended.
-    Good,
-    /// Failed.
-    Bad,
-    /// To check.
-    Caution,
-    /// Less important.
-    Dim,
-}
+use crate::ui::style::{Paint, Styles, Tone};
 
 /// The blanks between two columns.
 const GAP: usize = 2;

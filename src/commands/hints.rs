@@ -1,0 +1,49 @@
+//! The hints that name words of the command line, added to errors by their cause.
+use crate::error::{Cause, Error};
+
+/// The error with the hint for its cause.
+pub fn add(error: Error) -> Error {
+    let hint = match &error.cause {
+        Cause::NoRun => "start one with `git frites spawn`".to_owned(),
+        Cause::UnknownRun => "`git frites status` lists the runs".to_owned(),
+        Cause::RunExists(run) => {
+            format!("take another name, or remove that run with `git frites clean --forget {run}`")
+        }
+        Cause::RunBusy(run) => {
+            format!("wait for it to end; `git frites status {run}` shows its progress")
+        }
+        Cause::StorageFull => {
+            "free disk space: `git frites clean RUN` removes the worktrees of a run".to_owned()
+        }
+        Cause::ReadOnly => {
+            "`git frites status`, `log` and `diff --no-capture` only read".to_owned()
+        }
+        Cause::GitExit
+        | Cause::Locked
+        | Cause::RefMoved
+        | Cause::Damaged
+        | Cause::Interrupted
+        | Cause::NotFound
+        | Cause::Other => return error,
+    };
+    error.hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_follows_those_of_the_error_and_names_the_run() {
+        let error = Error::fatal("busy").hint("first").because(Cause::RunBusy("fix".into()));
+        assert_eq!(
+            add(error).hints,
+            ["first", "wait for it to end; `git frites status fix` shows its progress"]
+        );
+    }
+
+    #[test]
+    fn cause_without_a_command_to_type_gets_no_hint() {
+        assert!(add(Error::damaged("lost")).hints.iter().all(|hint| !hint.contains("git frites")));
+    }
+}
