@@ -1,15 +1,16 @@
-//! Checkouts for judging that are used again: between two trees only the difference is written.
+//! Reusable checkouts for judging: between two trees only the difference is written.
 //!
-//! What a command did to a checkout is found without trusting anything on the disk. The index as git
-//! wrote it is kept in memory, with the times and sizes of every tracked file; a change time cannot be
-//! set by a program. What may have been written in the same moment as the index is compared by content.
-//! What is written through a memory map on tmpfs is not seen (GIT-FACTS, "Capture and diff").
+//! Changes that a command made to a checkout are found without trusting anything on the disk. The
+//! index as git wrote it is kept in memory, with the times and sizes of every tracked file; a
+//! change time cannot be set by a program. Files that may have been written in the same moment as
+//! the index are compared by content. Writes through a memory map on tmpfs are not detected
+//! (GIT-FACTS, "Capture and diff").
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use gix::bstr::{BStr, ByteSlice};
@@ -21,92 +22,92 @@ use crate::fs::tree;
 use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
 use crate::git::repo::digest;
-use crate::git::worktree;
+use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name};
 use crate::process;
 
-/// By how much an index must be younger than a file for every git to believe its times: many builds of git compare
-/// whole seconds, and read each file that is not older again.
-const BELIEVED: Duration = Duration::from_secs(2);
+/// An index that is newer than a file by this much makes git trust the cached stat data. Many
+/// builds of git compare whole seconds, and read every file again that is not older.
+const INDEX_TRUSTED_AFTER: Duration = Duration::from_secs(2);
 
-/// What git keeps in an administrative entry that is the checkout's for good; settings only with
+/// The files of an administrative entry that never change. `config.worktree` exists only with
 /// `extensions.worktreeConfig`.
-const LASTING: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
+const KEPT_FILES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
-/// A registered worktree that holds exactly the tracked files of a commit, again and again.
-pub struct Pristine {
-    /// Its directory.
-    pub path: PathBuf,
-    /// Its administrative entry.
-    pub admin: PathBuf,
-    /// What makes these two directories the ones that were made: device and inode.
+/// A worktree that can be reset to exactly the tracked files of a commit, again and again.
+pub struct ReusableCheckout {
+    /// The worktree.
+    pub worktree: Worktree,
+    /// Device and inode of the worktree's two directories, to notice if either is replaced.
     own: [(u64, u64); 2],
-    lasting: Vec<(&'static str, Vec<u8>)>,
+    kept_files: Vec<(&'static str, Vec<u8>)>,
     dot_git: Vec<u8>,
     /// A time before the first file was written.
     since: SystemTime,
     mode: u32,
-    now: Option<Snapshot>,
+    now: Option<TrackedFiles>,
 }
 
-/// The tracked files as they were when the checkout was handed out.
-struct Snapshot {
-    index: Index,
-    /// Of each entry of the index; none of submodules, and of files that are gone by now.
+/// The tracked files as they were when the checkout was handed out to a command.
+struct TrackedFiles {
+    index: WrittenIndex,
+    /// The stat data for each entry of the index; none for submodules and for files that are gone.
     stamps: Vec<Option<FileState>>,
 }
 
 /// An index as git wrote it.
-struct Index {
+struct WrittenIndex {
     bytes: Vec<u8>,
     written: SystemTime,
     parsed: gix::index::File,
 }
 
-/// What stays of a directory when it is swept.
+/// The contents of a directory that stay when it is cleaned.
 #[derive(Default)]
-struct Swept {
+struct SweptDirectory {
     /// The directories in it, with a slash.
     below: Vec<Vec<u8>>,
-    /// The files in it, by their place in the index.
+    /// The files in it, by their position in the index.
     kept: Vec<(usize, FileState)>,
 }
 
-impl Pristine {
-    /// Takes over a worktree that was registered at `path` without files.
-    pub fn new(admin: PathBuf, path: PathBuf) -> Result<Pristine> {
+impl ReusableCheckout {
+    /// Takes over a worktree that was registered without files.
+    pub fn new(worktree: Worktree) -> Result<ReusableCheckout> {
+        let Worktree { path, admin } = &worktree;
         let failed = || format!("could not read '{}'", admin.display());
-        let lasting = LASTING.iter().filter_map(|name| match fs::read(admin.join(name)) {
+        let kept_files = KEPT_FILES.iter().filter_map(|name| match fs::read(admin.join(name)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             read => Some(read.map(|bytes| (*name, bytes))),
         });
-        let lasting = lasting.collect::<io::Result<_>>().context(failed)?;
+        let kept_files = kept_files.collect::<io::Result<_>>().context(failed)?;
         let dot_git = fs::read(path.join(".git")).context(failed)?;
         let since = fs::metadata(path.join(".git")).and_then(|m| m.modified()).context(failed)?;
-        let mode = fs::symlink_metadata(&path).context(failed)?.mode();
-        let own = [identity(&path).context(failed)?, identity(&admin).context(failed)?];
-        Ok(Pristine { path, admin, own, lasting, dot_git, since, mode, now: None })
+        let mode = fs::symlink_metadata(path).context(failed)?.mode();
+        let own = [identity(path).context(failed)?, identity(admin).context(failed)?];
+        Ok(ReusableCheckout { worktree, own, kept_files, dot_git, since, mode, now: None })
     }
 
-    /// Whether both directories are still the ones that were made. A command may have put a link in their place,
-    /// and what is behind that is not ours to clean up.
+    /// True if both directories are still the ones that were made. A command may have put a link in
+    /// their place, and the link's target is not ours to clean up.
     fn is_own(&self) -> bool {
-        [&self.path, &self.admin]
+        [&self.worktree.path, &self.worktree.admin]
             .into_iter()
             .zip(self.own)
             .all(|(path, own)| identity(path).is_ok_and(|i| i == own))
     }
 
-    /// Makes the checkout hold the tracked files of `commit` and HEAD be there: whatever was done to it,
-    /// nothing else stays, but with `warm` what git ignores does.
+    /// Resets the checkout to HEAD at `commit` and exactly the commit's tracked files, whatever
+    /// commands did to it. With `warm`, ignored files stay.
     ///
-    /// Files that differ are written and get the current time, which build tools go by. Fails where what a
-    /// command did is past mending; then nothing that is not ours was touched.
-    pub fn become_commit(&mut self, commit: &Oid, warm: bool) -> Result<()> {
+    /// Files that differ are written and get the current time, so that build tools notice. Fails if
+    /// a command left the checkout in a state that cannot be reset; then nothing outside it was
+    /// touched.
+    pub fn reset_to(&mut self, commit: &Oid, warm: bool) -> Result<()> {
         let mut before = self.now.take();
         if let Some(before) = &mut before {
-            let failed = || format!("could not use '{}' again", self.path.display());
+            let failed = || format!("could not use '{}' again", self.worktree.path.display());
             if !self.is_own() {
                 return Err(Error::internal(format!(
                     "{}: something else is in its place",
@@ -115,23 +116,30 @@ impl Pristine {
             }
             if warm {
                 self.restore_admin(commit, &before.index, before.index.written).context(failed)?;
-                // A build tool must see that what is written now is younger than what it built before.
+                // Files written from now on must look newer to a build tool than its earlier
+                // results.
                 std::thread::sleep(TIMESTAMP_GRANULARITY);
             } else {
                 before.stamps = self.sweep(before)?;
-                // What was changed is gone, so that the times of what is left can be believed.
-                self.restore_admin(commit, &before.index, before.index.written + BELIEVED)
-                    .context(failed)?;
+                // Files that were changed are gone, so that the cached stat data of the others can
+                // be trusted.
+                self.restore_admin(
+                    commit,
+                    &before.index,
+                    before.index.written + INDEX_TRUSTED_AFTER,
+                )
+                .context(failed)?;
             }
         }
-        let known = before.as_ref().is_some_and(|before| !warm && before.is_whole());
-        let mut index = self.check_out(commit, known)?;
+        let present = before.as_ref().is_some_and(|before| !warm && before.is_whole());
+        let mut index = self.check_out(commit, present)?;
         if before
             .as_ref()
             .is_some_and(|before| attributes_differ(&before.index.parsed, &index.parsed))
         {
-            // By other attributes the same blob is another file; git writes only what has another blob.
-            let file = self.admin.join("index");
+            // With other attributes the same blob gives another file, but git writes only files
+            // with another blob.
+            let file = self.worktree.admin.join("index");
             fs::remove_file(&file).context(|| format!("could not remove '{}'", file.display()))?;
             before = None;
             index = self.check_out(commit, false)?;
@@ -139,19 +147,16 @@ impl Pristine {
         if warm {
             self.sweep_warm()?;
         }
-        self.now = Some(self.look(index, before.as_ref().filter(|_| !warm))?);
+        self.now = Some(self.scan(index, before.as_ref().filter(|_| !warm))?);
         Ok(())
     }
 
-    /// Has git write the tracked files of a commit, and reads what it made of the index. Where the files that the index
-    /// tells of are `known` to be there, git looks only at those that it writes.
-    fn check_out(&self, commit: &Oid, known: bool) -> Result<Index> {
-        let how = if known { "-m" } else { "--reset" };
-        worktree::git(&self.admin, &self.path)
-            .call("read-tree")
-            .args([how, "-u", commit.as_str()])
-            .run()?;
-        let file = self.admin.join("index");
+    /// Has git write the tracked files of a commit and the index, and reads that index. If every
+    /// file of the old index is `present`, git checks only the files that it writes.
+    fn check_out(&self, commit: &Oid, present: bool) -> Result<WrittenIndex> {
+        let how = if present { "-m" } else { "--reset" };
+        self.worktree.git().call("read-tree").args([how, "-u", commit.as_str()]).run()?;
+        let file = self.worktree.admin.join("index");
         let failed = || format!("could not read '{}'", file.display());
         let bytes = fs::read(&file).context(failed)?;
         let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
@@ -162,31 +167,33 @@ impl Pristine {
             gix::index::decode::Options::default(),
         );
         let parsed = parsed.map_err(|e| Error::fatal(format!("{}: {e}", failed())))?;
-        // The git of a command compares each file by content then. Otherwise it would by chance, or never in a checkout
-        // that is used again: a file that the tree has with line ends which its attributes would not give it.
+        // Back-date the index so that every entry is racily clean: a git that a command runs then
+        // compares contents, always. It matters for files whose line ends are not those that their
+        // attributes would give.
         fs::File::options()
             .write(true)
             .open(&file)
             .and_then(|f| f.set_modified(self.since))
             .context(failed)?;
-        Ok(Index { bytes, written, parsed })
+        Ok(WrittenIndex { bytes, written, parsed })
     }
 
-    /// The tracked files that are not as they were handed out, sorted.
+    /// The tracked files that commands have changed since the checkout was handed out, sorted.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
-        let Some(told) = &self.now else { return Ok(Vec::new()) };
+        let Some(handed_out) = &self.now else { return Ok(Vec::new()) };
         if !self.is_own() {
-            return Ok(told.files().map(|(path, _)| TreePath::new(path)).collect());
+            return Ok(handed_out.files().map(|(path, _)| TreePath::new(path)).collect());
         }
-        if told.holds(&self.path)? {
+        if handed_out.holds(&self.worktree.path)? {
             return Ok(Vec::new());
         }
-        let root = fs::File::open(&self.path)
-            .context(|| format!("could not open '{}'", self.path.display()))?;
-        // Touched is not changed: git compares the content.
-        let scratch = ScratchIndex::empty(&worktree::git(&self.admin, &self.path))?;
-        told.index
-            .write(scratch.file(), told.index.written)
+        let root = fs::File::open(&self.worktree.path)
+            .context(|| format!("could not open '{}'", self.worktree.path.display()))?;
+        // A file with new stat data may have its old content: git compares it.
+        let scratch = ScratchIndex::empty(&self.worktree.git())?;
+        handed_out
+            .index
+            .write(scratch.file(), handed_out.index.written)
             .context(|| "could not write a temporary index".into())?;
         let git = scratch.git();
         git.call("update-index").args(["-q", "--refresh"]).output()?;
@@ -194,15 +201,21 @@ impl Pristine {
             .call("diff-files")
             .args(["-z", "--name-only", "--ignore-submodules=all"])
             .bytes()?;
-        // Nor is what git would write back otherwise, although nobody touched it.
+        // A file that nobody touched is not changed, even if git would write it differently.
         let touched =
-            |path: &&[u8]| !told.stamp(path).is_some_and(|stamp| stamp.holds(&root, path));
+            |path: &&[u8]| !handed_out.stamp(path).is_some_and(|stamp| stamp.holds(&root, path));
         Ok(nul_separated(&list).filter(touched).map(TreePath::new).collect())
     }
 
-    /// Puts the administrative entry back to what it was, at another commit, with an index of that time.
-    fn restore_admin(&self, commit: &Oid, index: &Index, time: SystemTime) -> io::Result<()> {
-        for entry in fs::read_dir(&self.admin)? {
+    /// Restores the administrative entry, with HEAD at `commit` and an index with this modification
+    /// time.
+    fn restore_admin(
+        &self,
+        commit: &Oid,
+        index: &WrittenIndex,
+        time: SystemTime,
+    ) -> io::Result<()> {
+        for entry in fs::read_dir(&self.worktree.admin)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 tree::delete_tree(&entry.path())?;
@@ -210,12 +223,12 @@ impl Pristine {
                 fs::remove_file(entry.path())?;
             }
         }
-        for (name, bytes) in &self.lasting {
-            fs::write(self.admin.join(name), bytes)?;
+        for (name, bytes) in &self.kept_files {
+            fs::write(self.worktree.admin.join(name), bytes)?;
         }
-        fs::write(self.admin.join("HEAD"), format!("{commit}\n"))?;
-        index.write(&self.admin.join("index"), time)?;
-        let dot_git = self.path.join(".git");
+        fs::write(self.worktree.admin.join("HEAD"), format!("{commit}\n"))?;
+        index.write(&self.worktree.admin.join("index"), time)?;
+        let dot_git = self.worktree.path.join(".git");
         match fs::symlink_metadata(&dot_git) {
             Ok(meta) if meta.is_dir() => tree::delete_tree(&dot_git)?,
             Ok(_) => fs::remove_file(&dot_git)?,
@@ -224,16 +237,17 @@ impl Pristine {
         fs::write(dot_git, &self.dot_git)
     }
 
-    /// Removes all that was not handed out, or not as it is now. Gives the stamps of what stays.
-    fn sweep(&self, told: &Snapshot) -> Result<Vec<Option<FileState>>> {
-        let mut kept = vec![None; told.stamps.len()];
-        // Level by level, so that what is looked into is known to be a directory and no link.
+    /// Removes every file that was not handed out, or that has changed since. Gives the stat data
+    /// of the others.
+    fn sweep(&self, handed_out: &TrackedFiles) -> Result<Vec<Option<FileState>>> {
+        let mut kept = vec![None; handed_out.stamps.len()];
+        // Level by level, so that every path that is listed is a directory and not a link.
         let mut level = vec![Vec::new()];
         let mut directories: Vec<Vec<u8>> = Vec::new();
         while !level.is_empty() {
             let swept = process::in_parallel(process::processors(), &level, |directory| {
-                self.sweep_directory(directory, told)
-                    .context(|| format!("could not clean '{}'", self.path.display()))
+                self.sweep_directory(directory, handed_out)
+                    .context(|| format!("could not clean '{}'", self.worktree.path.display()))
             })?;
             level.clear();
             for directory in swept {
@@ -243,18 +257,23 @@ impl Pristine {
             directories.extend(level.iter().cloned());
         }
         if kept.iter().any(Option::is_none) {
-            // git removes a directory with the last file in it, and not where that is gone already with a directory of its own.
+            // git removes a directory together with its last file, but not one that is empty
+            // already.
             for directory in directories.iter().rev() {
-                let _ = fs::remove_dir(self.path.join(OsStr::from_bytes(directory)));
+                let _ = fs::remove_dir(self.worktree.path.join(OsStr::from_bytes(directory)));
             }
         }
         Ok(kept)
     }
 
-    /// The same in one directory, given by its path with a slash.
-    fn sweep_directory(&self, directory: &[u8], told: &Snapshot) -> io::Result<Swept> {
-        let mut swept = Swept::default();
-        let dir = self.path.join(OsStr::from_bytes(directory));
+    /// Cleans one directory, given by its path with a slash at the end.
+    fn sweep_directory(
+        &self,
+        directory: &[u8],
+        handed_out: &TrackedFiles,
+    ) -> io::Result<SweptDirectory> {
+        let mut swept = SweptDirectory::default();
+        let dir = self.worktree.path.join(OsStr::from_bytes(directory));
         if fs::symlink_metadata(&dir)?.mode() != self.mode {
             fs::set_permissions(&dir, fs::Permissions::from_mode(self.mode & 0o7777))?;
         }
@@ -263,18 +282,20 @@ impl Pristine {
             let entry = entry?;
             let name = entry.file_name();
             let path = [directory, name.as_bytes()].concat();
-            let index = &told.index.parsed;
+            let index = &handed_out.index.parsed;
             let is_dir = entry.file_type()?.is_dir();
             let tracked = index.entry_index_by_path(path.as_bstr()).ok();
             if path == b".git" {
-                // Ours, and put back apart.
+                // Restored with the administrative entry.
             } else if is_dir && tracked.is_none() && index.path_is_directory(path.as_bstr()) {
                 swept.below.push([path.as_slice(), b"/"].concat());
             } else if is_dir {
                 tree::delete_tree(&entry.path())?;
             } else {
                 let holds = |stamp: &&FileState| stamp.holds(&root, name.as_bytes());
-                match tracked.and_then(|at| Some((at, told.stamps[at].as_ref().filter(holds)?))) {
+                match tracked
+                    .and_then(|at| Some((at, handed_out.stamps[at].as_ref().filter(holds)?)))
+                {
                     Some((at, stamp)) => swept.kept.push((at, stamp.clone())),
                     None => fs::remove_file(entry.path())?,
                 }
@@ -283,23 +304,25 @@ impl Pristine {
         Ok(swept)
     }
 
-    /// Removes what is neither tracked nor ignored; and compiled Python, for an equal-sized source of the
-    /// same second would be taken for what it was compiled from (GIT-FACTS, "Not safe for build tools").
+    /// Removes files that are neither tracked nor ignored, and compiled Python: Python takes a
+    /// source of the same size and second for the one that it compiled (GIT-FACTS, "Not safe for
+    /// build tools").
     fn sweep_warm(&self) -> Result<()> {
-        worktree::git(&self.admin, &self.path).call("clean").args(["-ffdq"]).run()?;
-        let git = worktree::git(&self.admin, &self.path);
-        git.call("clean")
+        self.worktree.git().call("clean").args(["-ffdq"]).run()?;
+        self.worktree
+            .git()
+            .call("clean")
             .args(["-ffdxq", "--", ":(glob)**/__pycache__/**", ":(glob)**/*.pyc"])
             .run()
     }
 
-    /// Stamps the files of an index. Those that git did not write, since they were there `before`, keep theirs: what
-    /// happens to a file in the meantime is found out with the next command.
-    fn look(&self, index: Index, before: Option<&Snapshot>) -> Result<Snapshot> {
-        let root = fs::File::open(&self.path)
-            .context(|| format!("could not open '{}'", self.path.display()))?;
-        let known = |entry: &gix::index::Entry, path: &BStr| {
-            let Snapshot { index, stamps, .. } = before?;
+    /// Reads the stat data of an index's files. Files that git did not write keep the stat data of
+    /// `before`, so that a change in between is found after the next command.
+    fn scan(&self, index: WrittenIndex, before: Option<&TrackedFiles>) -> Result<TrackedFiles> {
+        let root = fs::File::open(&self.worktree.path)
+            .context(|| format!("could not open '{}'", self.worktree.path.display()))?;
+        let old_stamp = |entry: &gix::index::Entry, path: &BStr| {
+            let TrackedFiles { index, stamps, .. } = before?;
             let at = index.parsed.entry_index_by_path(path).ok()?;
             let old = &index.parsed.entries()[at];
             stamps[at].as_ref().filter(|_| (old.id, old.mode) == (entry.id, entry.mode))
@@ -307,7 +330,7 @@ impl Pristine {
         let mut stamps = Vec::with_capacity(index.parsed.entries().len());
         for entry in index.parsed.entries() {
             let path = entry.path(&index.parsed);
-            stamps.push(match known(entry, path) {
+            stamps.push(match old_stamp(entry, path) {
                 _ if entry.mode == Mode::COMMIT => None,
                 Some(stamp) => Some(stamp.aged(index.written)),
                 None => Some(
@@ -316,11 +339,11 @@ impl Pristine {
                 ),
             });
         }
-        Ok(Snapshot { index, stamps })
+        Ok(TrackedFiles { index, stamps })
     }
 }
 
-/// Whether git would write files otherwise by the one than by the other.
+/// True if the two indexes have different attributes, so that git may write files differently.
 fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
     let attributes = |index: &gix::index::File| -> Vec<(TreePath, gix::ObjectId, Mode)> {
         let named = index.entries().iter().map(|e| (e.path(index), e.id, e.mode));
@@ -333,25 +356,25 @@ fn attributes_differ(one: &gix::index::File, other: &gix::index::File) -> bool {
     attributes(one) != attributes(other)
 }
 
-impl Snapshot {
-    /// What can be told of the files that are there.
+impl TrackedFiles {
+    /// The files that have stat data, with it.
     fn files(&self) -> impl Iterator<Item = (&BStr, &FileState)> {
         let entries = self.index.parsed.entries().iter().zip(&self.stamps);
         entries.filter_map(|(entry, stamp)| Some((entry.path(&self.index.parsed), stamp.as_ref()?)))
     }
 
-    /// What can be told of one file.
+    /// The stat data of one file.
     fn stamp(&self, path: &[u8]) -> Option<&FileState> {
         let at = self.index.parsed.entry_index_by_path(path.as_bstr()).ok()?;
         self.stamps[at].as_ref()
     }
 
-    /// Whether every tracked file is there. Where there are submodules that cannot be told.
+    /// True if every tracked file is there. Always false if there are submodules.
     fn is_whole(&self) -> bool {
         self.stamps.iter().all(Option::is_some)
     }
 
-    /// Whether all files are as they were stamped, in a checkout at `path`.
+    /// True if all files in the checkout at `path` still have their stat data.
     fn holds(&self, path: &Path) -> Result<bool> {
         let root =
             fs::File::open(path).context(|| format!("could not open '{}'", path.display()))?;
@@ -364,15 +387,16 @@ impl Snapshot {
     }
 }
 
-impl Index {
-    /// Writes it with a time: by that git knows which files to compare by content.
+impl WrittenIndex {
+    /// Writes the index with a modification time, from which git derives which files to compare by
+    /// content.
     fn write(&self, path: &Path, time: SystemTime) -> io::Result<()> {
         fs::write(path, &self.bytes)?;
         fs::File::options().write(true).open(path)?.set_modified(time)
     }
 }
 
-/// What makes a directory itself, whatever it is called; a link has none.
+/// Device and inode of a directory. Fails for a link.
 fn identity(directory: &Path) -> io::Result<(u64, u64)> {
     let meta = fs::symlink_metadata(directory)?;
     if meta.is_dir() {

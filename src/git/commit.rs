@@ -1,4 +1,5 @@
-//! Commits: in the user's name, with their hooks, identity and signature, and neutral ones by git-frites.
+//! Commits: in the user's name, with their hooks, identity and signature, and neutral ones by
+//! git-frites.
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use crate::error::{IoContext, Result};
 use crate::git::cli::{Git, OURS};
 use crate::git::repo::Repo;
-use crate::git::worktree;
+use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
 /// The message of a commit in the user's name.
@@ -33,8 +34,8 @@ pub struct CommitRequest<'a> {
     pub message: &'a CommitMessage,
 }
 
-/// Commits the staged changes as the user would, with their identity, hooks and signature. `git` is the
-/// checkout.
+/// Commits the staged changes as the user would, with their identity, hooks and signature. `git` is
+/// the checkout.
 ///
 /// Gives false if git or a hook refused; they have said why on standard error.
 pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
@@ -53,7 +54,8 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
     Ok(call.interactive()? == 0)
 }
 
-/// The directory of the hooks that a commit would run in the user's checkout; none if it has no such hook.
+/// The directory of the hooks that a commit would run in the user's checkout; none if it has no
+/// such hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
     let directory = if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
@@ -70,25 +72,21 @@ fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     Ok(any.then_some(directory))
 }
 
-/// A detached worktree at the first parent, for [`aside`].
-pub struct Aside<'a> {
-    /// Its administrative entry.
-    pub admin: &'a Path,
-    /// Its directory.
-    pub path: &'a Path,
-}
-
-/// Makes the commit with `git commit` in a worktree of its own, without touching the user's checkout. The
-/// files are written only if there is a hook that could read them.
+/// Makes the commit with `git commit` in a detached worktree at the first parent, without touching
+/// the user's checkout. The files are written only if there is a hook that could read them.
 ///
 /// Gives the commit, or none if git or a hook refused. A hook may have changed its tree.
-pub fn aside(repo: &Repo, aside: &Aside<'_>, request: &CommitRequest<'_>) -> Result<Option<Oid>> {
-    let mut git = worktree::git(aside.admin, aside.path);
+pub fn commit_in(
+    repo: &Repo,
+    worktree: &Worktree,
+    request: &CommitRequest<'_>,
+) -> Result<Option<Oid>> {
+    let mut git = worktree.git();
     let hooks = commit_hooks(repo, request.merged.is_some())?;
     match &hooks {
         Some(directory) => {
             git.call("read-tree").args(["--reset", "-u", request.tree.as_str()]).run()?;
-            // A relative `core.hooksPath` would be looked for in the worktree aside.
+            // git would look for a relative `core.hooksPath` in that worktree.
             git = git.hooks(directory);
         }
         None => git.call("read-tree").arg(request.tree.as_str()).run()?,
@@ -98,7 +96,7 @@ pub fn aside(repo: &Repo, aside: &Aside<'_>, request: &CommitRequest<'_>) -> Res
         for (file, text) in
             [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
         {
-            let path = aside.admin.join(file);
+            let path = worktree.admin.join(file);
             fs::write(&path, text).context(|| format!("could not write '{}'", path.display()))?;
         }
         if hooks.is_some()
@@ -120,14 +118,15 @@ pub fn run_hook(git: &Git, hook: &str, args: &[&str]) -> Result<i32> {
     call.args(args).interactive()
 }
 
-/// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal bases give
-/// the same commit, so that an outcome cannot depend on the candidate that made the tree.
+/// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal
+/// bases give the same commit, so that an outcome cannot depend on the candidate that made the
+/// tree.
 pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
     neutral(repo, tree, parent, "frites: judged tree")
 }
 
-/// The message of a commit of an attempt's index, made if the index holds versions that no file and no commit
-/// has.
+/// The message of a commit of an attempt's index, made if the index holds versions that no file and
+/// no commit has.
 pub const STAGED: &str = "frites: staged";
 
 /// A neutral commit with this message: by git-frites, dated like its parent.

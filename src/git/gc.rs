@@ -1,5 +1,5 @@
-//! git's housekeeper beside us: `git gc --prune=now` takes objects that nothing refers to, and what we store is
-//! referred to a moment later only (`git help gc`, NOTES).
+//! Garbage collection by another git: `git gc --prune=now` deletes objects that no ref reaches, and
+//! our refs are written a moment after the objects that they reach (`git help gc`, NOTES).
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,46 +12,49 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
 impl Repo {
-    /// Points a ref at a new commit, and fails if that is not whole: then the ref is as it was.
+    /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref
+    /// as it was.
     ///
-    /// A `git gc` that looked for what is referred to before our ref was there may delete our loose objects also
-    /// after we have seen them. So what is beyond `known` goes into a pack: one that the housekeeper has not known
-    /// from its start it leaves alone, and one that begins later sees the ref.
+    /// A `git gc` that listed all refs before ours was there may delete our loose objects even
+    /// after we have verified them. So the objects beyond `base` go into a pack: a running
+    /// collection leaves packs alone that it did not see at its start, and a later one sees the
+    /// ref.
     pub fn set_ref_whole(
         &self,
         full: &RefName,
         new: &Oid,
         old: Option<&Oid>,
-        known: &Oid,
+        base: &Oid,
         why: &str,
     ) -> Result<()> {
         self.update_ref(full, Some(new), old, why)?;
-        let whole = self.pack_for_housekeeper(new, known).and_then(|()| {
+        let whole = self.pack_if_collecting(new, base).and_then(|()| {
             self.git()
                 .call("rev-list")
-                .args(["--objects", "--quiet", new.as_str(), "--not", known.as_str()])
+                .args(["--objects", "--quiet", new.as_str(), "--not", base.as_str()])
                 .run()
         });
         whole.or_else(|lost| {
             self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
-            // Its log still names what is pruned, which git takes for damage.
+            // The ref's log still names the pruned commit, which `git fsck` reports as damage.
             let _ = fs::remove_file(self.common_dir().join("logs").join(full.as_str()));
             Err(lost.context("objects vanished while they were stored"))
         })
     }
 
-    fn pack_for_housekeeper(&self, new: &Oid, known: &Oid) -> Result<()> {
+    /// Packs the objects that `new` has beyond `base`, if git collects garbage now.
+    fn pack_if_collecting(&self, new: &Oid, base: &Oid) -> Result<()> {
         if !self.is_collecting_garbage() {
             return Ok(());
         }
         let pack = self.common_dir().join("objects/pack/pack");
         let call = self.git().call("pack-objects").args(["--quiet", "--revs"]).arg(pack);
-        call.stdin(format!("{new}\n^{known}\n")).bytes().map(drop)
+        call.stdin(format!("{new}\n^{base}\n")).bytes().map(drop)
     }
 
-    /// Does `work` again, after the collection, if it failed for a cause that git's garbage
+    /// Repeats `work` after a garbage collection if it failed during one, for a cause that the
     /// collection may have: it deletes objects, and moves refs and objects into packs.
-    pub fn beside_housekeeper<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub fn retry_during_gc<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut first: Option<Error> = None;
         let mut tries = 0;
         loop {
@@ -80,12 +83,12 @@ impl Repo {
         }
     }
 
-    /// Whether a `git gc` is at work: its process id and host stand in a file while it is.
+    /// True if a `git gc` is running: a file holds its process id and host meanwhile.
     fn is_collecting_garbage(&self) -> bool {
         let Ok(text) = fs::read_to_string(self.common_dir().join("gc.pid")) else { return false };
         let pid =
             text.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        // Somebody else's process is one, too.
+        // A process of another user counts, too.
         pid.is_none_or(|pid| {
             rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
         })
@@ -112,7 +115,7 @@ mod tests {
         let running = repo.common_dir().join("gc.pid");
         fs::write(&running, format!("{} here\n", std::process::id())).expect("a file");
         let mut tries = 0;
-        let ended = repo.beside_housekeeper(|| {
+        let ended = repo.retry_during_gc(|| {
             tries += 1;
             if tries < 2 {
                 return Err(Error::fatal("first").because(cause.clone()));

@@ -1,5 +1,5 @@
-//! Scratch indexes, in which trees are put together without touching anybody's index, and the lines that set
-//! entries of an index.
+//! Scratch indexes, in which trees are put together without touching anybody's index, and the lines
+//! that set entries of an index.
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,8 @@ impl ScratchIndex {
     }
 }
 
-/// Entries to set in an index and to remove from it, in the form that `git update-index --index-info` reads.
+/// Entries to set in an index and to remove from it, in the form that `git update-index
+/// --index-info` reads.
 #[derive(Default)]
 pub struct IndexEdits {
     lines: Vec<u8>,
@@ -66,8 +67,8 @@ impl IndexEdits {
         self.lines.is_empty()
     }
 
-    /// Gives a path this object. `mode` is in octal. An entry that is set has no times, so that git reads its file
-    /// again.
+    /// Gives a path this object. `mode` is in octal. An entry that is set has no times, so that git
+    /// reads its file again.
     pub fn set(&mut self, mode: impl Display, object: impl Display, path: &[u8]) {
         self.push(format_args!("{mode} {object}"), path);
     }
@@ -77,8 +78,8 @@ impl IndexEdits {
         self.push(format_args!("{mode} {object} {stage}"), path);
     }
 
-    /// Removes a path, with all its stages. `any` is any object of the repository: its length says how many zeros git
-    /// expects.
+    /// Removes a path, with all its stages. `any` is any object of the repository: its length says
+    /// how many zeros git expects.
     pub fn remove(&mut self, path: &[u8], any: &Oid) {
         self.push(format_args!("0 {}", any.null()), path);
     }

@@ -47,17 +47,18 @@ pub struct IndexStage {
     pub number: u8,
 }
 
-/// Paths that are in one conflict with each other, such as both names of a file that was renamed twice.
+/// Paths that are in one conflict with each other, such as both names of a file that was renamed
+/// twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGroup {
     /// Its paths, sorted.
     pub paths: Vec<TreePath>,
-    /// What kind of conflict: `contents`, `modify/delete`, `binary`, ….
+    /// The kinds of conflict: `contents`, `modify/delete`, `binary`, ….
     pub kinds: Vec<String>,
 }
 
-/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may be
-/// revisions of that repository: conflict markers show them.
+/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may
+/// be revisions of that repository: conflict markers show them.
 pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeResult> {
     let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
     let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;

@@ -8,7 +8,8 @@ use crate::model::path::TreePath;
 
 /// Restores in `tree` the paths that the pathspecs `protect` match to their state in `base`.
 ///
-/// Gives the restored tree and the paths whose changes were dropped; `tree` itself if there were none.
+/// Gives the restored tree and the paths whose changes were dropped; `tree` itself if there were
+/// none.
 pub fn protected(
     repo: &Repo,
     base: &Oid,
@@ -18,7 +19,7 @@ pub fn protected(
     if protect.is_empty() {
         return Ok((*tree, Vec::new()));
     }
-    let hint = "`--protect` and oracle.protect take pathspecs from the root: see `git help glossary`, pathspec";
+    let hint = "protected paths are pathspecs from the root: see `git help glossary`, pathspec";
     let diff = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
     let changes = diff
         .args([base.as_str(), tree.as_str(), "--"])

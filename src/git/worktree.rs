@@ -1,9 +1,8 @@
-//! Worktrees: making, finding and removing them without trusting git's cleaning up after itself.
+//! Worktrees: making, finding and removing them without relying on git's own cleanup.
 //!
-//! Making has two halves, for they want different treatment (GIT-FACTS, "Worktrees"): the
-//! administrative entry is written by one process at a time, under the repository lock; the
-//! checkout, 95–99 % of the cost, runs in parallel after it. [`populate`] is where a faster
-//! checkout writer goes.
+//! A worktree is made in two steps (GIT-FACTS, "Worktrees"): one process at a time writes the
+//! administrative entry, under the repository lock; the checkout, 95–99 % of the cost, runs in
+//! parallel after it.
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -19,7 +18,7 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// What a new worktree's HEAD is.
+/// The HEAD of a new worktree.
 #[derive(Clone, Copy)]
 pub enum Head<'a> {
     /// A new branch.
@@ -28,36 +27,102 @@ pub enum Head<'a> {
     Detached,
 }
 
-/// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no files
-/// checked out. The caller holds the repository lock.
-///
-/// Works with an object id and `--no-track` only, so that it never wants `config.lock`. A `git worktree prune`
-/// beside us takes entries away that are half made: then it is tried again.
-pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
-    let branch = match head {
-        Head::Branch(full) => Some(full),
-        Head::Detached => None,
-    };
-    let is_new = !path.exists()
-        && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
-    let mut tries = 0;
-    loop {
-        let failed = match register_once(repo, path, head, at) {
-            Ok(admin) => return Ok(admin),
-            Err(error) => error,
+/// A registered worktree.
+#[derive(Clone, Debug)]
+pub struct Worktree {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its administrative entry in git's directory.
+    pub admin: PathBuf,
+}
+
+impl Worktree {
+    /// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no
+    /// files checked out. The caller holds the repository lock.
+    ///
+    /// Takes an object id and uses `--no-track`, so that git never locks `config`. A concurrent
+    /// `git worktree prune` removes entries that are half made: then registering is tried again.
+    pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Worktree> {
+        let branch = match head {
+            Head::Branch(full) => Some(full),
+            Head::Detached => None,
         };
-        tries += 1;
-        if !is_new || tries > 50 || admin_of(repo, path)?.is_some() {
-            return Err(failed);
+        let is_new = !path.exists()
+            && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
+        let mut tries = 0;
+        loop {
+            let failed = match register_once(repo, path, head, at) {
+                Ok(admin) => return Ok(Worktree { path: path.to_owned(), admin }),
+                Err(error) => error,
+            };
+            tries += 1;
+            if !is_new || tries > 50 || admin_of(repo, path)?.is_some() {
+                return Err(failed);
+            }
+            // A failed `git worktree add` leaves its branch and its directory behind.
+            if let Some(name) =
+                branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at)))
+            {
+                repo.update_ref(name, None, Some(at), "spawn tried again")?;
+            }
+            let _ = fs::remove_file(path.join(".git"));
+            let _ = fs::remove_dir(path);
         }
-        // A failed `git worktree add` leaves its branch and its directory behind.
-        if let Some(name) =
-            branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at)))
-        {
-            repo.update_ref(name, None, Some(at), "spawn tried again")?;
+    }
+
+    /// The worktree that git has registered at `path`; none if there is none.
+    pub fn find(repo: &Repo, path: &Path) -> Result<Option<Worktree>> {
+        Ok(admin_of(repo, path)?.map(|admin| Worktree { path: path.to_owned(), admin }))
+    }
+
+    /// git inside the worktree.
+    pub fn git(&self) -> Git {
+        Git::at(&self.admin).work_tree(&self.path)
+    }
+
+    /// The worktree's own index.
+    pub fn index(&self) -> PathBuf {
+        self.admin.join("index")
+    }
+
+    /// Checks the files of HEAD out. Hooks do not run: a `post-checkout` hook may have been planted
+    /// by another attempt, and `spawn.setup` is there for preparations.
+    pub fn populate(&self) -> Result<()> {
+        self.populate_with("HEAD")
+    }
+
+    /// Checks the files of another tree out, as if they had been changed and staged.
+    ///
+    /// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is
+    /// killed.
+    pub fn populate_with(&self, tree: &str) -> Result<()> {
+        self.git().call("read-tree").args(["--reset", "-u", tree]).run()
+    }
+
+    /// Removes the worktree: renames its directory and then its administrative entry into a trash
+    /// directory in `root`, and deletes that. Gives the bytes freed. Parts that are missing are no
+    /// error, so that a removal that was killed can be repeated.
+    ///
+    /// `root` is our directory of worktrees. A path that is not a chain of real directories below
+    /// it is refused.
+    pub fn discard(&self, root: &Path) -> Result<u64> {
+        let Worktree { path, admin } = self;
+        let there = require_ours(root, path, true)?;
+        // Each removal has its own trash directory: a shared one would be removed by whoever is
+        // done first.
+        fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
+        let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);
+        let bin = bin.context(|| format!("could not use '{}'", root.display()))?.keep();
+        let mut freed = 0;
+        if there {
+            freed = disk_usage(path);
+            fs::rename(path, bin.join("worktree"))
+                .context(|| format!("could not move '{}'", path.display()))?;
         }
-        let _ = fs::remove_file(path.join(".git"));
-        let _ = fs::remove_dir(path);
+        unregister(admin, &bin.join("entry"))?;
+        delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
+        delete_old_trash(root);
+        Ok(freed)
     }
 }
 
@@ -73,27 +138,10 @@ fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<P
     })
 }
 
-/// git inside a worktree, by its administrative entry.
-pub fn git(admin: &Path, path: &Path) -> Git {
-    Git::at(admin).work_tree(path)
-}
-
-/// Checks the files of HEAD out into a registered worktree. Hooks do not run: a `post-checkout`
-/// hook may have been planted by another attempt, and `spawn.setup` is there for preparations.
-pub fn populate(admin: &Path, path: &Path) -> Result<()> {
-    populate_with(admin, path, "HEAD")
-}
-
-/// The same with the files of another tree, as if they had been changed and staged.
-///
-/// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is killed.
-pub fn populate_with(admin: &Path, path: &Path, tree: &str) -> Result<()> {
-    git(admin, path).call("read-tree").args(["--reset", "-u", tree]).run()
-}
-
 /// The administrative entry whose `gitdir` file points at `path`.
 ///
-/// Never derived from the name: of many candidates called `c1` git names the entries `c1`, `c11`, ….
+/// Never derived from the name: of many candidates called `c1` git names the entries `c1`, `c11`,
+/// ….
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
@@ -112,7 +160,8 @@ pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The `.git` file that an administrative entry belongs to; none if the entry is damaged.
+/// The path of the `.git` file that an administrative entry belongs to; none if the entry is
+/// damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
     let mut bytes = fs::read(admin.join("gitdir")).ok()?;
     while bytes.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
@@ -123,7 +172,7 @@ pub fn points_to(admin: &Path) -> Option<PathBuf> {
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
     if path.is_absolute() {
-        // As git wrote it: what lies there now may be a link that leads elsewhere.
+        // As git wrote it, links not resolved: there may be a link now that leads elsewhere.
         return Some(path);
     }
     // Relative since git 2.48 with worktree.useRelativePaths.
@@ -144,7 +193,7 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// The branch that a git directory's HEAD is on; none when detached, or unreadable.
+/// The branch that a git directory's HEAD is on; none if HEAD is detached or cannot be read.
 pub fn head_branch(git_dir: &Path) -> Option<RefName> {
     let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
     head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
@@ -165,14 +214,15 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// Where a branch is checked out, or being rebased, if anywhere but in the entry `except`.
+/// The checkout in which a branch is checked out or being rebased. The administrative entry
+/// `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         fs::read(file).is_ok_and(|text| {
             text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes()
         })
     };
-    // While it is rebased HEAD is detached, and the branch moves at the end: if it is still where it was.
+    // During a rebase HEAD is detached; the branch moves at the end, if it has not moved meanwhile.
     let files = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
     let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
     for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
@@ -188,12 +238,12 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
         .then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
-/// Drops one administrative entry. Never `git worktree prune`: that forgets worktrees on drives that
-/// are not mounted.
+/// Removes one administrative entry. Never `git worktree prune`: that also removes the entries of
+/// worktrees on drives that are not mounted.
 ///
-/// It is renamed to `aside` first, where that is on the same file system: half of an entry is worse
-/// than either.
-pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
+/// The entry is renamed to `aside`, or deleted if that is on another file system: git must not find
+/// half an entry.
+fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
     if !in_worktrees {
         return Err(Error::internal(format!(
@@ -207,7 +257,7 @@ pub fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
 }
 
-/// The bytes that a checkout of a commit will about occupy: blobs in whole blocks of 4 KiB.
+/// The approximate size of a checkout of a commit, in bytes: blobs in whole blocks of 4 KiB.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let index = repo.index_of(commit)?;
     let gix = repo.gix();
@@ -215,9 +265,9 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     Ok(blobs.map(|e| gix.find_header(e.id).map_or(0, |h| h.size()).next_multiple_of(4096)).sum())
 }
 
-/// Refuses a path that is not a chain of real directories below `root`, or that git has no entry for: somebody else
-/// put it there. Gives whether there is something.
-pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bool> {
+/// Refuses a path that is not a chain of real directories below `root`, or that is not `registered`
+/// with git: somebody else put it there. Gives true if something is at the path.
+pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> {
     let there = fs::symlink_metadata(path).is_ok();
     if there && !is_real_directory(root, path) {
         let what = format!(
@@ -226,7 +276,7 @@ pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bo
         );
         return Err(Error::no(what).hint("look at it, and move it away by hand"));
     }
-    if there && admin.is_none() {
+    if there && !registered {
         return Err(Error::no(format!(
             "git does not know '{}' as a worktree of this repository",
             path.display()
@@ -236,44 +286,19 @@ pub fn require_ours(root: &Path, path: &Path, admin: Option<&Path>) -> Result<bo
     Ok(there)
 }
 
-/// Removes a worktree: renames its directory and then its administrative entry into a trash directory in
-/// `root`, and deletes that. Gives the bytes freed. What is not there is fine, and so is doing it
-/// again after a kill in the middle.
-///
-/// `root` is our directory of worktrees. A path that is not a chain of real directories below it is refused,
-/// and so is a directory that git has no entry for: somebody else put it there.
-pub fn discard(root: &Path, path: &Path, admin: Option<&Path>) -> Result<u64> {
-    let there = require_ours(root, path, admin)?;
-    let Some(admin) = admin else { return Ok(0) };
-    // One of its own for each: a shared one would be removed by whoever is done first.
-    fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
-    let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);
-    let bin = bin.context(|| format!("could not use '{}'", root.display()))?.keep();
-    let mut freed = 0;
-    if there {
-        freed = disk_usage(path);
-        fs::rename(path, bin.join("worktree"))
-            .context(|| format!("could not move '{}'", path.display()))?;
-    }
-    unregister(admin, &bin.join("entry"))?;
-    delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
-    delete_old_trash(root);
-    Ok(freed)
-}
-
-/// Reads a submodule's files at `commit` into a directory, from the git directory that the user's
-/// checkout has for it. Fails when that commit is not there.
+/// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git
+/// directory in the user's checkout. Fails if it does not have that commit.
 pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
     fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
     let scratch = ScratchIndex::empty(&Git::at(git_dir).work_tree(into))?;
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
-/// How trash directories begin; no run's name begins with a dot.
+/// The beginning of the names of trash directories; no run's name begins with a dot.
 const TRASH: &str = ".trash-";
 
-/// Deletes what killed removals left: trash that nothing will be renamed into any more. Another process
-/// may be deleting the same, which is fine.
+/// Deletes the trash of killed removals: directories into which nothing will be renamed any more.
+/// Another process may delete the same directory at the same time, which does no harm.
 fn delete_old_trash(root: &Path) {
     for bin in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());

@@ -6,7 +6,8 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::capture::omitted::Omissions;
-use crate::git::{refs, worktree};
+use crate::git::refs;
+use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -46,8 +47,8 @@ pub fn remove(
     let (there, freed);
     {
         let _repository = store.lock_repository()?;
-        let admin = worktree::admin_of(repo, &path)?;
-        refuse_held(session, &branch, admin.as_deref())?;
+        let worktree = Worktree::find(repo, &path)?;
+        refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
         let tip = repo.read_ref(&branch)?;
         if let Some(tip) = tip.as_ref().filter(|_| !discard) {
             let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
@@ -59,8 +60,14 @@ pub fn remove(
                 .hint("clean again"));
             }
         }
-        there = admin.is_some() || tip.is_some();
-        freed = worktree::discard(&root, &path, admin.as_deref())?;
+        there = worktree.is_some() || tip.is_some();
+        freed = match &worktree {
+            Some(worktree) => worktree.discard(&root)?,
+            None => {
+                worktree::require_ours(&root, &path, false)?;
+                0
+            }
+        };
         if let Some(tip) = tip {
             repo.update_ref(&branch, None, Some(&tip), "clean")?;
         }
@@ -94,7 +101,7 @@ pub fn rehearse(
     refuse_current_directory(candidate, &path)?;
     let branch = candidate.branch();
     refuse_held(session, &branch, admin.as_deref())?;
-    worktree::require_ours(&root, &path, admin.as_deref())?;
+    worktree::require_ours(&root, &path, admin.is_some())?;
     if !discard {
         refuse_losses(candidate, &session.uncapturable(candidate)?)?;
     }

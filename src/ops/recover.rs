@@ -6,8 +6,8 @@ use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::spawn::recover::recover_run;
 use crate::store::Store;
 
-/// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to do, it costs
-/// one listing of the runs' directory.
+/// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to
+/// do, it costs one listing of the runs' directory.
 pub fn recover(store: &Store) -> Result<Vec<String>> {
     // First: recovery may need these refs.
     store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;

@@ -131,7 +131,7 @@ impl Session {
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
-        let captured = self.repo.beside_housekeeper(|| match self.capture_once(candidate) {
+        let captured = self.repo.retry_during_gc(|| match self.capture_once(candidate) {
             // A private index that lists lost objects would fail again: start afresh.
             Err(first) if first.cause == Cause::Damaged => {
                 let _ = std::fs::remove_file(candidate.index());

@@ -15,11 +15,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
-use crate::git::checkout::Pristine;
+use crate::git::checkout::ReusableCheckout;
 use crate::git::cli::{self, Git};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
-use crate::git::worktree::{self, Head};
+use crate::git::worktree::{self, Head, Worktree};
 use crate::model::oid::Oid;
 use crate::store::Store;
 
@@ -38,7 +38,7 @@ pub struct CheckoutPool<'a> {
     seeds: Seeds,
     warm: bool,
     /// Checkouts that nobody uses at the moment.
-    idle: Mutex<Vec<Pristine>>,
+    idle: Mutex<Vec<ReusableCheckout>>,
     made: AtomicUsize,
     _lock: Lock,
 }
@@ -46,7 +46,7 @@ pub struct CheckoutPool<'a> {
 /// One checkout, detached at a commit of its tree.
 pub struct PooledCheckout {
     /// Its files.
-    pub files: Pristine,
+    pub files: ReusableCheckout,
     /// Why it is not whole: a submodule at a commit that the user's checkout has not.
     pub problem: Option<String>,
 }
@@ -97,17 +97,17 @@ impl<'a> CheckoutPool<'a> {
     }
 
     /// Registers a worktree at `commit` without files.
-    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<Pristine> {
+    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<ReusableCheckout> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let _repository = self.store.lock_repository()?;
-        let admin = worktree::register(repo, &path, Head::Detached, commit)?;
+        let worktree = Worktree::register(repo, &path, Head::Detached, commit)?;
         // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
-        match fs::remove_file(admin.join("info/sparse-checkout")) {
+        match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(e).context(|| format!("could not prepare '{}'", admin.display()))
+                Err(e).context(|| format!("could not prepare '{}'", worktree.admin.display()))
             }
-            _ => Pristine::new(admin, path),
+            _ => ReusableCheckout::new(worktree),
         }
     }
 
@@ -123,12 +123,18 @@ impl<'a> CheckoutPool<'a> {
         again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
     }
 
-    fn fill(&self, repo: &Repo, commit: &Oid, mut files: Pristine) -> Result<PooledCheckout> {
-        let filled = files.become_commit(commit, self.warm).and_then(|()| {
-            let problem = export_submodules(repo, self.home.as_deref(), commit, &files.path)
-                .err()
-                .map(|e| e.message);
-            self.seeds.place(&files.path).map(|_| problem)
+    fn fill(
+        &self,
+        repo: &Repo,
+        commit: &Oid,
+        mut files: ReusableCheckout,
+    ) -> Result<PooledCheckout> {
+        let filled = files.reset_to(commit, self.warm).and_then(|()| {
+            let problem =
+                export_submodules(repo, self.home.as_deref(), commit, &files.worktree.path)
+                    .err()
+                    .map(|e| e.message);
+            self.seeds.place(&files.worktree.path).map(|_| problem)
         });
         match filled {
             Ok(problem) => Ok(PooledCheckout { files, problem }),
@@ -145,15 +151,17 @@ impl<'a> CheckoutPool<'a> {
     }
 
     /// Removes a checkout with everything that commands left in it.
-    pub fn discard(&self, files: &Pristine) -> Result<()> {
-        worktree::discard(&self.dir, &files.path, Some(&files.admin)).map(drop)
+    pub fn discard(&self, files: &ReusableCheckout) -> Result<()> {
+        files.worktree.discard(&self.dir).map(drop)
     }
 
     /// Removes a checkout as far as possible. If something else has taken its place, that goes with
     /// the pool.
-    fn abandon(&self, files: &Pristine) {
+    fn abandon(&self, files: &ReusableCheckout) {
         if self.discard(files).is_err() {
-            let _ = worktree::discard(&self.dir, &self.dir.join("lost"), Some(&files.admin));
+            let lost =
+                Worktree { path: self.dir.join("lost"), admin: files.worktree.admin.clone() };
+            let _ = lost.discard(&self.dir);
         }
     }
 }
@@ -200,7 +208,7 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
                     .file_name()
                     .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
             if inside || damaged {
-                worktree::discard(&dir, &dir.join("swept"), Some(&admin))?;
+                Worktree { path: dir.join("swept"), admin }.discard(&dir)?;
             }
         }
         tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;

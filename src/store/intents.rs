@@ -1,7 +1,8 @@
-//! Intents: files that say what is about to happen, written before the first effect and removed after the last.
+//! Intents: files that say what is about to happen, written before the first effect and removed
+//! after the last.
 //!
-//! An intent whose process is gone was left by a killed command; the next command decides by it what to
-//! finish and what to take back (`ops/recover.rs`).
+//! An intent whose process is gone was left by a killed command; the next command decides by it
+//! what to finish and what to take back (`ops/recover.rs`).
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,8 +19,8 @@ use crate::model::run::Run;
 use crate::store::records::{read_toml, write_toml};
 use crate::store::{Store, remove};
 
-/// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is done or
-/// taken back. Each checkout has its own file, so that none forgets another's.
+/// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is
+/// done or taken back. Each checkout has its own file, so that none forgets another's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LandingIntent {
@@ -55,8 +56,9 @@ impl LandingIntent {
     }
 }
 
-/// `landings/CHECKOUT.move.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a branch
-/// that is about to move with its files, from before the first effect until it has moved or is back.
+/// `landings/CHECKOUT.move.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's
+/// worktree: a branch that is about to move with its files, from before the first effect until it
+/// has moved or is back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MoveIntent {
@@ -95,14 +97,14 @@ pub struct Holder {
     pub candidate: Name,
 }
 
-/// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder was left
-/// by a killed process.
+/// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder
+/// was left by a killed process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Active {
     /// The kind of work.
     pub phase: Phase,
-    /// The names of git's administrative entries before ours were made: a damaged one that is not among
-    /// them, and has the name that git would give ours, is ours.
+    /// The names of git's administrative entries before ours were made: a damaged one that is not
+    /// among them, and has the name that git would give ours, is ours.
     pub entries: Vec<String>,
 }
 
@@ -136,8 +138,8 @@ impl Store {
         self.landing_file().exists()
     }
 
-    /// The intent of a landing in this checkout and when it was written; none if there is none, or it is
-    /// damaged.
+    /// The intent of a landing in this checkout and when it was written; none if there is none, or
+    /// it is damaged.
     pub fn landing_intent(&self) -> Option<(LandingIntent, SystemTime)> {
         let file = self.landing_file();
         Some((read_toml(&file)?, written(&file)))
@@ -175,7 +177,8 @@ impl Store {
         files
     }
 
-    /// Reads one of [`Store::move_files`], with the time when it was written; none if it is damaged.
+    /// Reads one of [`Store::move_files`], with the time when it was written; none if it is
+    /// damaged.
     pub fn move_intent(&self, file: &Path) -> Option<(MoveIntent, SystemTime)> {
         Some((read_toml(file)?, written(file)))
     }
@@ -189,7 +192,8 @@ impl Store {
         write_toml(&self.active_file(run), active)
     }
 
-    /// Removes the file of [`Store::set_active`]. An attempt may have removed it, or its whole directory.
+    /// Removes the file of [`Store::set_active`]. An attempt may have removed it, or its whole
+    /// directory.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
         remove(&self.active_file(run))
     }
@@ -199,7 +203,8 @@ impl Store {
         self.active_file(run).exists()
     }
 
-    /// The work that is under way in a run, or was killed; none if there is none, or its file is damaged.
+    /// The work that is under way in a run, or was killed; none if there is none, or its file is
+    /// damaged.
     pub fn active(&self, run: &Name) -> Option<Active> {
         read_toml(&self.active_file(run))
     }

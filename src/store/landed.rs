@@ -32,8 +32,8 @@ impl Store {
     }
 }
 
-/// Completes a candidate's record from the commit that its landing made, by the commit's trailers: the
-/// record may be lost, or a landing fetched from elsewhere has none here.
+/// Completes a candidate's record from the commit that its landing made, by the commit's trailers:
+/// the record may be lost, or a landing fetched from elsewhere has none here.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
         return Ok(());
@@ -57,7 +57,8 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The fresh branch at a commit: the one with the name that git-frites gives, else one that the user named.
+/// The fresh branch at a commit: the one with the name that git-frites gives, else one that the
+/// user named.
 fn branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let default = refs::apply_branch(run);
     let mut names: Vec<RefName> = Vec::new();

@@ -122,7 +122,7 @@ impl Store {
         if let Some(verdict) = verdict {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
-        self.repo.beside_housekeeper(|| {
+        self.repo.retry_during_gc(|| {
             let mut blobs = Vec::new();
             for (name, text) in &files {
                 blobs.push(((*name).to_owned(), self.repo.store_blob(text.as_bytes())?));

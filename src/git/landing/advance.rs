@@ -1,8 +1,9 @@
-//! Moving a branch to another commit together with the files and the index of its checkout: all or nothing.
+//! Moving a branch to another commit together with the files and the index of its checkout: all or
+//! nothing.
 //!
-//! The order survives a kill: first the files, under git's own lock of the index; then the refs, in one
-//! transaction; then the index, by one rename. As long as the branch has not moved, the files can be put back;
-//! once it has, they are complete.
+//! The order survives a kill: first the files, under git's own lock of the index; then the refs, in
+//! one transaction; then the index, by one rename. As long as the branch has not moved, the files
+//! can be put back; once it has, they are complete.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -45,8 +46,8 @@ fn lock_file(git: &Git) -> PathBuf {
 
 /// Moves files, refs and index, or leaves all as it was.
 ///
-/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked files
-/// that would be overwritten.
+/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked
+/// files that would be overwritten.
 pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     let Advance { git, index, from, to, refs, why } = *advance;
     let lock = lock_file(git);
@@ -76,8 +77,8 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     install(git)
 }
 
-/// Writes the files that differ between two trees, and the index. git checks all of them before it writes
-/// the first one; if writing fails, [`recover`] puts them back.
+/// Writes the files that differ between two trees, and the index. git checks all of them before it
+/// writes the first one; if writing fails, [`recover`] puts them back.
 pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree =
         || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
@@ -101,8 +102,8 @@ pub(super) enum Recovered {
     Failed,
 }
 
-/// Puts the files back after `error` stopped them on their way from one tree to another. Gives their state and
-/// the error to report.
+/// Puts the files back after `error` stopped them on their way from one tree to another. Gives
+/// their state and the error to report.
 pub(super) fn recover(
     repo: &Repo,
     git: &Git,
@@ -134,11 +135,13 @@ pub(super) fn recover(
     let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
     let error = Error::fatal(format!("changes to '{name}' would be overwritten"));
     let error = match tag {
-        b'S' => {
-            error.hint(format!("git was told to skip it; to see them: `git update-index --no-skip-worktree '{name}'`"))
-        }
+        b'S' => error.hint(format!(
+            "git was told to skip it; to see them: \
+                 `git update-index --no-skip-worktree '{name}'`"
+        )),
         _ if tag.is_ascii_lowercase() => error.hint(format!(
-            "git was told to assume that it has none; to see them: `git update-index --no-assume-unchanged '{name}'`"
+            "git was told to assume that it has none; to see them: \
+             `git update-index --no-assume-unchanged '{name}'`"
         )),
         _ => error.hint("commit them or put them aside with `git stash`, then try again"),
     };
@@ -171,8 +174,8 @@ pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
 }
 
-/// Takes back an interrupted [`advance`] whose refs have not moved. If a file was edited since, gives that file
-/// and changes nothing.
+/// Takes back an interrupted [`advance`] whose refs have not moved. If a file was edited since,
+/// gives that file and changes nothing.
 pub fn take_back(
     repo: &Repo,
     git: &Git,
@@ -191,8 +194,8 @@ pub fn take_back(
     Ok(None)
 }
 
-/// Writes the files that differ between two trees as `from` has them, however much of `to` is there already.
-/// Touches neither the index nor any other file.
+/// Writes the files that differ between two trees as `from` has them, however much of `to` is there
+/// already. Touches neither the index nor any other file.
 ///
 /// `git restore` cannot do this: it does not find `a/b` where `a` is to become a file again.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
@@ -221,8 +224,8 @@ fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdit
     Ok(entries)
 }
 
-/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`, except that of the
-/// index. To be called once for each killed process: later locks are another process's.
+/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`, except
+/// that of the index. To be called once for each killed process: later locks are another process's.
 pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
     let common = repo.common_dir();
     let locks = [

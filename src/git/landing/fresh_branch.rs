@@ -55,7 +55,8 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
-/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the like.
+/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the
+/// like.
 pub fn require_clean(repo: &Repo) -> Result<()> {
     let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
@@ -101,7 +102,8 @@ pub struct FreshBranch<'a> {
     pub tree: &'a Oid,
     /// True if the tree is to be committed, not only staged.
     pub commit: bool,
-    /// The ref for versions of files that a rollback must not lose, such as those that a hook wrote.
+    /// The ref for versions of files that a rollback must not lose, such as those that a hook
+    /// wrote.
     pub keep: &'a RefName,
 }
 
@@ -141,8 +143,8 @@ pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The conflicts of merging a capture with HEAD, with markers that name both sides. The newest capture is named
-/// by its ref.
+/// The conflicts of merging a capture with HEAD, with markers that name both sides. The newest
+/// capture is named by its ref.
 pub fn conflicts_with_names(
     repo: &Repo,
     base: &Oid,
@@ -186,13 +188,13 @@ pub struct Rollback {
     pub modified: Vec<TreePath>,
 }
 
-/// Goes back to where the checkout was before [`switch_to`] and deletes the branch, at whatever commit it is
-/// by now. The change itself is still in its capture.
+/// Goes back to where the checkout was before [`switch_to`] and deletes the branch, at whatever
+/// commit it is by now. The change itself is still in its capture.
 ///
-/// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
-/// the checkout is the user's. A version of such a path that is neither the old nor the landed one is
-/// kept under the ref `keep` first. HEAD moves after the files, so that a rollback killed halfway is seen on
-/// the fresh branch.
+/// Only paths that the landing has changed, or that a hook has staged, are put back: every other
+/// change in the checkout is the user's. A version of such a path that is neither the old nor the
+/// landed one is kept under the ref `keep` first. HEAD moves after the files, so that a rollback
+/// killed halfway is seen on the fresh branch.
 pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
     let FreshBranch { from: to, branch, tree: landed, keep, .. } = *fresh;
     let git = repo.checkout();
@@ -226,7 +228,8 @@ pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
     Ok(found)
 }
 
-/// Stores the versions at these paths as a commit on top of `at`. Versions that were kept before stay reachable.
+/// Stores the versions at these paths as a commit on top of `at`. Versions that were kept before
+/// stay reachable.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
@@ -253,12 +256,13 @@ pub enum Interrupted {
     Unmerged,
     /// It was half done, and has been taken back.
     RolledBack,
-    /// It is half done, and this file was edited since: taking the landing back would lose the edits.
+    /// It is half done, and this file was edited since: taking the landing back would lose the
+    /// edits.
     Edited(TreePath),
 }
 
-/// Finds out how far a killed [`switch_to`] came and takes it back, unless it was complete (with a commit
-/// after it, if one was asked for) or a person has edited its files since.
+/// Finds out how far a killed [`switch_to`] came and takes it back, unless it was complete (with a
+/// commit after it, if one was asked for) or a person has edited its files since.
 pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Interrupted> {
     let FreshBranch { from, branch, tree, commit, .. } = *fresh;
     let tip = repo.read_ref(branch)?;
@@ -294,8 +298,8 @@ pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Interrupted> {
     Ok(Interrupted::RolledBack)
 }
 
-/// Removes the locks that a landing killed after `since` left: those of its branch, its checkout and
-/// `packed-refs`. To be called once for each landing: later locks are another process's.
+/// Removes the locks that a landing killed after `since` left: those of its branch, its checkout
+/// and `packed-refs`. To be called once for each landing: later locks are another process's.
 pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
     let mut locks = vec![
         repo.common_dir().join(format!("{branch}.lock")),

@@ -1,4 +1,5 @@
-//! The user's files that a landing would overwrite, and the state of a checkout in which one stopped halfway.
+//! The user's files that a landing would overwrite, and the state of a checkout in which one
+//! stopped halfway.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -66,15 +67,17 @@ fn files_below(
 
 /// The state of a checkout that was stopped on its way from one tree to another.
 pub struct PartialCheckout {
-    /// The paths whose content is neither the old version, the new one, nor a truncated prefix of the new one
-    /// (git was killed while it wrote that): edited by someone since. Missing files are not among them.
+    /// The paths whose content is neither the old version, the new one, nor a truncated prefix of
+    /// the new one (git was killed while it wrote that): edited by someone since. Missing files are
+    /// not among them.
     pub edited: Vec<TreePath>,
     /// True if any other path is no longer at the old version.
     pub begun: bool,
 }
 
 impl PartialCheckout {
-    /// Compares every path that differs between two trees with the files. `git` is in that checkout.
+    /// Compares every path that differs between two trees with the files. `git` is in that
+    /// checkout.
     pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
         inspect(repo, git, from, to)
     }

@@ -233,7 +233,7 @@ impl<'a> OracleRunner<'a> {
             Some(reason) => Ok(self.not_started(report, reason)),
             None => {
                 let files = &checkout.files;
-                self.execute(&files.path, report, cancel, &|| files.changed())
+                self.execute(&files.worktree.path, report, cancel, &|| files.changed())
             }
         });
         self.pool.release(checkout);

@@ -1,18 +1,17 @@
 //! Commits in the user's name that hold exactly the tree that was asked for.
 use crate::error::{Error, Result};
-use crate::git::commit::{self, Aside, CommitRequest};
+use crate::git::commit::{self, CommitRequest};
 use crate::model::oid::Oid;
 use crate::ops::session::Session;
 use crate::oracle::pool::CheckoutPool;
 
-/// Makes a commit without touching a checkout. Fails if a hook refused it or rewrote its files, which then are
-/// not what passed.
+/// Makes a commit without touching a checkout. Fails if a hook refused it or rewrote its files,
+/// which then are not what passed.
 pub fn make_commit(session: &Session, request: &CommitRequest<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
     let pool = CheckoutPool::open(repo, store)?;
     let checkout = pool.register(repo, request.parent)?;
-    let aside = Aside { admin: &checkout.admin, path: &checkout.path };
-    let made = commit::aside(repo, &aside, request);
+    let made = commit::commit_in(repo, &checkout.worktree, request);
     let discarded = pool.discard(&checkout);
     let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
     discarded?;
@@ -27,7 +26,8 @@ pub fn no_commit(state: &str) -> Error {
     )
 }
 
-/// Refuses a commit that holds another tree than was asked for. `state` says what that means for the user.
+/// Refuses a commit that holds another tree than was asked for. `state` says what that means for
+/// the user.
 pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) -> Result<()> {
     if session.repo.commit(commit)?.tree == *tree {
         return Ok(());

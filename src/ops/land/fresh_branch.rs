@@ -1,4 +1,5 @@
-//! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the checkout.
+//! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the
+//! checkout.
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch::{self, Position, Rollback};
@@ -55,7 +56,8 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
-    // The branch first: of several landings at once, the later ones find the change of the first one staged.
+    // The branch first: of several landings at once, the later ones find the change of the first
+    // one staged.
     let branch = free_branch(session, fresh.branch.as_deref(), &selection.run.run)?;
     refuse_candidates_worktree(session)?;
     if !fresh.no_switch {
@@ -181,8 +183,8 @@ fn publish(
     Ok(commit)
 }
 
-/// Goes to the fresh branch in the user's checkout and commits there, if a commit was asked for. If that
-/// fails, the checkout goes back to where it was.
+/// Goes to the fresh branch in the user's checkout and commits there, if a commit was asked for. If
+/// that fails, the checkout goes back to where it was.
 fn switch_and_commit(
     session: &Session,
     intent: &LandingIntent,
@@ -219,7 +221,8 @@ fn commit_staged(
     Ok(commit)
 }
 
-/// Adds to an error what the rollback after it found: a hook may have changed files before it refused.
+/// Adds to an error what the rollback after it found: a hook may have changed files before it
+/// refused.
 fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     let error = match &found.kept {
         Some(commit) => {
@@ -234,7 +237,8 @@ fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 
-/// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit` leaves them.
+/// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
+/// leaves them.
 fn land_conflicts(
     session: &Session,
     mut plan: Plan,

@@ -18,8 +18,8 @@ pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to overwrite files that git does not track when the checkout at `root` goes from one tree to
-/// another. `hint` says what to do about them.
+/// Refuses to overwrite files that git does not track when the checkout at `root` goes from one
+/// tree to another. `hint` says what to do about them.
 pub fn refuse_overwrite(
     session: &Session,
     root: &Path,

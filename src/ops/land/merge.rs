@@ -1,5 +1,5 @@
-//! `apply --merge`: merges a change that passed into the current branch, a branch that is checked out nowhere, or
-//! a candidate. The commits are made first; then one branch moves, with its files.
+//! `apply --merge`: merges a change that passed into the current branch, a branch that is checked
+//! out nowhere, or a candidate. The commits are made first; then one branch moves, with its files.
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::advance::{self, Advance};
@@ -34,7 +34,8 @@ pub struct MergedCandidate {
     pub previous: Oid,
 }
 
-/// Merges the selected candidate, one landing at a time. Conflicts, failures and refusals change nothing.
+/// Merges the selected candidate, one landing at a time. Conflicts, failures and refusals change
+/// nothing.
 pub fn merge(
     session: &Session,
     selection: Selection,
@@ -130,8 +131,8 @@ fn merge_message(
     message
 }
 
-/// The first parent of a merge: the target's tip, or a new commit of the work that its candidate has not
-/// committed.
+/// The first parent of a merge: the target's tip, or a new commit of the work that its candidate
+/// has not committed.
 pub fn committed_state(session: &Session, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(target.state())?.tree;
@@ -149,7 +150,8 @@ pub fn committed_state(session: &Session, target: &ResolvedTarget) -> Result<Oid
     )
 }
 
-/// Moves the branch as the intent says, with files and index if it is checked out; or changes nothing.
+/// Moves the branch as the intent says, with files and index if it is checked out; or changes
+/// nothing.
 pub fn execute(
     session: &Session,
     target: &ResolvedTarget,

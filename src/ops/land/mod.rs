@@ -1,4 +1,5 @@
-//! Landing: the plan of a landing, a fresh branch or a merge, the undo of both, and recovery after a kill.
+//! Landing: the plan of a landing, a fresh branch or a merge, the undo of both, and recovery after
+//! a kill.
 mod commit;
 pub mod fresh_branch;
 mod guards;

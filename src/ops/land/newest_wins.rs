@@ -1,5 +1,6 @@
-//! `--strategy newest-file-wins`: each conflicted file comes whole from the side that wrote it later; if both
-//! wrote it at the same time, from the change that lands. No file gets conflict markers or parts of both sides.
+//! `--strategy newest-file-wins`: each conflicted file comes whole from the side that wrote it
+//! later; if both wrote it at the same time, from the change that lands. No file gets conflict
+//! markers or parts of both sides.
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -146,15 +147,16 @@ fn newer(landing_time: Option<i64>, target_time: Option<i64>) -> Side {
     if landing_time >= target_time { Side::Landing } else { Side::Target }
 }
 
-/// When a candidate wrote its files, if the target is one's worktree; else the branch's commits tell.
+/// When a candidate wrote its files, if the target is one's worktree; else the branch's commits
+/// tell.
 fn target_times(session: &Session, target: &ResolvedTarget) -> Result<Option<WriteTimes>> {
     let Some((run, name)) = target.candidate_here() else { return Ok(None) };
     let candidate = session.store.candidate(run, name);
     candidate.latest()?.map(|capture| WriteTimes::of(session, candidate, &capture)).transpose()
 }
 
-/// The names that a group's paths have in the trees: where a directory has a file's name, git puts the file
-/// aside as `path~SIDE`.
+/// The names that a group's paths have in the trees: where a directory has a file's name, git puts
+/// the file aside as `path~SIDE`.
 fn original_names(
     session: &Session,
     sides: &Sides<'_>,
@@ -220,8 +222,9 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// When the attempt gave a path the content of the newest capture: the time of the attempt's commit, else
-    /// the file's own time; for a deleted file, the time of the first capture without it.
+    /// When the attempt gave a path the content of the newest capture: the time of the attempt's
+    /// commit, else the file's own time; for a deleted file, the time of the first capture without
+    /// it.
     fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
         let repo = &session.repo;
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {

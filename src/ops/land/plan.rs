@@ -1,5 +1,5 @@
-//! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A plan is complete
-//! before anything is touched.
+//! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A
+//! plan is complete before anything is touched.
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
@@ -42,7 +42,8 @@ pub struct Plan {
     pub candidate: Name,
     /// The capture.
     pub capture: Capture,
-    /// The judged state of the capture, which is what lands: without the changes to protected paths.
+    /// The judged state of the capture, which is what lands: without the changes to protected
+    /// paths.
     pub judged: JudgedState,
     /// True if the tree that lands passed.
     pub verified: bool,
@@ -63,7 +64,8 @@ pub struct JudgedState {
 }
 
 impl Plan {
-    /// Captures the selected candidate and plans its landing. Fails if it did not pass, unless that is waived.
+    /// Captures the selected candidate and plans its landing. Fails if it did not pass, unless that
+    /// is waived.
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
         if !options.allow_unverified {
@@ -92,8 +94,8 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// Merges with the target in memory over `base`, and judges the result if it is another tree than the judged
-    /// one. Gives the conflicts that are left.
+    /// Merges with the target in memory over `base`, and judges the result if it is another tree
+    /// than the judged one. Gives the conflicts that are left.
     pub fn merge_into(
         &mut self,
         session: &Session,
@@ -226,7 +228,8 @@ impl Plan {
         CommitMessage { paragraphs, trailers, verify: !options.no_verify }
     }
 
-    /// A title that begins with `verb`, and the verdict's reason if the verdict recommends this candidate.
+    /// A title that begins with `verb`, and the verdict's reason if the verdict recommends this
+    /// candidate.
     pub fn default_paragraphs(&self, verb: &str) -> Vec<String> {
         let mut paragraphs = vec![format!("{verb} {}", self.address())];
         if let (true, Some(verdict)) = (self.verified, &self.verdict)
@@ -268,7 +271,8 @@ fn choose(
     }
 }
 
-/// Why `name` is not verified; `tree` is the state of it that was asked for, if it was one.
+/// The error that `name` is not verified, with the reason. `tree` is the state that was asked for,
+/// if any.
 fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdict>) -> Error {
     let address = format!("{}/{name}", run.run);
     let judged = |v: &Verdict| {
@@ -279,7 +283,7 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
         Some(v) if v.settings.tainted => {
             format!(
-                "what git goes by changed while run {} was judged, so not all were judged alike",
+                "git's configuration changed while run {} was judged, so its results do not count",
                 run.run
             )
         }
@@ -297,8 +301,8 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
 }
 
-/// The capture that lands: the iteration that was named, the judged one, or the worktree as it is now, which
-/// must be as it was judged.
+/// The capture that lands: the iteration that was named, the judged one, or the worktree as it is
+/// now, which must be as it was judged.
 fn capture_to_land(
     session: &Session,
     options: &LandOptions,

@@ -1,4 +1,5 @@
-//! Recovery of landings whose process was killed: each is finished or taken back by the next command.
+//! Recovery of landings whose process was killed: each is finished or taken back by the next
+//! command.
 use std::time::SystemTime;
 
 use crate::error::Result;
@@ -6,7 +7,8 @@ use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::git::landing::fresh_branch::Interrupted;
 use crate::git::landing::{advance, fresh_branch};
-use crate::git::{refs, worktree};
+use crate::git::refs;
+use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record_landing, record_move, record_rollback};
 use crate::store::Store;
 use crate::store::events::MoveDetails;
@@ -23,7 +25,8 @@ enum Missing {
     Nothing,
 }
 
-/// Finishes or takes back a landing on a fresh branch of this checkout; gives a message if there was one.
+/// Finishes or takes back a landing on a fresh branch of this checkout; gives a message if there
+/// was one.
 pub fn recover_landing(store: &Store) -> Result<Option<String>> {
     if !store.has_landing_intent() {
         return Ok(None);
@@ -56,7 +59,7 @@ pub fn recover_landing(store: &Store) -> Result<Option<String>> {
     Ok(message(&found, &intent))
 }
 
-/// What a killed landing, or its undo, still has to record.
+/// The record that a killed landing, or the undo of one, still lacks.
 fn missing(found: &Interrupted, undoing: bool) -> Missing {
     match found {
         Interrupted::NotBegun | Interrupted::RolledBack if undoing => Missing::Rollback,
@@ -88,8 +91,8 @@ fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
     }
 }
 
-/// Finishes or takes back moves of branches, in this checkout and in candidates' worktrees; gives a message
-/// for each.
+/// Finishes or takes back moves of branches, in this checkout and in candidates' worktrees; gives a
+/// message for each.
 pub fn recover_moves(store: &Store) -> Result<Vec<String>> {
     let files = store.move_files();
     if files.is_empty() {
@@ -160,8 +163,7 @@ pub fn git_of(store: &Store, holder: Option<&Holder>) -> Result<Option<Git>> {
     if !tree::is_real_directory(&candidate.worktree_root(), &path) {
         return Ok(None);
     }
-    let admin = worktree::admin_of(store.repo(), &path)?;
-    Ok(admin.map(|admin| worktree::git(&admin, &path)))
+    Ok(Worktree::find(store.repo(), &path)?.map(|worktree| worktree.git()))
 }
 
 #[cfg(test)]

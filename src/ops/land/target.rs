@@ -128,14 +128,20 @@ impl ResolvedTarget {
                 .hint("`git branch` lists the branches")
         })?;
         if let Some(holder) = worktree::holder_of(repo, branch, None)? {
-            return Err(Error::fatal(format!("the branch '{short}' is checked out in '{}'", holder.display()))
-                .hint("go there, or name a branch that is checked out nowhere; a candidate is named RUN/CANDIDATE"));
+            return Err(Error::fatal(format!(
+                "the branch '{short}' is checked out in '{}'",
+                holder.display()
+            ))
+            .hint(
+                "go there, or name a branch that is checked out nowhere; a candidate is named \
+                 RUN/CANDIDATE",
+            ));
         }
         Ok(ResolvedTarget { branch: branch.clone(), tip, checkout: None })
     }
 
-    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its worktree is
-    /// lost when the files move.
+    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its
+    /// worktree is lost when the files move.
     pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let Session { repo, store, .. } = session;
         let address = candidate.address();

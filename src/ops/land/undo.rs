@@ -1,4 +1,5 @@
-//! `apply --undo`: undoes a merge by reverting it, and a landing on a fresh branch by deleting the branch.
+//! `apply --undo`: undoes a merge by reverting it, and a landing on a fresh branch by deleting the
+//! branch.
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
@@ -124,8 +125,8 @@ struct LoggedMerge {
     reverts: bool,
 }
 
-/// The candidate as of an earlier merge that still stands. Its record has only the last landing; the branches
-/// have all.
+/// The candidate as of an earlier merge that still stands. Its record has only the last landing;
+/// the branches have all.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let mut seen = BTreeSet::new();
     for LoggedMerge { branch, .. } in logged_merges(session, undone, "--branches")? {
@@ -196,7 +197,8 @@ fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
     let address = candidate.address();
     let lost = || {
         Error::no(format!("no record says which commit merged {address}")).hint(
-            "find it with `git log --merges --grep 'Frites-Run: '`, and take it back with `git revert -m 1 COMMIT`",
+            "find it with `git log --merges --grep 'Frites-Run: '`, and undo it with \
+             `git revert -m 1 COMMIT`",
         )
     };
     let merge = candidate.landing_commit.ok_or_else(lost)?;
@@ -254,8 +256,8 @@ fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
     Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
 }
 
-/// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the iteration that had
-/// landed.
+/// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the
+/// iteration that had landed.
 fn commit_revert(
     session: &Session,
     candidate: &Candidate,
@@ -285,7 +287,8 @@ fn commit_revert(
     Ok((make_commit(session, &request)?, iteration))
 }
 
-/// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree exists.
+/// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree
+/// exists.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) =
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
@@ -298,7 +301,8 @@ fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     ResolvedTarget::branch(session, branch)
 }
 
-/// The addresses of what landed on a branch after a merge and has not been undone since, newest first.
+/// The addresses of what landed on a branch after a merge and has not been undone since, newest
+/// first.
 fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
     let list = session
         .repo
@@ -365,7 +369,8 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
-/// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on it.
+/// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on
+/// it.
 fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
     let repo = &session.repo;
     let own = here.then(|| repo.git_dir());
@@ -397,7 +402,8 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
     .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
 }
 
-/// Goes back to where the checkout was before the landing. Fails if the checkout holds more than what landed.
+/// Goes back to where the checkout was before the landing. Fails if the checkout holds more than
+/// what landed.
 fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
     let Session { repo, store, .. } = session;
     let git = repo.checkout();

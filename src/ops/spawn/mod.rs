@@ -9,14 +9,13 @@ pub mod synthesis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::capture;
-use crate::git::worktree::{self, Head};
+use crate::git::worktree::{Head, Worktree};
 use crate::integrity::watch;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
@@ -261,14 +260,14 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         run.candidates
             .iter()
             .map(|name| register(session, store.candidate(&run, name)))
-            .collect::<Result<Vec<PathBuf>>>()
+            .collect::<Result<Vec<Worktree>>>()
     });
     drop(repository);
-    let filled = made.and_then(|admins| {
-        let places: Vec<(&Name, &PathBuf)> = run.candidates.iter().zip(&admins).collect();
-        let prepared = process::in_parallel(process::processors(), &places, |(name, admin)| {
+    let filled = made.and_then(|worktrees| {
+        let places: Vec<(&Name, &Worktree)> = run.candidates.iter().zip(&worktrees).collect();
+        let prepared = process::in_parallel(process::processors(), &places, |(name, worktree)| {
             let port = run.index_of(name).and_then(|index| ports.get(index as usize - 1)).copied();
-            fill(session, store.candidate(&run, name), admin, preparation, port)
+            fill(session, store.candidate(&run, name), worktree, preparation, port)
         })?;
         store.save_record(&run, None, &[])?;
         Ok(prepared)
@@ -315,7 +314,7 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
 }
 
 /// The administrative half of a worktree. The caller holds the repository lock.
-pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<PathBuf> {
+pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<Worktree> {
     let path = candidate.worktree();
     if path.symlink_metadata().is_ok() {
         return Err(
@@ -326,26 +325,25 @@ pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<PathBu
         std::fs::create_dir_all(directory)
             .context(|| format!("could not make '{}'", directory.display()))?;
     }
-    worktree::register(&session.repo, &path, Head::Branch(&candidate.branch()), &candidate.run.base)
+    Worktree::register(&session.repo, &path, Head::Branch(&candidate.branch()), &candidate.run.base)
 }
 
 /// The checkout half: files, seeds, setup, the private index, the record.
 pub fn fill(
     session: &Session,
     candidate: CandidateRef<'_>,
-    admin: &Path,
+    worktree: &Worktree,
     preparation: &Preparation,
     port: Option<u16>,
 ) -> Result<Prepared> {
-    let path = candidate.worktree();
     match candidate.run.synthesis.get(candidate.name) {
-        None => worktree::populate(admin, &path)?,
-        Some(synthesis) => worktree::populate_with(admin, &path, synthesis.seed.as_str())?,
+        None => worktree.populate()?,
+        Some(synthesis) => worktree.populate_with(synthesis.seed.as_str())?,
     }
     let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
-    capture::copy_index(&admin.join("index"), &candidate.index())?;
+    capture::copy_index(&worktree.index(), &candidate.index())?;
     let prepared = preparation.worktree(session, candidate)?;
     let state = if candidate.run.has_commands() { State::Running } else { State::Open };
     let mut record = Candidate::new(

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
+use crate::git::refs;
 use crate::git::repo::Repo;
-use crate::git::{refs, worktree};
+use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::store::Store;
 use crate::store::intents::Phase;
 
-/// Takes back a run that was being made, or marks as cancelled the candidates whose commands ran; gives a
-/// message if anything was done.
+/// Takes back a run that was being made, or marks as cancelled the candidates whose commands ran;
+/// gives a message if anything was done.
 pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     if !store.is_active(run) {
         remove_stub(store, run)?;
@@ -87,8 +88,8 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Removes everything of a run that no command has returned yet: its worktrees, administrative entries,
-/// branches and directory. The caller holds the run's lock.
+/// Removes everything of a run that no command has returned yet: its worktrees, administrative
+/// entries, branches and directory. The caller holds the run's lock.
 ///
 /// A branch goes only if it is still at the commit that the run starts from.
 pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
@@ -104,7 +105,7 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
         };
         match admin {
             Some(admin) => {
-                worktree::discard(&root, &path, Some(&admin))?;
+                Worktree { path, admin }.discard(&root)?;
             }
             // A directory without an entry is not ours; but a killed git may leave an empty one.
             None => {
