@@ -230,7 +230,7 @@ fn nested_run_is_refused_unless_nesting_allows_it() {
     assert!(seen.contains("FRITES_RUN=5\n") && !seen.contains("FRITES_PROMPT_FILE"), "{seen}");
     let mut world = world;
     world.set_env("FRITES_DEPTH", "deep");
-    world.frites(["spawn"]).refuses(128, "FRITES_DEPTH is no number: 'deep'");
+    world.frites(["spawn"]).refuses(128, "FRITES_DEPTH is not a number: 'deep'");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn child_can_start_from_a_running_candidate() {
     poll(|| fs::read(world.worktree("1/c1").join("f")).is_ok_and(|b| b == b"half\n"));
     let answer = world.frites(["spawn", "-q", "-n", "1", "--from", "1/c1"]).expect(0);
     assert!(
-        answer.stderr.contains("warning: 1/c1 is still at work: this is its state of now"),
+        answer.stderr.contains("warning: 1/c1 is still at work: this is its current state"),
         "{}",
         answer.stderr
     );

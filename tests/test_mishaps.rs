@@ -211,3 +211,16 @@ fn too_many_jobs_are_refused_before_anything_is_made() {
         .refuses(128, "4 commands at once are more than limits.jobs = 3");
     world.frites(["judge", "-j", "3", "--test", "true"]).expect(0);
 }
+
+#[test]
+fn spawn_when_the_work_and_its_watch_both_fail_reports_the_error_of_the_work() {
+    let world = World::new();
+    // The watch cannot record that the configuration changed, and the candidate's record cannot be written.
+    let script = "cd \"$(git rev-parse --path-format=absolute --git-common-dir)/..\"
+        git config alias.planted status
+        rm -r .frites/events.jsonl .frites/runs/1
+        mkdir .frites/events.jsonl && touch .frites/runs/1";
+    let answer =
+        world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).refuses(128, "could not make");
+    assert!(answer.stderr.contains("events.jsonl"), "{}", answer.stderr);
+}

@@ -193,3 +193,14 @@ fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     assert!(!asked.contains("synthesis-1"), "{asked}");
     world.assert_clean();
 }
+
+#[test]
+fn synthesize_with_a_record_commit_without_parents_goes_on() {
+    let world = world_with("echo best >> README");
+    world.git(["config", "frites.synthesis.mode", "off"]);
+    run(&world, &[]).expect(0);
+    world.git(["config", "--unset", "frites.synthesis.mode"]);
+    let record = world.git(["commit-tree", "refs/frites/1/@record^{tree}", "-m", "by hand"]);
+    world.git(["update-ref", "refs/frites/1/@record", &record]);
+    let _ = world.frites(["spawn", "--synthesize", "--run", "1", "--agent", "maker"]).expect(0);
+}

@@ -215,10 +215,10 @@ fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -
     let address = candidate.address();
     let attempt = || {
         if args.dry_run {
-            return clean::rehearse(session, candidate, args.discard);
+            return clean::dry_run(session, candidate, args.discard);
         }
         if !args.discard {
-            clean::save(session, candidate)?;
+            clean::capture_or_refuse(session, candidate)?;
         }
         clean::remove(session, candidate, args.discard)
     };

@@ -14,7 +14,8 @@ use crate::model::blast::Blast;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::ops::session::{Captured, Session};
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
@@ -188,7 +189,7 @@ fn view(
 }
 
 fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
-    session.tell_notes(&captured);
+    session.print_omissions(&captured);
     if let Some(capture) = captured.capture.as_ref().filter(|_| captured.fresh) {
         session.ui.note(format!("captured {}@{}", captured.candidate.address(), capture.iteration));
     }

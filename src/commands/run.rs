@@ -21,8 +21,9 @@ use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
-use crate::ops::spawn::{self, Made};
+use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::{self, SpawnedRun};
 use crate::ops::spawn::{resume, synthesis};
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
@@ -79,14 +80,14 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     check_before_work(session, args)?;
     let terms = spawn_args::terms(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
-    let orders = request.orders();
-    if orders.is_empty() {
+    let commands = request.commands();
+    if commands.is_empty() {
         return Err(Error::usage("there is no command to run")
             .hint("name agents and their task: `git frites run --agent claude=2 -p TEXT`")
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
-    let Made { run, lock, .. } = spawn::spawn(session, request)?;
+    let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let s = if run.candidates.len() == 1 { "" } else { "s" };
     session.ui.note(format!(
         "run {}: {} candidate{s} from {}",
@@ -94,8 +95,8 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         run.candidates.len(),
         run.base.short()
     ));
-    let worked =
-        attempt::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?;
+    let worked = attempt::run_attempts(session, &run, &commands, &terms)
+        .map_err(|e| e.hint(to_go_on(&run)))?;
     drop(lock);
     conclude(session, args, &run, &worked, &terms)
 }
@@ -106,19 +107,19 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let args = before.as_ref().unwrap_or(args);
     check_before_work(session, args)?;
     let terms = spawn_args::terms(session, &args.shared)?;
-    let mut orders: Vec<(Name, Order)> = Vec::new();
+    let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
         // The command as typed: it may not be UTF-8, and the record is.
         let typed = (!args.shared.command.is_empty() && !run.agents.contains_key(name))
             .then_some(&args.shared.command);
-        let order = Order::recorded(&session.repo, session.store.candidate(&run, name))?;
-        let order = order.map(|order| Order {
+        let order = CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
+        let order = order.map(|order| CandidateCommand {
             argv: typed.cloned().unwrap_or_else(|| order.argv.clone()),
             ..order
         });
-        orders.extend(order.map(|order| (name.clone(), order)));
+        commands.extend(order.map(|order| (name.clone(), order)));
     }
-    if orders.is_empty() {
+    if commands.is_empty() {
         return Err(Error::usage(format!("run {} has no command to resume", run.run)).hint(
             format!(
                 "its worktrees are edited by hand; judge them with `git frites judge {}`",
@@ -126,7 +127,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
             ),
         ));
     }
-    let worked = resume::resume(session, &run, &orders, &terms)?;
+    let worked = resume::resume(session, &run, &commands, &terms)?;
     conclude(session, args, &run, &worked, &terms)
 }
 
@@ -176,8 +177,8 @@ fn conclude(
     session: &Session,
     args: &RunArgs,
     run: &Run,
-    worked: &Worked,
-    terms: &Terms,
+    worked: &AttemptReport,
+    terms: &AttemptOptions,
 ) -> Result<u8> {
     let mut escaped = worked.escaped.clone();
     let interrupted = || match interrupt::signal() {
@@ -263,9 +264,8 @@ fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignm
         .clone();
     match run.agents.get(&best) {
         Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
-        None => run
-            .prompt
-            .as_ref()
-            .map(|_| Order::assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())),
+        None => run.prompt.as_ref().map(|_| {
+            CandidateCommand::to_assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())
+        }),
     }
 }

@@ -11,10 +11,11 @@ use crate::error::{Result, exit};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
-use crate::ops::session::{Captured, Session};
-use crate::ops::spawn::attempt::{self, Worked};
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::{self, AttemptReport};
 use crate::ops::spawn::synthesis;
-use crate::ops::spawn::{self, Made};
+use crate::ops::spawn::{self, SpawnedRun};
 use crate::process::interrupt;
 use crate::store::select::Matching;
 use crate::ui::json;
@@ -56,16 +57,17 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     }
     let terms = spawn_args::terms(session, &args.shared)?;
     let request = spawn_args::request(session, &args.shared)?;
-    let orders = request.orders();
-    let Made { run, prepared, lock } = spawn::spawn(session, request)?;
-    let worked = if orders.is_empty() {
-        Worked::default()
+    let commands = request.commands();
+    let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;
+    let worked = if commands.is_empty() {
+        AttemptReport::default()
     } else {
-        attempt::work(session, &run, &orders, &terms).map_err(|e| e.hint(to_go_on(&run)))?
+        attempt::run_attempts(session, &run, &commands, &terms)
+            .map_err(|e| e.hint(to_go_on(&run)))?
     };
     drop(lock);
     answer(session, &run, &run.candidates, args, &worked.escaped)?;
-    if orders.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
     Ok(conclude(session, &run, &worked, &to_go_on(&run)))
@@ -77,7 +79,7 @@ fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let (run, name) = spawn_args::existing(session, "--again", address)?;
     let candidate = session.store.candidate(&run, &name);
     let order = spawn_args::order(session, &args.shared, candidate)?;
-    let worked = attempt::again(session, candidate, order, &terms)?;
+    let worked = attempt::rerun(session, candidate, order, &terms)?;
     let command = if args.shared.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites spawn --again {candidate}{command}`");
     answer(session, &run, std::slice::from_ref(&name), args, &worked.escaped)?;
@@ -97,7 +99,7 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
 }
 
 /// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an interrupt.
-fn conclude(session: &Session, run: &Run, worked: &Worked, go_on: &str) -> u8 {
+fn conclude(session: &Session, run: &Run, worked: &AttemptReport, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;
     let usable = worked.results.iter().any(Captured::usable);

@@ -19,7 +19,8 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{Order, Terms};
+use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::{Request, Start};
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
@@ -139,12 +140,12 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
         agents,
         arguments: Vec::new(),
     };
-    request.orders().iter().try_for_each(|(_, order)| order.check())?;
+    request.commands().iter().try_for_each(|(_, order)| order.require_prompt())?;
     Ok(request)
 }
 
 /// The number of commands at once and their time limits.
-pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
+pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptions> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
     if let Some(jobs) = jobs {
         require_jobs_within_limit(session, jobs, "-j")?;
@@ -154,7 +155,7 @@ pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<Terms> {
         // No idle limit by default: many agents think for a long time before they print anything.
         idle: args.idle_timeout.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
     };
-    Ok(Terms {
+    Ok(AttemptOptions {
         jobs: jobs.unwrap_or_else(process::processors),
         limits,
         checkpoint: args.auto_checkpoint,
@@ -184,24 +185,24 @@ pub fn order(
     session: &Session,
     args: &SharedSpawnArgs,
     candidate: CandidateRef<'_>,
-) -> Result<Order> {
-    let before = Order::recorded(&session.repo, candidate)?;
+) -> Result<CandidateCommand> {
+    let before = CandidateCommand::recorded(&session.repo, candidate)?;
     let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
     let order = match assignments(session, &args.agents)?.as_slice() {
         [] if args.command.is_empty() => {
-            before.map(|order| Order { prompt, ..order }).ok_or_else(|| {
+            before.map(|order| CandidateCommand { prompt, ..order }).ok_or_else(|| {
                 Error::usage(format!("{candidate} has no command to run again"))
                     .hint(format!("give one: `git frites spawn --again {candidate} -- CMD`"))
             })?
         }
-        [] => Order::command(&args.command, prompt),
-        [(_, agent)] => Order::assigned(agent, prompt),
+        [] => CandidateCommand::typed(&args.command, prompt),
+        [(_, agent)] => CandidateCommand::assigned(agent, prompt),
         several => {
             return Err(Error::usage(format!("{} agents for one candidate", several.len()))
                 .hint("name one agent"));
         }
     };
-    order.check()?;
+    order.require_prompt()?;
     Ok(order)
 }
 
@@ -211,7 +212,7 @@ pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignmen
         ([(_, one)], _) => Ok(one.clone()),
         ([], []) => Err(Error::usage("a synthesis needs an agent or a command")
             .hint("name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`")),
-        ([], argv) => Ok(Order::assignment(argv)),
+        ([], argv) => Ok(CandidateCommand::to_assignment(argv)),
         (several, _) => Err(Error::usage(format!("{} agents for one candidate", several.len()))
             .hint("name one agent")),
     }

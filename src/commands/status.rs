@@ -16,9 +16,10 @@ use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
+use crate::ops::capture::Captured;
 use crate::ops::history::{self, Disk};
 use crate::ops::progress;
-use crate::ops::session::{Captured, Session};
+use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::progress::{self as live, ProgressLine};
@@ -258,6 +259,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
         if let Some(fields) = object.as_object_mut() {
             fields.remove("version");
             fields.remove("run");
+            fields.remove("remaking");
         }
         object["branch"] = json!(candidate.branch().short());
         object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));

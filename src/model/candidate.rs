@@ -101,6 +101,9 @@ impl fmt::Display for Landing {
     }
 }
 
+/// The reason that a record shows while its candidate's worktree is made again.
+const REMAKING: &str = "its worktree is being made again";
+
 /// `candidate.toml`: the record of one attempt, without its captures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -149,6 +152,9 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// True while its worktree is made again, after an interruption: the files in it are incomplete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remaking: bool,
     /// When the command started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<jiff::Timestamp>,
@@ -180,10 +186,23 @@ impl Candidate {
             reason: None,
             leaky: false,
             again: false,
+            remaking: false,
             started: None,
             ended: None,
             cleaned: false,
         }
+    }
+
+    /// Marks that its worktree is about to be made again.
+    pub fn begin_remaking(&mut self) {
+        self.remaking = true;
+        self.reason = Some(REMAKING.into());
+    }
+
+    /// True if its worktree was being made again when git-frites was killed.
+    pub fn is_remaking(&self) -> bool {
+        // Records of earlier versions have no such field.
+        self.remaking || self.reason.as_deref() == Some(REMAKING)
     }
 
     /// `RUN/CAND`.
@@ -218,4 +237,22 @@ pub struct Capture {
     pub tree: Oid,
     /// The number of the iteration, from 1.
     pub iteration: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remaking_is_recognised_in_new_and_in_old_records() {
+        let name: Name = "c1".parse().expect("a name");
+        let mut record = Candidate::new(&name, &name, 1, State::Cancelled);
+        assert!(!record.is_remaking());
+        record.begin_remaking();
+        record.reason = None;
+        assert!(record.is_remaking(), "by its field, whatever is displayed");
+        record.remaking = false;
+        record.reason = Some("its worktree is being made again".into());
+        assert!(record.is_remaking(), "an earlier version wrote the reason alone");
+    }
 }

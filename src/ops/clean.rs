@@ -1,4 +1,4 @@
-//! Removing: a candidate's worktree and branch, and a whole run.
+//! Removes a candidate's worktree and branch, or a whole run.
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::ui::table;
 
-/// Captures what is not saved yet; refuses when something cannot be.
-pub fn save(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+/// Captures a worktree before its removal. Refuses if a part of it cannot be captured.
+pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let captured = session.capture(candidate).map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
-            .hint("mend that and try again; `git frites clean` with `--discard` removes it with what is not saved")
+            .hint("fix that and try again; `git frites clean` with `--discard` removes it with all unsaved work")
     })?;
-    refuse_losses(candidate, &captured.omissions)?;
-    session.tell_notes(&captured);
+    refuse_uncapturable(candidate, &captured.omissions)?;
+    session.print_omissions(&captured);
     Ok(())
 }
 
-/// Removes a candidate's worktree, entry and branch; gives the bytes freed, or none if nothing was left of it.
+/// Removes a candidate's worktree, admin directory and branch. Gives the bytes freed, or none if nothing was left.
 ///
-/// The worktree is renamed away first, so that a kill in the middle leaves nothing half there. Unless
-/// `discard`, the branch must hold nothing that the capture does not reach.
+/// The worktree is renamed first, so that a kill leaves no half-deleted worktree in its place. Unless `discard`
+/// is true, the newest capture must reach the branch's tip.
 pub fn remove(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -88,8 +88,8 @@ pub fn remove(
     Ok(there.then_some(freed))
 }
 
-/// What a removal would give; fails as it would. Nothing is written.
-pub fn rehearse(
+/// A dry run of [`remove`]: gives the same answer or error, and writes nothing.
+pub fn dry_run(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
@@ -103,14 +103,14 @@ pub fn rehearse(
     refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.is_some())?;
     if !discard {
-        refuse_losses(candidate, &session.uncapturable(candidate)?)?;
+        refuse_uncapturable(candidate, &session.uncapturable(candidate)?)?;
     }
     let there = admin.is_some() || repo.read_ref(&branch)?.is_some();
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
-/// Refuses to remove what holds work that no capture can hold.
-pub fn refuse_losses(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
+/// Refuses to remove a worktree that holds work which no capture can hold.
+pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
     }
@@ -119,7 +119,7 @@ pub fn refuse_losses(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<(
         .hint("move it away; `git frites clean` with `--discard` removes it for good"))
 }
 
-/// Neither git nor a shell goes on in a directory that is gone: it is not removed from within.
+/// Refuses to remove the current directory: neither git nor a shell works in a deleted one.
 fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Result<()> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     if here.is_ok_and(|dir| dir.starts_with(worktree)) {
@@ -129,15 +129,15 @@ fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Res
     Ok(())
 }
 
-/// A branch that is checked out elsewhere, by the user, is not removed.
+/// Refuses to remove a branch that the user has checked out elsewhere.
 fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
     let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());
     Err(Error::no(what).hint("switch to another branch there"))
 }
 
-/// Whether a candidate's worktree may go by `[retention]`: it has one, nobody keeps it, nothing runs in it, and
-/// what happened last to it is long enough ago.
+/// True if `[retention]` lets a candidate's worktree expire: it exists, is not kept, nothing runs in it, and its last
+/// activity is older than the configured age.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
     let record = candidate.record()?;
@@ -156,7 +156,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     };
     let created = candidate.run.created;
     let mut last = since.map_or(created, |since| since.max(created));
-    // Somebody may work on in it, whatever its state says.
+    // A person may still work in it, whatever its state says.
     if let Some(written) = tree::last_written(&candidate.worktree()) {
         last = last.max(written.try_into().unwrap_or(last));
     }
@@ -164,7 +164,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     Ok(age > span)
 }
 
-/// Marks a candidate as kept for review, or takes that mark away.
+/// Sets or clears the mark that keeps a candidate for review.
 pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> Result<()> {
     let store = &session.store;
     let _lock = candidate.lock()?;
@@ -179,13 +179,13 @@ pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> 
     store.record_event(&candidate.run.run, &event)
 }
 
-/// Removes a run's captures and records: after this it is gone.
+/// Removes a run's captures and records.
 pub fn forget(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, .. } = session;
     let directory = store.run_dir(&run.run);
     tree::delete_tree(&directory)
         .context(|| format!("could not delete '{}'", directory.display()))?;
-    // The record last: while it is there, the run can be forgotten again.
+    // The record goes last: while it exists, an interrupted removal can be repeated.
     let record = refs::record(&run.run);
     let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
     found.sort_by_key(|(name, _)| *name == record);

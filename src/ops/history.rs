@@ -1,4 +1,4 @@
-//! A candidate's iterations, and what belongs to a run on disk and among the objects.
+//! A candidate's iterations, and the disk space of a run.
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::capture;
@@ -13,13 +13,13 @@ use crate::store::candidate::CandidateRef;
 
 /// One capture of a candidate.
 pub struct Iteration {
-    /// Which.
+    /// The capture.
     pub capture: Capture,
-    /// When it was captured, in seconds since 1970.
+    /// The time of the capture, in seconds since 1970.
     pub time: i64,
-    /// What it changes against the base.
+    /// Its changes against the base.
     pub changes: Vec<Change>,
-    /// What it changes against the iteration before.
+    /// Its changes against the iteration before.
     pub step: Vec<Change>,
 }
 
@@ -62,7 +62,7 @@ pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<
     Ok(found)
 }
 
-/// The bytes that a run takes.
+/// The bytes that a run takes on disk.
 pub struct Disk {
     /// Its worktrees.
     pub worktrees: u64,

@@ -1,4 +1,4 @@
-//! Watching: how far the candidates of a run are, for lines that change on a terminal and for `status`.
+//! The progress of a run's candidates, for the changing lines on a terminal and for `status`.
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::process::progress::{self, Running};
 use crate::store::candidate::CandidateRef;
 use crate::ui::progress::{Live, ProgressLine};
 
-/// How often the lines are drawn anew.
-const BEAT: Duration = Duration::from_millis(200);
+/// The interval between two redraws.
+const REDRAW: Duration = Duration::from_millis(200);
 
-/// What runs for a candidate this moment, in whatever process; none if nothing does.
+/// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
     progress::running(&candidate.directory())
 }
 
-/// Does `work` for some candidates of a run; on a terminal a line for each of them tells how far it is.
+/// Does `work` for some candidates of a run. On a terminal, a line for each of them shows its progress.
 pub fn live<T>(
     session: &Session,
     run: &Run,
@@ -32,8 +32,8 @@ pub fn live<T>(
     let result = thread::scope(|scope| {
         let (done, waiting) = channel::<()>();
         scope.spawn(move || {
-            // Ends when the other end is dropped.
-            while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(BEAT) {
+            // The loop ends when `done` is dropped.
+            while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(REDRAW) {
                 let lines: Vec<ProgressLine> =
                     names.iter().map(|name| line(session.store.candidate(run, name))).collect();
                 session.ui.show_live(&lines);
@@ -47,7 +47,7 @@ pub fn live<T>(
     result
 }
 
-/// The line of a candidate for which something runs this moment, in whatever process; none if nothing does.
+/// The progress line of a candidate for which a command runs, in any process; none if nothing runs.
 pub fn at_work(candidate: CandidateRef<'_>) -> Option<ProgressLine> {
     let Running { what, elapsed, last_line } = running(candidate)?;
     let doing = if what == "agent" { State::Running.to_string() } else { what };

@@ -147,7 +147,8 @@ impl Store {
     /// The commits of judged trees that a run's record keeps alive: what [`Store::save_record`] was given.
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
-        Ok(self.repo.commit(&record)?.parents.split_off(1))
+        // The first parent is the base. A record that was fetched or made by hand may have none.
+        Ok(self.repo.commit(&record)?.parents.get(1..).unwrap_or_default().to_vec())
     }
 
     /// Writes a run's record as a file alone, before anything of it is made.
@@ -278,7 +279,7 @@ mod tests {
                 (exit_code, signal, started, ended),
             )| {
                 let fresh = Candidate::new(&name("fix"), &name("c1"), index, State::Failed);
-                let (kept, leaky, again, cleaned) = (flag, flag, flag, flag);
+                let (kept, leaky, again, remaking, cleaned) = (flag, flag, flag, flag, flag);
                 let ends = Candidate {
                     exit_code,
                     signal,
@@ -293,6 +294,7 @@ mod tests {
                     kept,
                     leaky,
                     again,
+                    remaking,
                     cleaned,
                     landing_branch: landing_branch.map(RefName::new),
                     landing_commit,

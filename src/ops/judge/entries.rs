@@ -17,7 +17,8 @@ use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, JudgeSettings};
-use crate::ops::session::{Captured, Session};
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
 use crate::process;
 
 /// Captures a run's candidates and makes an entry for each, in spawn order, without results.
@@ -29,7 +30,7 @@ pub fn of_run(
 ) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
-        session.tell_notes(captured);
+        session.print_omissions(captured);
     }
     from_captured(session, run, oracle, settings, &candidates)
 }

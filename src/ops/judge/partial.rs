@@ -36,7 +36,7 @@ pub fn judge_some(
     let mut captured = Vec::new();
     for name in names {
         let one = session.capture_or_tell(store.candidate(run, name))?;
-        session.tell_notes(&one);
+        session.print_omissions(&one);
         captured.push(one);
     }
     let mut entries = entries::from_captured(session, run, &oracle, &settings, &captured)?;

@@ -322,7 +322,7 @@ fn capture_to_land(
         Some(capture) => Some(capture),
         None => {
             let captured = session.capture(candidate)?;
-            session.tell_notes(&captured);
+            session.print_omissions(&captured);
             captured.capture
         }
     };

@@ -170,7 +170,7 @@ impl ResolvedTarget {
             .hint("finish it there, or stop it"));
         }
         let captured = session.capture(candidate)?;
-        session.tell_notes(&captured);
+        session.print_omissions(&captured);
         let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
         if captured.candidate.state == State::Running
             && inside != [candidate.run.run.to_string(), candidate.name.to_string()]

@@ -1,5 +1,5 @@
-//! Checkpoints: captures of candidates at intervals while their commands run. A capture reads the worktree
-//! through an index of its own, so a command notices nothing.
+//! Checkpoints: captures of candidates at intervals while their commands run. A capture has its own index, so
+//! it does not disturb a command.
 use crate::store::candidate::CandidateRef;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Does `work`, and captures the candidates that are running every so often until it is done.
+/// Does `work`, and captures the running candidates at the interval `every` until it is done.
 pub fn beside<T>(
     session: &Session,
     run: &Run,
@@ -33,8 +33,8 @@ pub fn beside<T>(
     })
 }
 
-/// One candidate, if its command runs. A file that goes while it is read is no reason to stop: there is another
-/// time.
+/// Captures one candidate if its command runs. A failure is only noted, for example when a file disappears while
+/// it is read: the next checkpoint follows.
 fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     let ui = &session.ui;
     if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {

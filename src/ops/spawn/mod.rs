@@ -1,6 +1,8 @@
-//! Spawning: a run's worktrees and branches, all of them or none.
+//! Makes a run: all of its worktrees and branches, or none.
 pub mod attempt;
 pub mod checkpoint;
+pub mod command;
+pub mod limits;
 pub mod prepare;
 pub mod recover;
 pub mod resume;
@@ -8,7 +10,6 @@ pub mod synthesis;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::config::keys;
@@ -19,67 +20,66 @@ use crate::git::worktree::{Head, Worktree};
 use crate::integrity::watch;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
-use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{Assignment, Parent, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::Order;
+use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
-/// What a new run is to be. Its names are valid and differ from each other.
+/// The description of a new run. Its candidates' names are valid and distinct.
 pub struct Request {
     /// Its name; the next number if none.
     pub name: Option<Name>,
     /// Its candidates, in spawn order.
     pub candidates: Vec<Name>,
-    /// Where they start.
+    /// The place where they start.
     pub start: Start,
-    /// The user's name for what it is for.
+    /// The user's name for its purpose.
     pub task: Option<String>,
-    /// What commands are asked to do.
+    /// The prompt for the commands.
     pub prompt: Option<Arc<[u8]>>,
     /// The command of every candidate; empty if agents or people work there.
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
     pub agents: BTreeMap<Name, Assignment>,
-    /// What `git frites run` was typed with.
+    /// The arguments of `git frites run`.
     pub arguments: Vec<String>,
 }
 
 impl Request {
-    /// What runs for each candidate; nothing where people work.
-    pub fn orders(&self) -> Vec<(Name, Order)> {
-        let order = |name: &Name| match self.agents.get(name) {
-            Some(agent) => Some(Order::assigned(agent, self.prompt.clone())),
+    /// The command of each candidate; none where people work.
+    pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
+        let command = |name: &Name| match self.agents.get(name) {
+            Some(agent) => Some(CandidateCommand::assigned(agent, self.prompt.clone())),
             None => (!self.command.is_empty())
-                .then(|| Order::command(&self.command, self.prompt.clone())),
+                .then(|| CandidateCommand::typed(&self.command, self.prompt.clone())),
         };
-        self.candidates.iter().filter_map(|name| Some((name.clone(), order(name)?))).collect()
+        self.candidates.iter().filter_map(|name| Some((name.clone(), command(name)?))).collect()
     }
 }
 
-/// Where a run's candidates start.
+/// The place where a run's candidates start.
 pub struct Start {
     /// The commit.
     pub base: Oid,
-    /// Whose state that is, if a candidate's.
+    /// The candidate whose state that commit is, if any.
     pub parent: Option<Parent>,
 }
 
 impl Start {
-    /// A commit, as the user names it.
+    /// A commit that the user named.
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         Ok(Start { base: session.repo.resolve_commit(revision)?, parent: None })
     }
 
-    /// A candidate's state as it is now: captured first, so that a child starts from its very files.
-    /// Refuses a line of parents that is longer than `limits.inheritance`.
+    /// A candidate's current state, which is captured first. Refuses a chain of parents that is longer than
+    /// `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
         let run = candidate.run;
         let (depth, limit) =
@@ -93,9 +93,9 @@ impl Start {
             .hint("or raise the limit: `git config frites.limits.inheritance N`"));
         }
         let captured = session.capture(candidate)?;
-        session.tell_notes(&captured);
+        session.print_omissions(&captured);
         if captured.candidate.state == State::Running {
-            session.ui.warn(format!("{candidate} is still at work: this is its state of now"));
+            session.ui.warn(format!("{candidate} is still at work: this is its current state"));
         }
         let iteration = captured.capture.as_ref().map(|c| c.iteration);
         let base = captured.capture.map_or_else(|| run.base, |c| c.commit);
@@ -112,11 +112,11 @@ impl Start {
     }
 }
 
-/// A run as it was made, held until its commands have ended.
-pub struct Made {
+/// A new run, locked until its commands have ended.
+pub struct SpawnedRun {
     /// The run.
     pub run: Run,
-    /// How each candidate's worktree was prepared, in spawn order.
+    /// The preparation of each candidate's worktree, in spawn order.
     pub prepared: Vec<Prepared>,
     /// The run's lock.
     pub lock: Lock,
@@ -124,13 +124,14 @@ pub struct Made {
 
 /// Makes a run, or nothing.
 ///
-/// Everything that can be refused is refused before the first effect: limits, a program that is nowhere, a disk
-/// that is too full, a name that is taken.
-pub fn spawn(session: &Session, request: Request) -> Result<Made> {
+/// Every refusal comes before the first effect: limits, a missing program, a full disk, a name in use.
+pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
-    require_depth(session)?;
-    require_limits(session, request.candidates.len())?;
-    request.orders().iter().try_for_each(|(_, order)| require_program(order))?;
+    limits::require_depth(session)?;
+    limits::require_room(session, request.candidates.len())?;
+    for (_, command) in request.commands() {
+        command.require_program()?;
+    }
     watch::require_trust(session, None)?;
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &request.start.base, request.candidates.len())?;
@@ -144,74 +145,11 @@ pub fn spawn(session: &Session, request: Request) -> Result<Made> {
         task: run.task.clone(),
     };
     session.store.record_event(&run.run, &event)?;
-    preparation.tell(session, run, &run.candidates, &made.prepared)?;
+    preparation.report(session, run, &run.candidates, &made.prepared)?;
     Ok(made)
 }
 
-/// Refuses to start candidates' commands in a candidate's command, deeper than `limits.nesting`.
-pub fn require_depth(session: &Session) -> Result<()> {
-    let (depth, nesting) = (depth()?, session.config.get(keys::LIMITS_NESTING));
-    if depth as usize >= nesting {
-        return Err(Error::fatal(format!(
-            "this is a candidate's command already, {depth} deep, and limits.nesting = {nesting}"
-        ))
-        .hint("an attempt that spawns attempts seldom ends; if it is meant to: `git config frites.limits.nesting N`"));
-    }
-    Ok(())
-}
-
-/// Refuses what would be more than `[limits]` allows: candidates of a run, and worktrees of all runs.
-pub fn require_limits(session: &Session, wanted: usize) -> Result<()> {
-    let candidates = session.config.get(keys::LIMITS_CANDIDATES);
-    if wanted > candidates {
-        return Err(Error::fatal(format!(
-            "{wanted} candidates are more than limits.candidates = {candidates}"
-        ))
-        .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
-    }
-    let limit = session.config.get(keys::LIMITS_WORKTREES);
-    let mut present = 0;
-    for run in session.store.runs()? {
-        present += session.store.candidates(&run).filter(|c| c.worktree().exists()).count();
-    }
-    if present + wanted > limit {
-        return Err(Error::fatal(format!(
-            "{present} worktrees and {wanted} new ones are more than limits.worktrees = {limit}"
-        ))
-        .hint("remove old runs with `git frites clean RUN`, or raise it: `git config frites.limits.worktrees N`"));
-    }
-    Ok(())
-}
-
-/// How many candidates' commands we are inside of.
-pub fn depth() -> Result<u32> {
-    let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(0) };
-    text.to_str().and_then(|t| t.parse().ok()).ok_or_else(|| {
-        Error::fatal(format!("{} is no number: '{}'", env::DEPTH, text.to_string_lossy()))
-            .hint(format!("`unset {}`", env::DEPTH))
-    })
-}
-
-/// A program that is nowhere would fail in every worktree: say so before any is made.
-pub fn require_program(order: &Order) -> Result<()> {
-    let Some(program) =
-        order.argv.first().filter(|p| !p.as_bytes().contains(&b'/') && !process::on_path(p))
-    else {
-        return Ok(());
-    };
-    let program = program.to_string_lossy();
-    Err(match &order.agent {
-        None => Error::fatal(format!("'{program}' is not on PATH"))
-            .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"),
-        Some(agent) => {
-            Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH")).hint(format!(
-                "install it, or say how it is called: `git config frites.agent.{agent}.command 'PROGRAM ARGUMENTS'`"
-            ))
-        }
-    })
-}
-
-/// A branch called `frites` leaves no room for `frites/run/…`.
+/// Refuses a repository with a branch named `frites`: git cannot store `frites/run/…` beside it.
 fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
@@ -225,7 +163,7 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
     Ok(())
 }
 
-fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<Made> {
+fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<SpawnedRun> {
     let Session { repo, store, .. } = session;
     let prompt = request.prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     let repository = store.lock_repository()?;
@@ -254,7 +192,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     };
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
     let ports = free_ports(session, run.candidates.len())?;
-    // The intent, before the first effect: whoever finds it without a holder takes the run back.
+    // The intent is written before the first effect: if this process dies, the next command removes the run.
     store.set_active(&run.run, &active)?;
     let made = store.save_intent(&run).and_then(|()| {
         run.candidates
@@ -267,7 +205,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         let places: Vec<(&Name, &Worktree)> = run.candidates.iter().zip(&worktrees).collect();
         let prepared = process::in_parallel(process::processors(), &places, |(name, worktree)| {
             let port = run.index_of(name).and_then(|index| ports.get(index as usize - 1)).copied();
-            fill(session, store.candidate(&run, name), worktree, preparation, port)
+            populate(session, store.candidate(&run, name), worktree, preparation, port)
         })?;
         store.save_record(&run, None, &[])?;
         Ok(prepared)
@@ -284,13 +222,13 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     } else {
         store.clear_active(&run.run)?;
     }
-    Ok(Made { run, prepared, lock })
+    Ok(SpawnedRun { run, prepared, lock })
 }
 
-/// The next number, and the lock of that run. The caller holds the repository lock.
+/// The next free number, and that run's lock. The caller holds the repository lock.
 fn numbered(session: &Session) -> Result<(Name, Lock)> {
     let mut name = session.store.next_number()?;
-    // A run that is being taken back may have let go of its number and not yet of its lock.
+    // A run that is being removed may still hold its lock although its number is free.
     loop {
         match session.store.try_lock_run(&name)? {
             Some(lock) => return Ok((name, lock)),
@@ -299,7 +237,7 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// Ports for that many candidates that no other candidate with a worktree has. The caller holds the repository
+/// Ports for `count` candidates that no other candidate with a worktree has. The caller holds the repository
 /// lock.
 pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
@@ -313,7 +251,7 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// The administrative half of a worktree. The caller holds the repository lock.
+/// Makes a worktree's admin directory and branch. The caller holds the repository lock.
 pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<Worktree> {
     let path = candidate.worktree();
     if path.symlink_metadata().is_ok() {
@@ -328,8 +266,8 @@ pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<Worktr
     Worktree::register(&session.repo, &path, Head::Branch(&candidate.branch()), &candidate.run.base)
 }
 
-/// The checkout half: files, seeds, setup, the private index, the record.
-pub fn fill(
+/// Fills a registered worktree: files, seeds, setup. Writes the private index and the record.
+pub fn populate(
     session: &Session,
     candidate: CandidateRef<'_>,
     worktree: &Worktree,
@@ -353,7 +291,7 @@ pub fn fill(
         state,
     );
     record.port = port;
-    // What is made again stays marked for review.
+    // A worktree that is made again stays marked for review.
     record.kept = candidate.record()?.kept;
     if let Some(failure) = &prepared.failure {
         record.state = State::Failed;

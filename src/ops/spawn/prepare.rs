@@ -1,4 +1,4 @@
-//! What a new worktree gets before it is handed out: room on the disk, seeds, and `spawn.setup`.
+//! Prepares new worktrees: disk space, seeds and `spawn.setup`.
 use std::path::Path;
 
 use crate::config::keys;
@@ -23,7 +23,7 @@ use crate::store::events::{Event, HowEnded};
 use crate::store::records::write_toml;
 use crate::ui::table;
 
-/// What every worktree of a run gets, found out before any is made.
+/// The seeds and the setup command of a run, found before any worktree is made.
 pub struct Preparation {
     seeds: Seeds,
     known: SeedContents,
@@ -31,17 +31,17 @@ pub struct Preparation {
     setup: Option<OracleCommand>,
 }
 
-/// How preparing one worktree ended.
+/// The result of preparing one worktree.
 #[derive(Default)]
 pub struct Prepared {
-    /// Why the candidate cannot be worked on.
+    /// The reason why the candidate's setup failed.
     pub failure: Option<String>,
     /// A file of the base that setup changed.
     pub changed: Option<TreePath>,
 }
 
 impl Preparation {
-    /// Looks for the seeds and the setup command; refuses what could not work in any worktree.
+    /// Finds the seeds and the setup command. Refuses a setup command that could not start in any worktree.
     pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
         let setup = session
             .config
@@ -55,14 +55,14 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup })
     }
 
-    /// Prepares a worktree whose files are checked out, and remembers what it held before the attempt: what
-    /// setup made is no more the attempt's than the seeds are.
+    /// Prepares a worktree whose files are checked out, and records the untracked files in it: neither seeds nor
+    /// the files that setup makes belong to the attempt.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
         let mut given = self.seeds.place(&dir)?;
         let mut prepared = Prepared::default();
         if let Some(setup) = &self.setup {
-            prepared.failure = set_up(session, setup, &dir, &candidate.log("setup"))?;
+            prepared.failure = run_setup(session, setup, &dir, &candidate.log("setup"))?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.index());
             let left = find::changes_by_setup(&git)?;
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
@@ -74,8 +74,8 @@ impl Preparation {
         Ok(prepared)
     }
 
-    /// Tells which candidates setup failed for, and whether it changed tracked files.
-    pub fn tell(
+    /// Reports the candidates whose setup failed, and tracked files that setup changed.
+    pub fn report(
         &self,
         session: &Session,
         run: &Run,
@@ -106,9 +106,9 @@ impl Preparation {
     }
 }
 
-/// Runs setup as it is run for judging: with the same time limit, and with no variable that says whose
-/// worktree it is. Gives why it failed, if it did.
-fn set_up(
+/// Runs the setup command as for judging: with the oracle's time limit, and without the candidate's variables.
+/// Gives the reason of a failure.
+fn run_setup(
     session: &Session,
     setup: &OracleCommand,
     dir: &Path,
@@ -134,7 +134,8 @@ pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result
     })
 }
 
-/// The same for the checkouts that so many jobs judge in at once, in the directory `room`.
+/// Refuses to judge if the checkouts of `jobs` parallel jobs in `room` would leave less than `limits.min-free-disk`
+/// free.
 pub fn require_space_to_judge(
     session: &Session,
     room: &Path,

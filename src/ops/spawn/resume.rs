@@ -1,73 +1,93 @@
-//! Resuming: the commands of a run that were interrupted start again, from where they started before.
+//! Resumes a run: commands that were interrupted start again, from the base.
 use crate::error::Result;
 use crate::integrity::watch;
-use crate::model::candidate::State;
+use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
+use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
 use crate::process;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
-/// Why a candidate whose worktree is being made anew is not running: what lies there is half a checkout.
-const BEING_REMADE: &str = "its worktree is being made again";
+/// What resuming does with a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resumption {
+    /// Its command ended, or never was one: it stays as it is.
+    Ended,
+    /// Its command runs again in a fresh worktree.
+    Repeat,
+    /// A later round (`spawn --again`) was interrupted: a fresh worktree would lack the rounds before.
+    LaterRound,
+}
 
-/// Starts again what did not end: candidates that were cancelled, by a signal or because git-frites was killed.
+fn resumption(record: &Candidate) -> Resumption {
+    match (record.state, record.again) {
+        (State::Cancelled, true) => Resumption::LaterRound,
+        (State::Cancelled, false) => Resumption::Repeat,
+        _ => Resumption::Ended,
+    }
+}
+
+/// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed.
 ///
-/// Each begins with a fresh worktree, for half of an attempt is a state that no undisturbed run begins with; what
-/// it had done is captured first, and stays an iteration. Candidates that ended are not touched, nor are those of which
-/// another round (`spawn --again`) was interrupted: a fresh worktree would be without the rounds before.
+/// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no undisturbed run
+/// starts from. Its old worktree is captured first, and stays an iteration.
 pub fn resume(
     session: &Session,
     run: &Run,
-    orders: &[(Name, Order)],
-    terms: &Terms,
-) -> Result<Worked> {
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+) -> Result<AttemptReport> {
     let store = &session.store;
     watch::require_trust(session, Some(run))?;
-    spawn::require_depth(session)?;
+    limits::require_depth(session)?;
     let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();
-    for (name, order) in orders {
+    for (name, command) in commands {
         let candidate = store.candidate(run, name);
-        let record = candidate.record()?;
-        if record.state == State::Cancelled && record.again {
-            session.ui.warn(format!(
-                "{candidate}: another round of it was interrupted, and is not resumed"
-            ));
-            session
-                .ui
-                .hint(format!("go on in its worktree with `git frites spawn --again {candidate}`"));
-        } else if record.state == State::Cancelled {
-            spawn::require_program(order)?;
-            pending.push((name.clone(), order.clone()));
+        match resumption(&candidate.record()?) {
+            Resumption::Ended => {}
+            Resumption::Repeat => {
+                command.require_program()?;
+                pending.push((name.clone(), command.clone()));
+            }
+            Resumption::LaterRound => {
+                session.ui.warn(format!(
+                    "{candidate}: another round of it was interrupted, and is not resumed"
+                ));
+                session.ui.hint(format!(
+                    "go on in its worktree with `git frites spawn --again {candidate}`"
+                ));
+            }
         }
     }
     if pending.is_empty() {
-        return Ok(Worked::default());
+        return Ok(AttemptReport::default());
     }
     prepare::require_space(session, &run.base, pending.len())?;
     let preparation = Preparation::new(session, &run.base)?;
     let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
         let candidate = store.candidate(run, name);
-        let half_made = candidate.record()?.reason.as_deref() == Some(BEING_REMADE);
-        if !half_made {
-            clean::save(session, candidate)?;
-            candidate.update(|record| record.reason = Some(BEING_REMADE.into()))?;
+        let is_half_made = candidate.record()?.is_remaking();
+        if !is_half_made {
+            clean::capture_or_refuse(session, candidate)?;
+            candidate.update(Candidate::begin_remaking)?;
         }
-        clean::remove(session, candidate, half_made)?;
+        clean::remove(session, candidate, is_half_made)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
-    attempt::work(session, run, &pending, terms)
+    attempt::run_attempts(session, run, &pending, options)
 }
 
-/// Makes worktrees for candidates of a run that is there already, and marks it as running. The caller holds the
-/// run's lock, and calls [`attempt::work`] next.
+/// Makes worktrees for candidates of an existing run, and marks the run as running. The caller holds the
+/// run's lock, and calls [`attempt::run_attempts`] next.
 pub fn add_worktrees(
     session: &Session,
     run: &Run,
@@ -87,8 +107,34 @@ pub fn add_worktrees(
     let places: Vec<usize> = (0..names.len()).collect();
     let prepared = process::in_parallel(process::processors(), &places, |at| {
         let candidate = store.candidate(run, &names[*at]);
-        spawn::fill(session, candidate, &admins[*at], preparation, ports.get(*at).copied())
+        spawn::populate(session, candidate, &admins[*at], preparation, ports.get(*at).copied())
     })?;
-    preparation.tell(session, run, names, &prepared)?;
+    preparation.report(session, run, names, &prepared)?;
     Ok(prepared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_cancelled_candidates_are_repeated_and_no_later_round() {
+        let name: Name = "c1".parse().expect("a name");
+        let mut record = Candidate::new(&name, &name, 1, State::Open);
+        for state in [
+            State::Open,
+            State::Running,
+            State::Succeeded,
+            State::Empty,
+            State::Failed,
+            State::TimedOut,
+        ] {
+            record.state = state;
+            assert_eq!(resumption(&record), Resumption::Ended, "{state}");
+        }
+        record.state = State::Cancelled;
+        assert_eq!(resumption(&record), Resumption::Repeat);
+        record.again = true;
+        assert_eq!(resumption(&record), Resumption::LaterRound);
+    }
 }

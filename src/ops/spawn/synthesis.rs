@@ -11,8 +11,9 @@ use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
-use crate::ops::spawn;
-use crate::ops::spawn::attempt::{self, Order, Terms, Worked};
+use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation};
 use crate::ops::spawn::resume::add_worktrees;
 use crate::process::interrupt;
@@ -34,21 +35,21 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     (found.len() >= 2).then_some(found)
 }
 
-/// Adds the candidate to its run and lets `assignment` work in it. Gives the run as it is then.
+/// Adds a candidate to a run and runs the command of `assignment` in it. Gives the changed run.
 ///
-/// Refuses a run that was not judged, or of which fewer than two candidates passed with different results.
+/// Refuses a run that was not judged, or in which fewer than two candidates passed with different trees.
 pub fn synthesize(
     session: &Session,
     run: &Run,
     assignment: Assignment,
-    terms: &Terms,
-) -> Result<(Run, Worked)> {
+    options: &AttemptOptions,
+) -> Result<(Run, AttemptReport)> {
     let Session { repo, store, .. } = session;
     watch::require_trust(session, Some(run))?;
     watch::require_own_record(session, run)?;
-    spawn::require_depth(session)?;
-    spawn::require_limits(session, 1)?;
-    // From here on nobody else judges it, adds to it or removes it.
+    limits::require_depth(session)?;
+    limits::require_room(session, 1)?;
+    // From here on no other process judges the run, adds to it or removes it.
     let _lock = store.lock_run(&run.run)?;
     let mut run = store.run(&run.run)?.ok_or_else(|| {
         Error::fatal(format!("run {} was removed meanwhile", run.run))
@@ -66,9 +67,9 @@ pub fn synthesize(
         .hint("a synthesis needs two candidates that passed with different results")
     })?;
     let text: Arc<[u8]> = prompt(session, &run, &verdict, &material)?.into();
-    let order = Order::assigned(&assignment, Some(text.clone()));
-    order.check()?;
-    spawn::require_program(&order)?;
+    let command = CandidateCommand::assigned(&assignment, Some(text.clone()));
+    command.require_prompt()?;
+    command.require_program()?;
     prepare::require_space(session, &run.base, 1)?;
     let preparation = Preparation::new(session, &run.base)?;
 
@@ -87,7 +88,7 @@ pub fn synthesize(
     store.record_event(&run.run, &event)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
-        // Interrupted, it can be resumed like any other.
+        // A candidate that was interrupted here can be resumed.
         let state = if interrupt::signal().is_some() { State::Cancelled } else { State::Failed };
         let mut candidate =
             Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), state);
@@ -96,7 +97,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let worked = attempt::work(session, &run, &[(name, order)], terms)?;
+    let worked = attempt::run_attempts(session, &run, &[(name, command)], options)?;
     Ok((run, worked))
 }
 

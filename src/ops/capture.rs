@@ -1,0 +1,300 @@
+//! Capturing: a candidate's worktree is stored as a commit, and its record is brought up to date.
+use crate::error::{Cause, Result};
+use crate::fs::atomic;
+use crate::fs::tree::is_real_directory;
+use crate::git::capture::mtimes;
+use crate::git::capture::omitted::Omissions;
+use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
+use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::refs;
+use crate::git::seed::placed::PlacedSeeds;
+use crate::model::blast::Blast;
+use crate::model::candidate::{Candidate, Capture};
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::model::trailer::Trailer;
+use crate::ops::session::Session;
+use crate::process;
+use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
+use crate::store::records::read_toml;
+
+/// A candidate's record, its newest capture and the changes in it.
+pub struct Captured {
+    /// Its record.
+    pub candidate: Candidate,
+    /// Its newest capture; none if it never changed anything.
+    pub capture: Option<Capture>,
+    /// True if that capture was made just now.
+    pub fresh: bool,
+    /// The changes of the capture against the base.
+    pub changes: Vec<Change>,
+    /// The size of these changes.
+    pub blast: Blast,
+    /// The parts of the worktree that the capture left out; empty without a worktree.
+    pub omissions: Omissions,
+    /// The reason why the worktree could not be captured; the other fields describe the last capture then.
+    pub problem: Option<String>,
+}
+
+impl Captured {
+    /// The newest capture's tree, or the base's if there is none.
+    pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
+        self.capture.as_ref().map_or(base, |c| &c.tree)
+    }
+
+    /// True if it may be judged.
+    pub fn usable(&self) -> bool {
+        self.problem.is_none() && self.candidate.state.usable(self.blast.files)
+    }
+}
+
+impl Session {
+    /// The record of the seeds in a candidate's worktree; rebuilt from today's seeds if it is lost.
+    fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
+        match read_toml(&candidate.seeds()) {
+            Some(seeded) => Ok(seeded),
+            None => self.seeds(&candidate.run.base)?.as_if_placed(&candidate.worktree()),
+        }
+    }
+
+    /// Captures a candidate's worktree if it differs from the last capture. Only a damaged private index
+    /// leads to a second attempt, without that index; the first error stays the source of the second.
+    pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let _span = tracing::info_span!("capture", %candidate).entered();
+        let _lock = candidate.lock()?;
+        let captured = self.repo.retry_during_gc(|| match self.capture_once(candidate) {
+            // An index that lists lost objects would fail again.
+            Err(first) if first.cause == Cause::Damaged => {
+                let _ = std::fs::remove_file(candidate.index());
+                self.capture_once(candidate).map_err(|second| second.with_source(first))
+            }
+            done => done,
+        });
+        captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
+    }
+
+    /// Captures every candidate of a run, several in parallel; gives them in spawn order.
+    pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
+        self.cache_changes(run)?;
+        process::in_parallel(process::processors(), &run.candidates, |name| {
+            self.capture_or_tell(self.store.candidate(run, name))
+        })
+    }
+
+    /// Captures a candidate. If that fails, gives its last capture with the problem, so that the other
+    /// candidates can still be compared.
+    pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        self.capture(candidate).or_else(|error| {
+            let stored = self.stored(candidate)?;
+            Ok(Captured { problem: Some(error.message), ..stored })
+        })
+    }
+
+    /// A candidate's newest capture, if its worktree certainly still equals it. None means that it may differ.
+    pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
+        let _lock = candidate.lock()?;
+        let Some(previous) = candidate.latest()? else {
+            return Ok(None);
+        };
+        let unchanged = self.with_source(candidate, Some(&previous), |source, there| {
+            Ok(there && capture::is_unchanged(&self.repo, source)?)
+        })?;
+        Ok(unchanged.then_some(previous))
+    }
+
+    /// The parts of a worktree that no capture can hold. Writes nothing.
+    pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
+        let previous = candidate.latest()?;
+        self.with_source(candidate, previous.as_ref(), |source, there| {
+            if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
+        })
+    }
+
+    /// Calls `work` with the places to capture from, and with true if there is a worktree.
+    fn with_source<T>(
+        &self,
+        candidate: CandidateRef<'_>,
+        previous: Option<&Capture>,
+        work: impl FnOnce(&CaptureSource<'_>, bool) -> Result<T>,
+    ) -> Result<T> {
+        let worktree = candidate.worktree();
+        let source = CaptureSource {
+            worktree: &worktree,
+            branch: &candidate.branch(),
+            base: &candidate.run.base,
+            index: &candidate.index(),
+            previous,
+            excludes: &self.excludes,
+            seeds: &self.seeded(candidate)?,
+        };
+        work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
+    }
+
+    fn capture_once(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let previous = candidate.latest()?;
+        self.with_source(candidate, previous.as_ref(), |source, there| {
+            self.capture_source(candidate, source, there)
+        })
+    }
+
+    fn capture_source(
+        &self,
+        candidate: CandidateRef<'_>,
+        source: &CaptureSource<'_>,
+        there: bool,
+    ) -> Result<Captured> {
+        let mut record = candidate.record()?;
+        let previous = source.previous.cloned();
+        if there && capture::is_unchanged(&self.repo, source)? {
+            let mut captured =
+                self.captured(candidate.run, record, previous, Omissions::default())?;
+            self.save_emptiness(&mut captured.candidate, captured.changes.len())?;
+            return Ok(captured);
+        }
+        let snapshot = if there {
+            Some(capture::snapshot(&self.repo, source)?)
+        } else {
+            capture::branch_snapshot(&self.repo, source)?
+        };
+        let Some(WorktreeSnapshot { tree, heads, omissions }) = snapshot else {
+            return self.captured(candidate.run, record, previous, Omissions::default());
+        };
+        let base_tree = self.repo.commit(&candidate.run.base)?.tree;
+        let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
+        let changed = tree != *last || !heads.is_empty();
+        let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
+        self.save_emptiness(&mut record, patch.changes.len())?;
+        let blast = diff::blast(&self.repo, &patch.changes);
+        if !changed {
+            return Ok(Captured {
+                candidate: record,
+                capture: previous,
+                fresh: false,
+                changes: patch.changes,
+                blast,
+                omissions,
+                problem: None,
+            });
+        }
+        let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
+        if there {
+            let written =
+                patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
+            let refname = refs::mtimes(&candidate.run.run, candidate.name);
+            let base = &candidate.run.base;
+            mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
+        }
+        let message = message(candidate.run, &record, iteration);
+        let snapshot = WorktreeSnapshot { tree, heads, omissions };
+        let refname = candidate.capture_ref();
+        let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
+        let WorktreeSnapshot { tree, omissions, .. } = snapshot;
+        atomic::write(&candidate.patch(), &patch.bytes)?;
+        let capture = Capture { commit, tree, iteration };
+        let event = Event::Captured {
+            candidate: candidate.name.clone(),
+            iteration,
+            commit,
+            tree,
+            lines: blast.lines,
+            files: blast.files,
+        };
+        self.store.record_event(&candidate.run.run, &event)?;
+        Ok(Captured {
+            candidate: record,
+            capture: Some(capture),
+            fresh: true,
+            changes: patch.changes,
+            blast,
+            omissions,
+            problem: None,
+        })
+    }
+
+    /// Updates the state in a record, which depends on the number of changed files.
+    fn save_emptiness(&self, candidate: &mut Candidate, files: usize) -> Result<()> {
+        let state = candidate.state.with_files(files as u64);
+        if state == candidate.state {
+            return Ok(());
+        }
+        candidate.state = state;
+        self.store.save_candidate(candidate)
+    }
+
+    /// The changes of a captured tree against its run's base.
+    fn changes_of(&self, run: &Run, tree: &Oid) -> Result<Vec<Change>> {
+        match self.changes.get(run.base, *tree) {
+            Some(changes) => Ok(changes),
+            None => diff::changes(&self.repo, &run.base, &run.base, tree),
+        }
+    }
+
+    /// Fills the cache with the changes of all captures of a run by one git process.
+    fn cache_changes(&self, run: &Run) -> Result<()> {
+        let mut trees = Vec::new();
+        for candidate in self.store.candidates(run) {
+            // A ref that cannot be read is reported when its candidate is captured.
+            trees.extend(candidate.latest().ok().flatten().map(|c| c.tree));
+        }
+        trees.sort();
+        trees.dedup();
+        if trees.len() < 2 {
+            return Ok(());
+        }
+        let base = self.repo.commit(&run.base)?.tree;
+        let Ok(all) = diff::changes_of(&self.repo, &run.base, &base, &trees) else { return Ok(()) };
+        self.changes.extend(run.base, trees.into_iter().zip(all));
+        Ok(())
+    }
+
+    /// A candidate as it was last captured; its worktree is not read.
+    pub fn stored(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        let record = candidate.record()?;
+        let capture = candidate.latest()?;
+        self.captured(candidate.run, record, capture, Omissions::default())
+    }
+
+    fn captured(
+        &self,
+        run: &Run,
+        candidate: Candidate,
+        capture: Option<Capture>,
+        omissions: Omissions,
+    ) -> Result<Captured> {
+        let changes = match &capture {
+            Some(capture) => self.changes_of(run, &capture.tree)?,
+            None => Vec::new(),
+        };
+        let blast = diff::blast(&self.repo, &changes);
+        Ok(Captured { candidate, capture, fresh: false, changes, blast, omissions, problem: None })
+    }
+
+    /// Prints the parts that a capture left out, or the reason why there is no capture.
+    pub fn print_omissions(&self, captured: &Captured) {
+        if let Some(problem) = &captured.problem {
+            self.ui.warn(problem);
+        }
+        for line in captured.omissions.lines() {
+            let line = format!("{}: {line}", captured.candidate.address());
+            if captured.omissions.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
+        }
+    }
+}
+
+/// The message of a capture. Lost records are rebuilt from its trailers.
+fn message(run: &Run, candidate: &Candidate, iteration: u32) -> String {
+    let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
+    for line in [
+        Trailer::Run.line(&run.run),
+        Trailer::Candidate.line(&candidate.candidate),
+        Trailer::Index.line(candidate.index),
+        Trailer::Iteration.line(iteration),
+        Trailer::Base.line(run.base),
+        Trailer::State.line(candidate.state),
+    ] {
+        message.push_str(&line);
+        message.push('\n');
+    }
+    message
+}

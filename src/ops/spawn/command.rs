@@ -1,0 +1,269 @@
+//! A candidate's command: its arguments with their placeholders, its prompt and its environment.
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::git::repo::Repo;
+use crate::model::candidate::Candidate;
+use crate::model::env;
+use crate::model::name::Name;
+use crate::model::run::{Assignment, PROMPT, PROMPT_FILE, Run};
+use crate::process;
+use crate::store::candidate::CandidateRef;
+
+/// The longest argument that Linux takes: 128 KiB with the byte that ends it (MAX_ARG_STRLEN).
+const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
+
+/// The command that runs in one candidate's worktree.
+#[derive(Clone, Debug)]
+pub struct CandidateCommand {
+    /// The agent's name, if the command is an agent.
+    pub agent: Option<Name>,
+    /// Program and arguments, with their placeholders.
+    pub argv: Vec<OsString>,
+    /// True if the prompt is its standard input.
+    pub stdin: bool,
+    /// The words before the prompt.
+    pub framing: Option<String>,
+    /// The prompt: one text for many candidates.
+    pub prompt: Option<Arc<[u8]>>,
+}
+
+impl CandidateCommand {
+    /// A command as it was typed. It reads the prompt from its standard input, unless an argument takes it.
+    pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
+        let stdin = !argv.iter().any(|arg| holds(arg, PROMPT) || holds(arg, PROMPT_FILE));
+        CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
+    }
+
+    /// A typed command in the form of a record. Bytes that are not UTF-8 are replaced.
+    pub fn to_assignment(argv: &[OsString]) -> Assignment {
+        let command = argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let stdin = CandidateCommand::typed(argv, None).stdin;
+        Assignment { agent: None, command, stdin, framing: None }
+    }
+
+    /// The command of one candidate's assignment.
+    pub fn assigned(assignment: &Assignment, prompt: Option<Arc<[u8]>>) -> CandidateCommand {
+        let Assignment { agent, command, stdin, framing } = assignment.clone();
+        let argv = command.into_iter().map(OsString::from).collect();
+        CandidateCommand { agent, argv, stdin, framing, prompt }
+    }
+
+    /// The command in a run's record; none if people work in the worktree.
+    pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
+        let CandidateRef { run, name, .. } = candidate;
+        let blob = run.synthesis.get(name).map(|s| &s.prompt).or(run.prompt.as_ref());
+        let prompt: Option<Arc<[u8]>> = match blob {
+            Some(blob) => Some(repo.blob(blob)?.into()),
+            None => None,
+        };
+        if let Some(assignment) = run.agents.get(name) {
+            return Ok(Some(CandidateCommand::assigned(assignment, prompt)));
+        }
+        let argv: Vec<OsString> = run.command.iter().map(OsString::from).collect();
+        Ok((!argv.is_empty()).then(|| CandidateCommand::typed(&argv, prompt)))
+    }
+
+    /// Refuses a command that needs a prompt when there is none, and a prompt that no argument can hold.
+    pub fn require_prompt(&self) -> Result<()> {
+        let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
+        // As long as the longest argument will be, with the words around the prompt.
+        let values = [(PROMPT.as_bytes(), prompt.as_slice())];
+        let lengths = self
+            .argv
+            .iter()
+            .filter(|arg| holds(arg, PROMPT))
+            .map(|arg| fill_in(arg, &values).len());
+        let Some(length) = lengths.max() else { return Ok(()) };
+        let why = if prompt.contains(&0) {
+            "it holds a NUL byte".to_owned()
+        } else if length > LONGEST_ARGUMENT {
+            format!("{length} bytes are more than the {LONGEST_ARGUMENT} of one")
+        } else {
+            return Ok(());
+        };
+        Err(Error::fatal(format!("the prompt cannot be an argument: {why}"))
+            .hint("let the command read {prompt_file} instead of {prompt}, or its standard input"))
+    }
+
+    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or make one up.
+    fn require_no_prompt(&self) -> Result<()> {
+        let placeholder = [PROMPT, PROMPT_FILE]
+            .into_iter()
+            .find(|key| self.argv.iter().any(|arg| holds(arg, key)));
+        let why = match (&self.agent, placeholder) {
+            (Some(agent), key) if self.stdin || key.is_some() => {
+                format!("the agent '{agent}' needs a prompt")
+            }
+            (_, Some(key)) => format!("the command has {key} in it, and there is no prompt"),
+            _ => return Ok(()),
+        };
+        Err(Error::usage(why).hint(
+            "say what is to be done: `-p TEXT`, `--prompt-file FILE`, or `-p -` to read it from a pipe",
+        ))
+    }
+
+    /// Refuses a program that is not on PATH: it would fail in every worktree.
+    pub fn require_program(&self) -> Result<()> {
+        let Some(program) = self.argv.first() else { return Ok(()) };
+        if program.as_bytes().contains(&b'/') || process::on_path(program) {
+            return Ok(());
+        }
+        let program = program.to_string_lossy();
+        Err(match &self.agent {
+            None => Error::fatal(format!("'{program}' is not on PATH"))
+                .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"),
+            Some(agent) => {
+                Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH")).hint(format!(
+                    "install it, or say how it is called: `git config frites.agent.{agent}.command 'PROGRAM ARGUMENTS'`"
+                ))
+            }
+        })
+    }
+
+    /// The prompt as this candidate gets it, with its framing.
+    pub fn prompt_text(&self) -> Option<Vec<u8>> {
+        let prompt = self.prompt.as_ref()?;
+        Some(match &self.framing {
+            Some(framing) => [framing.trim_end().as_bytes(), b"\n\n", prompt].concat(),
+            None => prompt.to_vec(),
+        })
+    }
+}
+
+/// The values that a command gets through its arguments and its environment (DESIGN.md §2).
+pub struct CommandContext<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The candidate's record.
+    pub candidate: &'a Candidate,
+    /// The candidate's worktree.
+    pub dir: &'a Path,
+    /// The prompt.
+    pub prompt: Option<&'a [u8]>,
+    /// The file that holds the prompt.
+    pub prompt_file: &'a Path,
+    /// The number of candidates' commands that this process runs inside of.
+    pub depth: u32,
+}
+
+impl CommandContext<'_> {
+    /// The arguments, with their placeholders filled in.
+    pub fn argv(&self, argv: &[OsString]) -> Vec<OsString> {
+        let index = self.candidate.index.to_string();
+        let mut values: Vec<(&[u8], &[u8])> = vec![
+            (b"{run}", self.run.run.as_str().as_bytes()),
+            (b"{candidate}", self.candidate.candidate.as_str().as_bytes()),
+            (b"{index}", index.as_bytes()),
+            (b"{worktree}", self.dir.as_os_str().as_bytes()),
+        ];
+        if let Some(prompt) = self.prompt {
+            values.push((PROMPT.as_bytes(), prompt));
+            values.push((PROMPT_FILE.as_bytes(), self.prompt_file.as_os_str().as_bytes()));
+        }
+        let mut argv: Vec<OsString> = argv.iter().map(|arg| fill_in(arg, &values)).collect();
+        // `./codemod` means the user's file of that name; if there is none, the worktree's.
+        if let Some(program) = argv.first_mut().filter(|p| p.as_bytes().contains(&b'/'))
+            && let Ok(real) = std::path::absolute(&*program)
+            && real.is_file()
+        {
+            *program = real.into();
+        }
+        argv
+    }
+
+    /// The variables that say whose command it is.
+    pub fn variables(&self) -> Vec<(String, OsString)> {
+        let mut variables: Vec<(&str, OsString)> = vec![
+            (env::RUN, self.run.run.as_str().into()),
+            (env::CANDIDATE, self.candidate.candidate.as_str().into()),
+            (env::INDEX, self.candidate.index.to_string().into()),
+            (env::COUNT, self.run.candidates.len().to_string().into()),
+            (env::BASE, self.run.base.as_str().into()),
+            (env::WORKTREE, self.dir.into()),
+            (env::DEPTH, self.depth.saturating_add(1).to_string().into()),
+        ];
+        if let Some(port) = self.candidate.port {
+            variables.push((env::PORT, port.to_string().into()));
+        }
+        if self.prompt.is_some() {
+            variables.push((env::PROMPT_FILE, self.prompt_file.into()));
+        }
+        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn holds(arg: &OsStr, key: &str) -> bool {
+    arg.as_bytes().windows(key.len()).any(|window| window == key.as_bytes())
+}
+
+/// Replaces placeholders in one pass: a value that looks like a placeholder stays as it is.
+fn fill_in(arg: &OsStr, values: &[(&[u8], &[u8])]) -> OsString {
+    let mut rest = arg.as_bytes();
+    let mut filled = Vec::new();
+    while let Some((&first, tail)) = rest.split_first() {
+        match values.iter().find(|(key, _)| rest.starts_with(key)) {
+            Some((key, value)) => {
+                filled.extend_from_slice(value);
+                rest = &rest[key.len()..];
+            }
+            None => {
+                filled.push(first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(argv: &[&str], prompt: Option<&str>) -> CandidateCommand {
+        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+        CandidateCommand::typed(&argv, prompt.map(|text| text.as_bytes().into()))
+    }
+
+    #[test]
+    fn fill_in_replaces_each_placeholder_once() {
+        let values: [(&[u8], &[u8]); 2] = [(b"{run}", b"{index}"), (b"{index}", b"2")];
+        assert_eq!(fill_in(OsStr::new("a{run}b{index}{other}"), &values), "a{index}b2{other}");
+    }
+
+    #[test]
+    fn a_typed_command_reads_the_prompt_unless_an_argument_takes_it() {
+        assert!(typed(&["cat"], Some("x")).stdin);
+        assert!(!typed(&["echo", "say {prompt}"], Some("x")).stdin);
+        assert!(!typed(&["cat", "{prompt_file}"], Some("x")).stdin);
+    }
+
+    #[test]
+    fn require_prompt_refuses_a_placeholder_without_a_prompt() {
+        assert!(typed(&["cat"], None).require_prompt().is_ok());
+        assert!(typed(&["echo", "{prompt}"], None).require_prompt().is_err());
+        let agent = CandidateCommand { agent: "bot".parse().ok(), ..typed(&["bot"], None) };
+        assert!(agent.require_prompt().is_err(), "it would wait for a task");
+    }
+
+    #[test]
+    fn require_prompt_refuses_a_prompt_that_no_argument_can_hold() {
+        let fits = "x".repeat(LONGEST_ARGUMENT - 1);
+        assert!(typed(&["echo", "-{prompt}"], Some(&fits)).require_prompt().is_ok());
+        assert!(typed(&["echo", "--{prompt}"], Some(&fits)).require_prompt().is_err());
+        assert!(typed(&["echo", "{prompt}"], Some("a\0b")).require_prompt().is_err());
+        assert!(typed(&["cat"], Some("a\0b")).require_prompt().is_ok(), "a pipe can hold it");
+    }
+
+    #[test]
+    fn the_framing_stands_before_the_prompt() {
+        let command = CandidateCommand {
+            framing: Some("Be quick.\n".into()),
+            ..typed(&["bot"], Some("fix"))
+        };
+        assert_eq!(command.prompt_text().as_deref(), Some(&b"Be quick.\n\nfix"[..]));
+    }
+}

@@ -1,0 +1,51 @@
+//! The limits that a new run must keep to: `[limits]` of the configuration.
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::model::env;
+use crate::ops::session::Session;
+
+/// The number of candidates' commands that this process runs inside of.
+pub fn depth() -> Result<u32> {
+    let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(0) };
+    text.to_str().and_then(|t| t.parse().ok()).ok_or_else(|| {
+        Error::fatal(format!("{} is not a number: '{}'", env::DEPTH, text.to_string_lossy()))
+            .hint(format!("`unset {}`", env::DEPTH))
+    })
+}
+
+/// Refuses to start candidates' commands inside a candidate's command, deeper than `limits.nesting`.
+pub fn require_depth(session: &Session) -> Result<()> {
+    let depth = depth()?;
+    let nesting = session.config.get(keys::LIMITS_NESTING);
+    if depth as usize >= nesting {
+        return Err(Error::fatal(format!(
+            "this is a candidate's command already, {depth} deep, and limits.nesting = {nesting}"
+        ))
+        .hint("an attempt that spawns attempts seldom ends; if it is meant to: `git config frites.limits.nesting N`"));
+    }
+    Ok(())
+}
+
+/// Refuses a run of `wanted` new candidates that exceeds `limits.candidates`, or, with the worktrees of all
+/// runs, `limits.worktrees`.
+pub fn require_room(session: &Session, wanted: usize) -> Result<()> {
+    let candidates = session.config.get(keys::LIMITS_CANDIDATES);
+    if wanted > candidates {
+        return Err(Error::fatal(format!(
+            "{wanted} candidates are more than limits.candidates = {candidates}"
+        ))
+        .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
+    }
+    let limit = session.config.get(keys::LIMITS_WORKTREES);
+    let mut present = 0;
+    for run in session.store.runs()? {
+        present += session.store.candidates(&run).filter(|c| c.worktree().exists()).count();
+    }
+    if present + wanted > limit {
+        return Err(Error::fatal(format!(
+            "{present} worktrees and {wanted} new ones are more than limits.worktrees = {limit}"
+        ))
+        .hint("remove old runs with `git frites clean RUN`, or raise it: `git config frites.limits.worktrees N`"));
+    }
+    Ok(())
+}
