@@ -43,10 +43,10 @@ pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
         None => None,
         Some(word) => {
             let names: BTreeSet<Name> = all.iter().filter_map(run_of).collect();
-            Some(match meant(&names, &word).as_slice() {
+            Some(match meant(&names, word).as_slice() {
                 [one] => (*one).clone(),
                 [] => {
-                    let error = unknown_run(&names, &word);
+                    let error = unknown_run(&names, word);
                     return Err(match error.cause {
                         Cause::UnknownRun => error
                             .because(Cause::Other)
@@ -54,7 +54,7 @@ pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
                         _ => error,
                     });
                 }
-                several => return Err(several_runs(&word, several)),
+                several => return Err(several_runs(word, several)),
             })
         }
     };

@@ -105,8 +105,8 @@ mod tests {
         let blob = Oid::parse(&"ab".repeat(20)).expect("full");
         let mut edits = IndexEdits::default();
         assert!(edits.is_empty());
-        edits.set("100644", &blob, b"a\tb\n");
-        edits.set_stage("120000", &blob, 3, b"c");
+        edits.set("100644", blob, b"a\tb\n");
+        edits.set_stage("120000", blob, 3, b"c");
         edits.remove(b"d", &blob);
         let expected =
             format!("100644 {blob}\ta\tb\n\0120000 {blob} 3\tc\00 {}\td\0", "0".repeat(40));

@@ -168,7 +168,7 @@ impl AttemptGit {
                 && !entry.flags.contains(Flags::INTENT_TO_ADD)
                 && !is_in(captured)
                 && !is_in(&base)
-                && !self.head.is_some_and(|head| repo.id_at(&head, path) == Some(entry.id))
+                && self.head.is_none_or(|head| repo.id_at(&head, path) != Some(entry.id))
                 && !source.seeds.is_seed(path, &entry.id)
         };
         if !own.entries().iter().any(is_unsaved) {

@@ -93,9 +93,9 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     let base = repo.index_of(source.base)?;
     let mut omissions = scan.omissions;
     if let Some(captured) = &captured {
-        omitted::note_refused_names(source, captured, &scan.staged, &mut omissions);
+        omitted::add_refused_names(source, captured, &scan.staged, &mut omissions);
     }
-    omitted::note_worktree(repo, source, captured.as_ref(), &mut omissions)?;
+    omitted::add_unlisted_files(repo, source, captured.as_ref(), &mut omissions)?;
     if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(&base, captured)) {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
     }
@@ -113,7 +113,7 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
     let private = open_index(repo, source.index);
     let scan = Scan::new(repo, source, &git, &attempt, private.as_ref())?;
     let mut omissions = scan.omissions;
-    omitted::note_worktree(repo, source, private.as_ref(), &mut omissions)?;
+    omitted::add_unlisted_files(repo, source, private.as_ref(), &mut omissions)?;
     let base = repo.index_of(source.base)?;
     if scan.staged.iter().any(|path| omitted::is_ignore_file(path))
         || private.is_some_and(|private| omitted::ignore_rules_differ(&base, &private))

@@ -69,14 +69,14 @@ impl Omissions {
 }
 
 /// Adds the files that git lists nowhere. `index` is the private index, if it can be read.
-pub(super) fn note_worktree(
+pub(super) fn add_unlisted_files(
     repo: &Repo,
     source: &CaptureSource<'_>,
     index: Option<&gix::index::File>,
     omissions: &mut Omissions,
 ) -> Result<()> {
-    index.map_or(Ok(()), |index| note_gitlinks(repo, source, index, omissions))?;
-    note_special_files(source, omissions);
+    index.map_or(Ok(()), |index| add_submodules(repo, source, index, omissions))?;
+    add_special_files(source, omissions);
     if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
         omissions
             .unholdable
@@ -105,7 +105,7 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
 
 /// Adds the submodules with work that the capture does not hold: git records their commit ids and
 /// nothing else, and their repositories are deleted with the worktree.
-fn note_gitlinks(
+fn add_submodules(
     repo: &Repo,
     source: &CaptureSource<'_>,
     index: &gix::index::File,
@@ -118,37 +118,15 @@ fn note_gitlinks(
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
         let path = TreePath::new(entry.path(index));
         let directory = path.on_disk(source.worktree);
-        let dot_git = directory.join(".git");
-        if !dot_git.exists() || !tree::is_real_directory(source.worktree, &directory) {
+        if !directory.join(".git").exists() || !tree::is_real_directory(source.worktree, &directory)
+        {
             continue;
         }
-        let known = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
-        let why = match known {
+        let in_base = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
+        let why = match in_base {
             // The private index may have it since the first capture, but the base does not.
             None => Some(ONLY_ITS_ID),
-            Some(known) => {
-                let git = Git::at(&dot_git).work_tree(&directory).without_own_filters()?;
-                let status = git.call("status").args(["--porcelain", "-z"]).output()?;
-                let unpublished = git
-                    .call("rev-list")
-                    .args([
-                        "--max-count=1",
-                        "--ignore-missing",
-                        "HEAD",
-                        "--branches",
-                        STASH,
-                        "--not",
-                        "--remotes",
-                    ])
-                    .arg(known.id.to_string())
-                    .output()?;
-                let holds = |o: &Output| o.code != 0 || !o.stdout.is_empty();
-                if holds(&status) {
-                    Some("a submodule with uncommitted changes")
-                } else {
-                    holds(&unpublished).then_some("a submodule with commits that are nowhere else")
-                }
-            }
+            Some(in_base) => unsaved_submodule_work(&directory, in_base.id)?,
         };
         if let Some(why) = why {
             omissions.unholdable.entry(path).or_insert(why);
@@ -157,9 +135,25 @@ fn note_gitlinks(
     Ok(())
 }
 
+/// The work in a submodule's directory that is stored nowhere else; none if there is none. `commit` is
+/// the submodule's commit in the base.
+fn unsaved_submodule_work(directory: &Path, commit: gix::ObjectId) -> Result<Option<&'static str>> {
+    let git = Git::at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
+    let finds_work = |output: Output| output.code != 0 || !output.stdout.is_empty();
+    if finds_work(git.call("status").args(["--porcelain", "-z"]).output()?) {
+        return Ok(Some("a submodule with uncommitted changes"));
+    }
+    let unpublished = git
+        .call("rev-list")
+        .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", STASH])
+        .args(["--not", "--remotes", &commit.to_string()])
+        .output()?;
+    Ok(finds_work(unpublished).then_some("a submodule with commits that are nowhere else"))
+}
+
 /// Adds the names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is
 /// a link).
-pub(super) fn note_refused_names(
+pub(super) fn add_refused_names(
     source: &CaptureSource<'_>,
     index: &gix::index::File,
     staged: &BTreeSet<TreePath>,
@@ -175,7 +169,7 @@ pub(super) fn note_refused_names(
 
 /// Adds FIFOs, sockets, devices and unreadable directories, which git lists nowhere. Ignored and
 /// excluded directories are not searched.
-fn note_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
+fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
     let (root, excludes) = (source.worktree.to_owned(), source.excludes.clone());
     let walk = ignore::WalkBuilder::new(source.worktree)
         .standard_filters(false)

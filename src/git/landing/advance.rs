@@ -219,7 +219,7 @@ fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdit
     for change in
         diff::changes(repo, tree, other, tree)?.iter().filter(|c| c.status != ChangeStatus::Deleted)
     {
-        entries.set(&change.mode, &change.new, &change.path);
+        entries.set(change.mode, change.new, &change.path);
     }
     Ok(entries)
 }
