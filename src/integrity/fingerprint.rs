@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::refs;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, digest};
 use crate::git::worktree;
 use crate::integrity::overrides;
 use crate::model::path::quoted;
@@ -477,11 +477,6 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
     found.sort();
     found.truncate(MOST_ENTRIES);
     found
-}
-
-fn digest(bytes: &[u8]) -> String {
-    gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes)
-        .map_or_else(|_| "collision".into(), |id| id.to_string())
 }
 
 /// The mode and the bytes of a file (where a link leads, too); none if there is no such file.

@@ -20,7 +20,7 @@ use crate::model::outcome::Outcome;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 use crate::process::progress::Mark;
-use crate::process::supervisor::{Assignment, Report};
+use crate::process::supervisor::{Report, SupervisorOptions};
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -92,8 +92,12 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     let _mark = Mark::put(job.log)?;
     // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
     let (orders, pipe) = io::pipe()?;
-    let assignment =
-        Assignment { log: job.log, stdin: job.stdin, hard: job.limits.hard, idle: job.limits.idle };
+    let assignment = SupervisorOptions {
+        log: job.log,
+        stdin: job.stdin,
+        hard: job.limits.hard,
+        idle: job.limits.idle,
+    };
     let arguments = assignment.arguments().into_iter().chain(job.argv.iter().cloned());
     let mut environment = job.policy.environment(job.hide, &job.env);
     // git must not climb out of the worktree into the checkout that contains it.

@@ -44,7 +44,7 @@ pub mod order {
 }
 
 /// What to supervise, as arguments of the supervisor.
-pub struct Assignment<'a> {
+pub struct SupervisorOptions<'a> {
     /// Where the output goes.
     pub log: &'a Path,
     /// What the command reads.
@@ -55,7 +55,7 @@ pub struct Assignment<'a> {
     pub idle: Option<Duration>,
 }
 
-impl Assignment<'_> {
+impl SupervisorOptions<'_> {
     /// The arguments before the command's own.
     pub fn arguments(&self) -> Vec<OsString> {
         let millis = |d: Option<Duration>| {
