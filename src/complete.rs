@@ -15,7 +15,7 @@ use crate::agents;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
 use crate::model::address::Address;
-use crate::model::name::{Name, meant};
+use crate::model::name::{Name, matching_names};
 use crate::model::run::Run;
 use crate::store::Store;
 use crate::ui::table;
@@ -89,7 +89,7 @@ impl Runs {
 
     /// The run with that name, or the only run whose name begins with it.
     fn called(&self, word: &Name) -> Option<Run> {
-        match meant(&self.names, word).as_slice() {
+        match matching_names(&self.names, word).as_slice() {
             [one] => self.read(one),
             _ => None,
         }

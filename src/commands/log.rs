@@ -8,7 +8,7 @@ use crate::commands::values;
 use crate::complete;
 use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
-use crate::model::name::{Name, meant};
+use crate::model::name::{Name, matching_names};
 use crate::model::oid::Oid;
 use crate::ops::session::Session;
 use crate::store::events;
@@ -43,7 +43,7 @@ pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
         None => None,
         Some(word) => {
             let names: BTreeSet<Name> = all.iter().filter_map(run_of).collect();
-            Some(match meant(&names, word).as_slice() {
+            Some(match matching_names(&names, word).as_slice() {
                 [one] => (*one).clone(),
                 [] => {
                     let error = unknown_run(&names, word);

@@ -115,7 +115,7 @@ pub enum Format {
 /// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
 /// its own files binary to look small.
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
-    let call = attributed(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
+    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     parse(&call.bytes()?)
         .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
@@ -123,7 +123,7 @@ pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Pa
 
 /// The paths that differ, with counts but without a patch.
 pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
-    let call = attributed(&repo.git(), attributes).args(COMPARE);
+    let call = with_attributes(&repo.git(), attributes).args(COMPARE);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     let patch = parse(&call.bytes()?)
         .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))?;
@@ -132,14 +132,14 @@ pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Ve
 
 /// Compares each of several trees with `base`, in their order, with one git process. All arguments
 /// are trees, not commits.
-pub fn changes_of(
+pub fn changes_of_each(
     repo: &Repo,
     attributes: &Oid,
     base: &Oid,
     trees: &[Oid],
 ) -> Result<Vec<Vec<Change>>> {
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
-    let call = attributed(&repo.git(), attributes).args(COMPARE).args([
+    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args([
         "--stdin",
         "--raw",
         "--numstat",
@@ -173,7 +173,7 @@ pub fn render(
         Format::NameStatus => &["--name-status"],
         Format::NameOnly => &["--name-only"],
     };
-    let mut call = attributed(&repo.git(), attributes).args(COMPARE).args(format);
+    let mut call = with_attributes(&repo.git(), attributes).args(COMPARE).args(format);
     if nul {
         call = call.arg("-z");
     }
@@ -193,7 +193,7 @@ pub fn blast(repo: &Repo, changes: &[Change]) -> Blast {
         .collect()
 }
 
-fn attributed(git: &Git, attributes: &Oid) -> crate::git::cli::Call {
+fn with_attributes(git: &Git, attributes: &Oid) -> crate::git::cli::Call {
     git.call(format!("--attr-source={attributes}"))
 }
 

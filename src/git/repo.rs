@@ -47,7 +47,7 @@ impl Repo {
             Default::default(),
             trust,
         );
-        let shared = found.map_err(|e| refusal(dir, e))?;
+        let shared = found.map_err(|e| unusable_repository(dir, e))?;
         let gix = shared.to_thread_local();
         // gix would find no ref in a repository with a reftable, and so no run.
         if gix
@@ -355,7 +355,7 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
 }
 
 /// The error for a directory that is no usable repository, with git's own message if git has one.
-fn refusal(dir: &Path, e: gix::Error) -> Error {
+fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()
         .stderr_capture()

@@ -211,7 +211,7 @@ impl Candidate {
     }
 
     /// The duration of its command, if that has ended.
-    pub fn worked(&self) -> Option<std::time::Duration> {
+    pub fn run_time(&self) -> Option<std::time::Duration> {
         self.ended?.duration_since(self.started?).try_into().ok()
     }
 

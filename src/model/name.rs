@@ -36,7 +36,7 @@ impl Name {
 
     /// The next run number; 1 if this name is no number.
     #[must_use]
-    pub fn following(&self) -> Name {
+    pub fn next_number(&self) -> Name {
         Name(self.number().map_or(1, |n| n.saturating_add(1)).to_string())
     }
 
@@ -48,7 +48,7 @@ impl Name {
 
 /// The names that a word can stand for: the equal one, or else those that begin with it. Numbers
 /// must be equal: `1` does not stand for `10`.
-pub fn meant<'a>(
+pub fn matching_names<'a>(
     names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>,
     word: &Name,
 ) -> Vec<&'a Name> {
@@ -135,7 +135,7 @@ mod tests {
         ];
         for (word, expected) in cases {
             let found: Vec<&str> =
-                meant(&names, &name(word)).into_iter().map(Name::as_str).collect();
+                matching_names(&names, &name(word)).into_iter().map(Name::as_str).collect();
             assert_eq!(found, expected, "{word}");
         }
     }
@@ -156,7 +156,7 @@ mod tests {
                 prop_assert_eq!(std::path::Path::new(&text).components().count(), 1);
                 let full = gix::refs::FullName::try_from(format!("refs/frites/{text}/{text}"));
                 prop_assert!(full.is_ok());
-                prop_assert_eq!(name.following().number(), Some(name.number().unwrap_or(0).saturating_add(1)));
+                prop_assert_eq!(name.next_number().number(), Some(name.number().unwrap_or(0).saturating_add(1)));
             }
         }
 

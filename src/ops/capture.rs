@@ -243,7 +243,9 @@ impl Session {
             return Ok(());
         }
         let base = self.repo.commit(&run.base)?.tree;
-        let Ok(all) = diff::changes_of(&self.repo, &run.base, &base, &trees) else { return Ok(()) };
+        let Ok(all) = diff::changes_of_each(&self.repo, &run.base, &base, &trees) else {
+            return Ok(());
+        };
         self.changes.extend(run.base, trees.into_iter().zip(all));
         Ok(())
     }

@@ -76,6 +76,6 @@ fn line(candidate: CandidateRef<'_>) -> ProgressLine {
         (State::Running, None) => line("waiting".into(), None),
         // Its command has ended, and it is being captured.
         (State::Running, Some(_)) => line("ended".into(), None),
-        (_, _) => line(record.state_in_words(), record.worked()),
+        (_, _) => line(record.state_in_words(), record.run_time()),
     }
 }

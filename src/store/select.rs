@@ -1,7 +1,7 @@
 //! Looking up what a user typed: the newest run, exact names, unique beginnings of named runs.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::Address;
-use crate::model::name::{Name, meant};
+use crate::model::name::{Name, matching_names};
 use crate::model::nearest::nearest;
 use crate::model::run::Run;
 use crate::store::{Store, events};
@@ -114,7 +114,7 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
 }
 
 fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>> {
-    let names = meant(names_of(runs), word);
+    let names = matching_names(names_of(runs), word);
     let found = match names.as_slice() {
         [exact] if *exact == word => exact,
         _ if matching == Matching::Exact => return Ok(None),

@@ -86,7 +86,7 @@ pub(super) fn add_unlisted_files(
 }
 
 /// The reason why git cannot hold the file at a path; none if it can.
-pub(super) fn special(worktree: &Path, path: &TreePath) -> Option<&'static str> {
+pub(super) fn why_unholdable(worktree: &Path, path: &TreePath) -> Option<&'static str> {
     let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
     special_kind(kind)
 }

@@ -105,7 +105,7 @@ impl Scan {
         if is_beyond_link(source.worktree, &path) {
             // A link replaced a directory: `git update-index` does not look behind it.
             self.removed.insert(path);
-        } else if let Some(why) = omitted::special(source.worktree, &path) {
+        } else if let Some(why) = omitted::why_unholdable(source.worktree, &path) {
             self.omissions.unholdable.insert(path.clone(), why);
             self.removed.insert(path);
         } else {

@@ -84,7 +84,7 @@ impl Seeds {
             let original = path.on_disk(root);
             let named =
                 own.matches_itself(&path) || shared.matches_itself(&path) || linked.contains(&path);
-            let original = if named { followed(original, root) } else { original };
+            let original = if named { file_to_copy(original, root) } else { original };
             seeds.found.insert(path, original);
         }
         Ok(seeds)
@@ -157,7 +157,7 @@ fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<boo
 
 /// The file to copy for a seed: the target, as with `cp -H`, if the seed is a link to a file
 /// outside the checkout, so that a command that writes to the seed does not write to that file.
-fn followed(original: PathBuf, root: &Path) -> PathBuf {
+fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     if !original.is_symlink() {
         return original;
     }
@@ -491,7 +491,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_is_a_pattern_or_it_is_named_and_none_is_lost(
+        fn every_line_is_a_pattern_or_has_a_note(
             lines in prop::collection::vec(
                 prop_oneof!["[a-z*?/!#\\\\{},\\[\\]. -]{0,12}", any::<String>(), Just("**/".repeat(2000))],
                 0..6,

@@ -241,7 +241,7 @@ impl WriteTimes {
             return Ok(time);
         }
         let blob = entry.as_ref().map(|(_, blob)| blob);
-        if let Some(time) = mtimes::committed(repo, &self.heads, &self.base, path, blob)? {
+        if let Some(time) = mtimes::commit_time(repo, &self.heads, &self.base, path, blob)? {
             return Ok(Some(time));
         }
         if let Some(time) = self.written.get(path) {

@@ -232,7 +232,7 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     loop {
         match session.store.try_lock_run(&name)? {
             Some(lock) => return Ok((name, lock)),
-            None => name = name.following(),
+            None => name = name.next_number(),
         }
     }
 }
