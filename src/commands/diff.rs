@@ -8,7 +8,6 @@ use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
-use crate::integrity::overrides;
 use crate::model::address::Address;
 use crate::model::blast::Blast;
 use crate::model::name::Name;
@@ -259,7 +258,7 @@ fn show(session: &Session, run: &Run, args: &DiffArgs, views: &[View], one: bool
         )?);
     }
     if session.ui.on_terminal() && !text.is_empty() {
-        let pager = match overrides::pinned("core.pager") {
+        let pager = match session.repo.overrides().setting("core.pager") {
             Some(before) if std::env::var_os("GIT_PAGER").is_none() => before.into(),
             _ => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
         };

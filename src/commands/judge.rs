@@ -8,7 +8,7 @@ use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::{require_jobs_within_limit, tell_verdict, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
@@ -81,9 +81,9 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     let run = selection.run;
     if args.trust_config {
-        watch::accept(session, &run)?;
+        trust::accept(session.integrity(), &run)?;
     }
-    watch::require_trust(session, Some(&run))?;
+    trust::require_trust(session.integrity(), Some(&run))?;
     let on_oracle = |oracle: &[OracleCommand]| {
         if args.explain {
             explain_oracle(&session.ui, oracle);

@@ -11,7 +11,7 @@ use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
@@ -189,7 +189,7 @@ fn conclude(
     };
     interrupted()?;
     let judge = |run: &Run| {
-        watch::require_trust(session, Some(run))?;
+        trust::require_trust(session.integrity(), Some(run))?;
         judge::judge(session, run, &options(args), |_| ())
             .map_err(|e| if interrupted().is_err() { e.hint(to_go_on(run)) } else { e })
     };

@@ -75,7 +75,7 @@ struct SweptDirectory {
 impl ReusableCheckout {
     /// Takes over a worktree that was registered without files.
     pub fn new(worktree: Worktree) -> Result<ReusableCheckout> {
-        let Worktree { path, admin } = &worktree;
+        let Worktree { path, admin, .. } = &worktree;
         let failed = || format!("could not read '{}'", admin.display());
         let kept_files = KEPT_FILES.iter().filter_map(|name| match fs::read(admin.join(name)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,

@@ -6,11 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::integrity::config_snapshot;
-use crate::integrity::overrides::{self, Pins};
+use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::model::oid::Oid;
 
 /// Variables of git's that may reach our own calls: where git itself and the user's files are.
@@ -98,7 +98,8 @@ pub struct Git {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     hooks: Option<OsString>,
-    pins: Pins,
+    overrides: Arc<Overrides>,
+    own_overrides: SettingOverrides,
     voice: Voice,
 }
 
@@ -133,14 +134,16 @@ pub struct Output {
 }
 
 impl Git {
-    /// git on `git_dir`, without a work tree.
-    pub fn at(git_dir: &Path) -> Self {
+    /// git on `git_dir`, without a work tree. Others than [`crate::git::repo::Repo`] ask that for one, so
+    /// that its overrides count.
+    pub(super) fn at(git_dir: &Path, overrides: Arc<Overrides>) -> Self {
         Git {
             git_dir: git_dir.to_owned(),
             work_tree: None,
             index: None,
             hooks: None,
-            pins: Pins::default(),
+            overrides,
+            own_overrides: SettingOverrides::default(),
             voice: Voice::Own,
         }
     }
@@ -203,7 +206,7 @@ impl Git {
             "^filter[.]",
         ]);
         for key in nul_separated(&list.output()?.stdout) {
-            overrides::pin_setting(&String::from_utf8_lossy(key), None, &mut self.pins);
+            self.own_overrides.add(&String::from_utf8_lossy(key), None);
         }
         Ok(self)
     }
@@ -358,7 +361,7 @@ impl Call {
             env.insert("GIT_INDEX_FILE".into(), file.clone().into());
         }
         if self.git.voice == Voice::Own {
-            env.extend(config_snapshot::environment(&self.git.git_dir));
+            env.extend(self.git.overrides.redirect_environment(&self.git.git_dir));
         }
         if self.git.voice != Voice::User {
             let fixed =
@@ -367,7 +370,7 @@ impl Call {
             let plain = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(plain).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-            env.extend(overrides::in_environment(&self.git.pins));
+            env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
         }
         let mut expression = duct::cmd("git", args).unchecked();
         if let Some(dir) = &self.git.work_tree {

@@ -10,6 +10,7 @@ pub mod index;
 pub mod landing;
 pub mod merge;
 pub mod mode;
+pub mod overrides;
 pub mod protect;
 pub mod refs;
 pub mod repo;

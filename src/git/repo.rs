@@ -7,6 +7,7 @@ use gix::bstr::{BStr, ByteSlice};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::Git;
+use crate::git::overrides::Overrides;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -16,6 +17,7 @@ pub struct Repo {
     common_dir: PathBuf,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
+    overrides: Arc<Overrides>,
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
 }
@@ -65,6 +67,7 @@ impl Repo {
             common_dir: canonical(gix.common_dir())?,
             git_dir: canonical(gix.git_dir())?,
             work_tree: gix.workdir().map(canonical).transpose()?,
+            overrides: Arc::default(),
             index: Mutex::default(),
             shared,
         })
@@ -108,12 +111,22 @@ impl Repo {
 
     /// git on the shared directory, with no work tree: refs and objects.
     pub fn git(&self) -> Git {
-        Git::at(&self.common_dir)
+        self.git_at(&self.common_dir)
+    }
+
+    /// git on another git directory: a worktree's administrative entry, or a submodule's.
+    pub fn git_at(&self, git_dir: &Path) -> Git {
+        Git::at(git_dir, self.overrides.clone())
+    }
+
+    /// The configuration that our calls use in place of the repository's.
+    pub fn overrides(&self) -> &Arc<Overrides> {
+        &self.overrides
     }
 
     /// git in the user's own checkout.
     pub fn checkout(&self) -> Git {
-        let git = Git::at(&self.git_dir).in_checkout();
+        let git = self.git_at(&self.git_dir).in_checkout();
         match &self.work_tree {
             Some(dir) => git.work_tree(dir),
             None => git,

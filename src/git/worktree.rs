@@ -8,11 +8,13 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
+use crate::git::overrides::Overrides;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -34,9 +36,15 @@ pub struct Worktree {
     pub path: PathBuf,
     /// Its administrative entry in git's directory.
     pub admin: PathBuf,
+    overrides: Arc<Overrides>,
 }
 
 impl Worktree {
+    /// The worktree at `path` with the administrative entry `admin`, whole or damaged.
+    pub fn at(repo: &Repo, path: &Path, admin: PathBuf) -> Worktree {
+        Worktree { path: path.to_owned(), admin, overrides: repo.overrides().clone() }
+    }
+
     /// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no
     /// files checked out. The caller holds the repository lock.
     ///
@@ -52,7 +60,7 @@ impl Worktree {
         let mut tries = 0;
         loop {
             let failed = match register_once(repo, path, head, at) {
-                Ok(admin) => return Ok(Worktree { path: path.to_owned(), admin }),
+                Ok(admin) => return Ok(Worktree::at(repo, path, admin)),
                 Err(error) => error,
             };
             tries += 1;
@@ -72,12 +80,12 @@ impl Worktree {
 
     /// The worktree that git has registered at `path`; none if there is none.
     pub fn find(repo: &Repo, path: &Path) -> Result<Option<Worktree>> {
-        Ok(admin_of(repo, path)?.map(|admin| Worktree { path: path.to_owned(), admin }))
+        Ok(admin_of(repo, path)?.map(|admin| Worktree::at(repo, path, admin)))
     }
 
     /// git inside the worktree.
     pub fn git(&self) -> Git {
-        Git::at(&self.admin).work_tree(&self.path)
+        Git::at(&self.admin, self.overrides.clone()).work_tree(&self.path)
     }
 
     /// The worktree's own index.
@@ -106,7 +114,7 @@ impl Worktree {
     /// `root` is our directory of worktrees. A path that is not a chain of real directories below
     /// it is refused.
     pub fn discard(&self, root: &Path) -> Result<u64> {
-        let Worktree { path, admin } = self;
+        let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
         // Each removal has its own trash directory: a shared one would be removed by whoever is
         // done first.
@@ -288,9 +296,9 @@ pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> 
 
 /// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git
 /// directory in the user's checkout. Fails if it does not have that commit.
-pub fn export(git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
+pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
     fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
-    let scratch = ScratchIndex::empty(&Git::at(git_dir).work_tree(into))?;
+    let scratch = ScratchIndex::empty(&repo.git_at(git_dir).work_tree(into))?;
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 

@@ -1,5 +1,6 @@
-//! Watches: how everything was before commands that run an attempt's code, in `watches/RUN.XXXXXX/` until what they
-//! changed is told. For other processes, and for the one that finds them interrupted.
+//! Baselines: the fingerprint from before commands that run an attempt's code, in `watches/RUN.XXXXXX/`
+//! until their changes are reported. Other processes read it, and so does the process that finds the commands
+//! interrupted.
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,66 +14,39 @@ use crate::integrity::fingerprint::Fingerprint;
 use crate::model::name::Name;
 use crate::store::Store;
 
-/// What was there before a run's own commands, and before those of its oracle.
+/// The fingerprint from before a run's own commands, and from before those of its oracle.
 const COMMANDS: &str = "before-commands.json";
 const JUDGING: &str = "before-judging.json";
 
-/// The directory of one watch, locked by the process that watches. There may be several of one run: its candidates
-/// can be judged by several processes.
+/// The directory of one watch, locked by the process that watches. One run can have several: its candidates can
+/// be judged by several processes.
 #[derive(Debug)]
-pub struct WatchDir {
+pub struct BaselineDir {
     run: Name,
     path: PathBuf,
     _lock: Lock,
 }
 
-impl Store {
-    /// Makes the directory of a new watch.
-    pub fn open_watch(&self, run: &Name) -> Result<WatchDir> {
-        let root = self.watches_dir();
-        let failed = || format!("could not use '{}'", root.display());
-        fs::create_dir_all(&root).context(failed)?;
-        // It appears locked: nobody takes it for a dead one's.
-        let _repository = self.lock_repository()?;
-        let path = tempfile::Builder::new()
-            .prefix(&format!("{run}."))
-            .tempdir_in(&root)
-            .context(failed)?
-            .keep();
-        let lock = lock::wait(&path.join("lock"))?;
-        Ok(WatchDir { run: run.clone(), path, _lock: lock })
-    }
-
-    /// The runs that are being watched, or were when their process was killed, with the directories of the watches.
-    pub fn watches(&self) -> Vec<(Name, PathBuf)> {
-        let listing =
-            fs::read_dir(self.watches_dir()).into_iter().flatten().flatten().map(|e| e.path());
-        let named = listing.filter_map(|path| {
-            let (run, _) = path.file_name().and_then(OsStr::to_str)?.rsplit_once('.')?;
-            Some((run.parse().ok()?, path))
-        });
-        let mut found: Vec<(Name, PathBuf)> = named.collect();
-        found.sort();
-        found
-    }
-
-    /// Takes over a watch whose process was killed; none if it is alive.
-    pub fn inherit_watch(&self, run: &Name, path: &Path) -> Result<Option<WatchDir>> {
-        let _repository = self.lock_repository()?;
-        if !path.is_dir() {
-            return Ok(None);
-        }
-        let lock = lock::attempt(&path.join("lock"))?;
-        Ok(lock.map(|lock| WatchDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
-    }
-
-    fn watches_dir(&self) -> PathBuf {
-        self.root().join("watches")
-    }
+fn root(store: &Store) -> PathBuf {
+    store.root().join("watches")
 }
 
-/// What was there when the commands of a watch started, and whether they judge; none if they have not started, or it
-/// is damaged.
+/// The baselines of all watches, alive or interrupted: the run and the directory of each, sorted.
+pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root(store)).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Some(run) = name.rsplit_once('.').and_then(|(run, _)| run.parse().ok()) {
+            found.push((run, path));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The fingerprint of a baseline, and true if it is from before judging; none if the commands have not
+/// started, or the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, bool)> {
     let (name, judging) = [(COMMANDS, false), (JUDGING, true)]
         .into_iter()
@@ -80,7 +54,34 @@ pub fn read(path: &Path) -> Option<(Fingerprint, bool)> {
     Some((Fingerprint::from_json(&regular::read(&path.join(name)).ok()?)?, judging))
 }
 
-impl WatchDir {
+impl BaselineDir {
+    /// Makes the directory of a new watch.
+    pub fn create(store: &Store, run: &Name) -> Result<BaselineDir> {
+        let root = root(store);
+        let failed = || format!("could not use '{}'", root.display());
+        fs::create_dir_all(&root).context(failed)?;
+        // Under the repository lock nobody sees the directory before it is locked, and takes it for an
+        // interrupted one.
+        let _repository = store.lock_repository()?;
+        let path = tempfile::Builder::new()
+            .prefix(&format!("{run}."))
+            .tempdir_in(&root)
+            .context(failed)?
+            .keep();
+        let lock = lock::wait(&path.join("lock"))?;
+        Ok(BaselineDir { run: run.clone(), path, _lock: lock })
+    }
+
+    /// Takes over the watch of a process that was killed; none if that process is alive.
+    pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<BaselineDir>> {
+        let _repository = store.lock_repository()?;
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let lock = lock::attempt(&path.join("lock"))?;
+        Ok(lock.map(|lock| BaselineDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
+    }
+
     /// The run.
     pub fn run(&self) -> &Name {
         &self.run
@@ -91,12 +92,12 @@ impl WatchDir {
         &self.path
     }
 
-    /// Keeps how everything is before commands, or before those that judge.
+    /// Stores the fingerprint from before commands; `judging` if they are the oracle's.
     pub fn save(&self, before: &Fingerprint, judging: bool) -> Result<()> {
         atomic::write(&self.path.join(if judging { JUDGING } else { COMMANDS }), &before.to_json())
     }
 
-    /// The differences are told and kept. The lock is held until the directory is gone.
+    /// Removes the directory, after the differences were reported and stored. The lock is held until it is gone.
     pub fn close(self) -> Result<()> {
         tree::delete_tree(&self.path)
             .context(|| format!("could not remove '{}'", self.path.display()))

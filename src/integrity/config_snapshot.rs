@@ -1,45 +1,47 @@
-//! The shared git directory with configuration, attributes and excludes as they were at one time.
+//! Snapshots of git's configuration: a stand-in for the shared git directory, with configuration, attributes
+//! and excludes as they were at one time.
 //!
-//! While commands run, what one attempt plants could run in the capture or in the checkout of another, whenever
-//! we last looked. So our calls go through a directory that has copies of what decides what runs, and links
-//! to all else: `git` sees no other configuration, the user's own files included.
+//! While commands run, a setting that one attempt plants could run in the capture or in the checkout of another,
+//! however recently we looked. So our calls go through a directory that has copies of the files that decide
+//! which programs run, and links to everything else: `git` sees no other configuration, not even the user's own.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
+use crate::git::overrides::Overrides;
 use crate::git::repo::Repo;
 
-/// What stands for which git directory in this process.
-static FROZEN: RwLock<Option<(PathBuf, PathBuf)>> = RwLock::new(None);
-
-/// How such a directory is called.
+/// The name of a stand-in directory.
 const NAME: &str = "git";
 
-/// Shared, whether or not they are there yet: data, not settings.
+/// Linked, whether or not they exist yet: data, not settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// Copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
-/// Left out, or copied in part. All else is shared, too: filters keep files there, and what they would put into our
-/// directory goes with it.
+/// Not linked: left out, or copied in part. Everything else is linked, because filters (LFS) store data in
+/// the git directory and would otherwise lose it.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
-/// Where Git LFS keeps the content of what it has filtered; it makes the directory when it first does.
+/// The directory in which Git LFS stores filtered content; LFS makes it at its first use.
 const LFS: &str = "lfs";
 
-/// Until this is dropped, calls of ours that go to the shared git directory see it as it was.
+/// Until this is dropped, our calls on the shared git directory see its configuration as it was.
 #[derive(Debug)]
-pub struct Frozen;
+pub struct ConfigSnapshot {
+    overrides: Arc<Overrides>,
+}
 
-/// Freezes the configuration as it is now, in a new directory in `room`, which outlives what is given.
-pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
+/// Takes a snapshot of the configuration, in a new directory in `parent`. That directory must outlive the
+/// snapshot.
+pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
-    let dir = room.join(NAME);
+    let dir = parent.join(NAME);
     let failed = || format!("could not write in '{}'", dir.display());
     fs::create_dir(&dir).context(failed)?;
     let list =
@@ -52,7 +54,7 @@ pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
         }
     }
     if list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs.")) {
-        // If that fails the filter says so, where it is needed.
+        // If this fails, the filter reports it when it needs the directory.
         let _ = fs::create_dir(common.join(LFS));
     }
     let listing =
@@ -66,33 +68,17 @@ pub fn freeze(repo: &Repo, room: &Path) -> Result<Frozen> {
     for name in linked {
         symlink(common.join(&name), dir.join(&name)).context(failed)?;
     }
-    *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = Some((common.to_owned(), dir));
-    Ok(Frozen)
+    repo.overrides().redirect(common, &dir);
+    Ok(ConfigSnapshot { overrides: repo.overrides().clone() })
 }
 
-impl Drop for Frozen {
+impl Drop for ConfigSnapshot {
     fn drop(&mut self) {
-        *FROZEN.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.overrides.end_redirect();
     }
 }
 
-/// What a call that goes to `git_dir`, or to the entry of a worktree in it, is told instead, if that is frozen.
-pub fn environment(git_dir: &Path) -> Vec<(OsString, OsString)> {
-    let frozen = FROZEN.read().unwrap_or_else(PoisonError::into_inner);
-    let Some((common, stand_in)) = &*frozen else { return Vec::new() };
-    let variable = match git_dir.parent() {
-        _ if git_dir == common => "GIT_DIR",
-        Some(entries) if entries == common.join("worktrees") => "GIT_COMMON_DIR",
-        _ => return Vec::new(),
-    };
-    vec![
-        (variable.into(), stand_in.into()),
-        ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
-        ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
-    ]
-}
-
-/// All settings of a list that git wrote with `-z --show-scope`, as one file without includes.
+/// The settings of a list that git wrote with `-z --show-scope`, as one configuration file without includes.
 fn as_file(list: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut fields = list.split(|b| *b == 0);
@@ -103,7 +89,7 @@ fn as_file(list: &[u8]) -> Vec<u8> {
         };
         let dot = |at: Option<usize>| at.map(|at| (&key[..at], &key[at + 1..]));
         let Some((section, rest)) = dot(key.iter().position(|b| *b == b'.')) else { continue };
-        // The command line is this process's own; includes are in the list already.
+        // Settings of the command line are ours alone; included settings are in the list already.
         if scope == b"command"
             || matches!(section, b"include" | b"includeif")
             || key == b"core.worktree"

@@ -1,121 +1,126 @@
-//! What is different between two fingerprints, in words that a person understands.
-use crate::integrity::fingerprint::{Fingerprint, Kind, Subject, UNREADABLE, Value};
+//! The differences of two fingerprints, in words that a person understands.
+use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
+use crate::integrity::fingerprint::Fingerprint;
 
-/// Sections of git's configuration that say who someone is, where things come from and how git keeps house: people and
-/// tests set them all the time, and no file is another one by them.
+/// Sections of git's configuration for identities, remotes and maintenance: people and tests set them all the
+/// time, and they change no file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 
-/// One thing that is not as it was.
+/// One fact that differs.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// What it is about.
-    pub subject: Subject,
-    /// What happened, as a clause.
+    /// The fact.
+    pub fact: Fact,
+    /// The change, as a clause.
     pub words: String,
-    /// The digest now; none if it is gone.
+    /// The digest now; none if the fact is gone.
     pub digest: Option<String>,
-    /// What it was and is, where that can be told.
+    /// The text before and now, if it may be shown.
     pub texts: (Option<String>, Option<String>),
 }
 
 impl Difference {
-    /// Whether it changes how git-frites itself is configured, or may do so.
-    pub fn configures_us(&self) -> bool {
-        match self.subject.kind {
-            Kind::OwnFile => true,
-            Kind::Config => {
-                self.subject.name.starts_with("frites.") || self.subject.name == UNREADABLE
+    /// True if the change may configure git-frites itself.
+    pub fn affects_own_config(&self) -> bool {
+        match self.fact.kind {
+            FactKind::OwnFile => true,
+            FactKind::Config => {
+                self.fact.name.starts_with("frites.") || self.fact.name == UNREADABLE
             }
             _ => false,
         }
     }
 
-    /// Whether it may make commands that use git end otherwise than before. Hooks do not, which package managers set
-    /// up when they install (husky, lefthook, pre-commit): they run when somebody commits.
-    pub fn bends_outcomes(&self) -> bool {
-        let Subject { kind, name, .. } = &self.subject;
+    /// True if the change may alter the outcome of commands that use git. Hooks do not: they run when somebody
+    /// commits, and package managers install them (husky, lefthook, pre-commit).
+    pub fn affects_outcomes(&self) -> bool {
+        let Fact { kind, name, .. } = &self.fact;
         let submodules = name.starts_with("submodule.")
             && [".url", ".active"].iter().any(|end| name.ends_with(end));
         match kind {
-            Kind::Config if submodules || name == "core.hookspath" => false,
-            Kind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
-            Kind::OwnFile | Kind::Info => true,
-            Kind::Hook | Kind::Head | Kind::Ref | Kind::Worktree | Kind::File => false,
+            FactKind::Config if submodules || name == "core.hookspath" => false,
+            FactKind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
+            FactKind::OwnFile | FactKind::Info => true,
+            FactKind::Hook
+            | FactKind::Head
+            | FactKind::Ref
+            | FactKind::Worktree
+            | FactKind::File => false,
         }
     }
 }
 
-/// Names every difference, the ones that decide what runs first.
+/// Lists every difference, those first that decide which programs run.
 pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    let mut subjects: Vec<&Subject> = before.0.keys().chain(after.0.keys()).collect();
-    subjects.sort();
-    subjects.dedup();
+    let mut facts: Vec<&Fact> = before.0.keys().chain(after.0.keys()).collect();
+    facts.sort();
+    facts.dedup();
     let mut found = Vec::new();
-    let broken = |kind: Kind, place: &str| {
-        after.0.contains_key(&Subject {
-            kind,
-            place: place.to_owned(),
-            name: UNREADABLE.to_owned(),
-        })
-    };
-    let differs = |subject: &Subject| before.digest(subject) != after.digest(subject);
-    for subject in subjects {
-        // Of a worktree that came or went, that is all there is to say.
-        let all =
-            Subject { kind: Kind::Worktree, place: String::new(), name: subject.place.clone() };
-        if !subject.place.is_empty() && differs(&all) {
+    let broken =
+        |kind: FactKind, place: &str| after.0.contains_key(&Fact::new(kind, place, UNREADABLE));
+    let differs = |fact: &Fact| before.digest(fact) != after.digest(fact);
+    for fact in facts {
+        // If a worktree came or went, its other facts are not worth a report.
+        let worktree = Fact::new(FactKind::Worktree, "", &fact.place);
+        if !fact.place.is_empty() && differs(&worktree) {
             continue;
         }
-        // What cannot be read is not gone; and a configuration that cannot be read breaks everything else.
-        let place = if subject.kind == Kind::Config { "" } else { &subject.place };
-        let unseen = !after.0.contains_key(subject) && broken(subject.kind, place);
-        let consequence =
-            subject.name == UNREADABLE && subject.kind != Kind::Config && broken(Kind::Config, "");
+        // A fact that cannot be read is not gone; and a configuration that cannot be read breaks everything else.
+        let place = if fact.kind == FactKind::Config { "" } else { &fact.place };
+        let unseen = !after.0.contains_key(fact) && broken(fact.kind, place);
+        let consequence = fact.name == UNREADABLE
+            && fact.kind != FactKind::Config
+            && broken(FactKind::Config, "");
         if unseen || consequence {
             continue;
         }
-        let (old, new) = (before.0.get(subject), after.0.get(subject));
-        if old.map(|v| &v.digest) == new.map(|v| &v.digest) {
+        if !differs(fact) {
             continue;
         }
-        let text = |value: Option<&Value>| value.and_then(|v| v.text.clone());
+        let old = before.0.get(fact);
+        let new = after.0.get(fact);
+        let text = |value: Option<&FactValue>| value.and_then(|v| v.text.clone());
         found.push(Difference {
-            subject: subject.clone(),
-            words: in_words(subject, old, new),
+            fact: fact.clone(),
+            words: in_words(fact, old, new),
             digest: new.map(|v| v.digest.clone()),
-            texts: if subject.kind == Kind::Config { (None, None) } else { (text(old), text(new)) },
+            texts: if fact.kind == FactKind::Config {
+                (None, None)
+            } else {
+                (text(old), text(new))
+            },
         });
     }
     found
 }
 
-/// Names the differences of two fingerprints in what [`crate::integrity::fingerprint::configuration`] holds.
+/// Lists the differences in the facts of [`crate::integrity::fingerprint::configuration`].
 pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    compare_only(before, after, |subject| matches!(subject.kind, Kind::Config | Kind::OwnFile))
+    compare_only(before, after, |fact| matches!(fact.kind, FactKind::Config | FactKind::OwnFile))
 }
 
-/// The same in what [`crate::integrity::fingerprint::decisive`] holds, but for worktrees.
+/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`], without worktrees.
 pub fn compare_decisive(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    let mut found = compare_only(before, after, Subject::is_decisive);
-    found.retain(|difference| difference.subject.kind != Kind::Worktree);
+    let mut found = compare_only(before, after, Fact::is_decisive);
+    found.retain(|difference| difference.fact.kind != FactKind::Worktree);
     found
 }
 
 fn compare_only(
     before: &Fingerprint,
     after: &Fingerprint,
-    wanted: fn(&Subject) -> bool,
+    wanted: fn(&Fact) -> bool,
 ) -> Vec<Difference> {
     let only = |all: &Fingerprint| {
-        let kept = all.0.iter().filter(|(subject, _)| wanted(subject));
+        let kept = all.0.iter().filter(|(fact, _)| wanted(fact));
         Fingerprint(kept.map(|(s, v)| (s.clone(), v.clone())).collect())
     };
     compare(&only(before), &only(after))
 }
 
-fn in_words(subject: &Subject, old: Option<&Value>, new: Option<&Value>) -> String {
-    let Subject { kind, place, name } = subject;
+fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
+    let Fact { kind, place, name } = fact;
     let happened = match (old, new) {
         (None, _) => "was added",
         (_, None) => "was removed",
@@ -124,65 +129,70 @@ fn in_words(subject: &Subject, old: Option<&Value>, new: Option<&Value>) -> Stri
     let at =
         |what: String| if place.is_empty() { what } else { format!("{what} of {}", quote(place)) };
     if name == UNREADABLE {
-        let what = if *kind == Kind::Config { "the configuration" } else { "git's answer" };
+        let what = if *kind == FactKind::Config { "the configuration" } else { "git's answer" };
         return match new.and_then(|v| v.text.as_deref()) {
             Some(why) => format!("{} cannot be read: {why}", at(what.to_owned())),
             None => format!("{} can be read again", at(what.to_owned())),
         };
     }
     match kind {
-        Kind::OwnFile if place.is_empty() => format!("'{name}' {happened}"),
-        Kind::OwnFile => format!("'{place}/{name}' {happened}"),
-        Kind::Config => {
-            let what = match place.as_str() {
-                "" => format!("config '{name}'"),
-                "global" | "system" | "worktree" => format!("{place} config '{name}'"),
-                _ => format!("config '{name}' of {}", quote(place)),
-            };
-            match new.and_then(|v| v.text.as_deref()) {
-                Some(value) if tellable(name, value) => {
-                    format!("{what} was set to '{}'", shortened(value))
-                }
-                Some(_) => format!("{what} was set"),
-                None => format!("{what} was removed"),
-            }
-        }
-        Kind::Hook if place.is_empty() => format!("hook '{name}' {happened}"),
-        Kind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
-        Kind::Info => format!("{} {happened}", at(format!("'{name}'"))),
-        Kind::Head => {
-            let text = |v: Option<&Value>| {
+        FactKind::OwnFile if place.is_empty() => format!("'{name}' {happened}"),
+        FactKind::OwnFile => format!("'{place}/{name}' {happened}"),
+        FactKind::Config => config_in_words(fact, new),
+        FactKind::Hook if place.is_empty() => format!("hook '{name}' {happened}"),
+        FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
+        FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
+        FactKind::Head => {
+            let of = if place.is_empty() { "your checkout".to_owned() } else { quote(place) };
+            let text = |v: Option<&FactValue>| {
                 v.and_then(|v| v.text.as_deref()).map_or("nothing".into(), target)
             };
-            let of = if place.is_empty() { "your checkout".to_owned() } else { quote(place) };
             format!("HEAD of {of} moved from {} to {}", text(old), text(new))
         }
-        Kind::Ref => {
-            let what = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
-                (Some(branch), _) => format!("branch '{branch}'"),
-                (_, Some(tag)) => format!("tag '{tag}'"),
-                _ if name == "refs/stash" => "the stash".to_owned(),
-                _ => format!("ref '{name}'"),
-            };
-            let text = |v: &Value| v.text.as_deref().map(target).unwrap_or_default();
-            match (old, new) {
-                (None, Some(new)) => format!("{what} was added at {}", text(new)),
-                (Some(old), None) => {
-                    format!(
-                        "{what} was deleted; it was at {}",
-                        old.text.as_deref().unwrap_or_default()
-                    )
-                }
-                (Some(old), Some(new)) if old.text != new.text => {
-                    format!("{what} moved from {} to {}", text(old), text(new))
-                }
-                _ => format!("{what} was changed"),
-            }
+        FactKind::Ref => ref_in_words(name, old, new),
+        FactKind::Worktree if place == "candidate" => format!("the worktree of {name} {happened}"),
+        FactKind::Worktree => format!("worktree '{name}' {happened}"),
+        FactKind::File if place.is_empty() => {
+            format!("a file of your checkout was changed: '{name}'")
         }
-        Kind::Worktree if place == "candidate" => format!("the worktree of {name} {happened}"),
-        Kind::Worktree => format!("worktree '{name}' {happened}"),
-        Kind::File if place.is_empty() => format!("a file of your checkout was changed: '{name}'"),
-        Kind::File => format!("a file of the checkout {} was changed: '{name}'", quote(place)),
+        FactKind::File => format!("a file of the checkout {} was changed: '{name}'", quote(place)),
+    }
+}
+
+fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
+    let name = &fact.name;
+    let setting = match fact.place.as_str() {
+        "" => format!("config '{name}'"),
+        scope @ ("global" | "system" | "worktree") => format!("{scope} config '{name}'"),
+        place => format!("config '{name}' of {}", quote(place)),
+    };
+    match new.and_then(|v| v.text.as_deref()) {
+        Some(value) if may_be_shown(name, value) => {
+            format!("{setting} was set to '{}'", shortened(value))
+        }
+        Some(_) => format!("{setting} was set"),
+        None => format!("{setting} was removed"),
+    }
+}
+
+fn ref_in_words(name: &str, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
+    let subject = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
+        (Some(branch), _) => format!("branch '{branch}'"),
+        (_, Some(tag)) => format!("tag '{tag}'"),
+        _ if name == "refs/stash" => "the stash".to_owned(),
+        _ => format!("ref '{name}'"),
+    };
+    let text = |v: &FactValue| v.text.as_deref().map(target).unwrap_or_default();
+    match (old, new) {
+        (None, Some(new)) => format!("{subject} was added at {}", text(new)),
+        (Some(old), None) => {
+            let at = old.text.as_deref().unwrap_or_default();
+            format!("{subject} was deleted; it was at {at}")
+        }
+        (Some(old), Some(new)) if old.text != new.text => {
+            format!("{subject} moved from {} to {}", text(old), text(new))
+        }
+        _ => format!("{subject} was changed"),
     }
 }
 
@@ -190,7 +200,7 @@ fn quote(place: &str) -> String {
     if place.contains('\'') { place.to_owned() } else { format!("'{place}'") }
 }
 
-/// What a ref or HEAD holds, in few words.
+/// The value of a ref or HEAD, in few words.
 fn target(text: &str) -> String {
     match text.strip_prefix("ref: ") {
         Some(full) => match full.strip_prefix("refs/heads/") {
@@ -201,8 +211,8 @@ fn target(text: &str) -> String {
     }
 }
 
-/// Whether a setting's value may be shown: none that is, or may hold, a secret.
-fn tellable(key: &str, value: &str) -> bool {
+/// True if a setting's value may be shown: it is no secret, and holds none.
+fn may_be_shown(key: &str, value: &str) -> bool {
     let secret =
         ["header", "token", "pass", "secret", "cookie"].iter().any(|word| key.contains(word));
     let address = value.contains("://") && value.contains('@');

@@ -1,9 +1,55 @@
-//! Detecting what commands change outside of their worktrees: git's configuration, hooks, refs and other
+//! Detecting what commands change outside their worktrees: git's configuration, hooks, refs and other
 //! worktrees; and keeping our own git calls on the configuration that was there before.
+//!
+//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported and never
+//! reverted; nothing planted runs through git-frites, and `judge` waits for a person when the configuration
+//! of git-frites itself changed.
 pub mod baseline;
 pub mod config_snapshot;
 pub mod diff;
+pub mod fact;
 pub mod fingerprint;
 pub mod overrides;
 pub mod quarantine;
+pub mod trust;
 pub mod watch;
+
+use std::path::Path;
+
+use crate::git::repo::Repo;
+use crate::integrity::fingerprint::{Scope, WatchedWorktree};
+use crate::store::Store;
+use crate::ui::Ui;
+
+/// The parts of a session that this room works with.
+#[derive(Clone, Copy)]
+pub struct IntegrityContext<'a> {
+    /// The repository and its state.
+    pub store: &'a Store,
+    /// The user's own checkout; none in a bare repository.
+    pub home: Option<&'a Path>,
+    /// Where changes are reported.
+    pub ui: &'a Ui,
+    /// True for a checkout in which a candidate is judged.
+    pub is_pool_checkout: fn(&Path) -> bool,
+}
+
+impl<'a> IntegrityContext<'a> {
+    fn repo(&self) -> &'a Repo {
+        self.store.repo()
+    }
+
+    /// True for a checkout that git-frites made: a candidate's worktree, or one for judging.
+    fn is_ours(&self, checkout: &Path) -> bool {
+        (self.is_pool_checkout)(checkout) || self.store.is_candidates(checkout).unwrap_or(false)
+    }
+
+    /// Calls `look` with the scope of a fingerprint that covers these worktrees of candidates.
+    fn with_scope<T>(
+        &self,
+        candidates: &[WatchedWorktree],
+        look: impl FnOnce(&Scope<'_>) -> T,
+    ) -> T {
+        look(&Scope { home: self.home, is_ours: &|path| self.is_ours(path), candidates })
+    }
+}

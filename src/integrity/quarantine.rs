@@ -1,7 +1,8 @@
-//! What attempts may have planted, until a person accepts it: `untrusted.json` in the state root.
+//! The quarantine: changes that attempts may have planted, until a person accepts them. It is
+//! `untrusted.json` in the state root.
 //!
-//! One list for the repository and not one a run: the configuration belongs to all runs, and forgetting
-//! a run does not make what it planted any better.
+//! There is one list for the repository and not one per run: the configuration belongs to all runs, and a
+//! planted setting stays dangerous after its run was forgotten.
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,20 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
-use crate::integrity::fingerprint::Subject;
+use crate::integrity::fact::Fact;
+use crate::integrity::fingerprint::Fingerprint;
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::store::{Store, remove};
 
-/// What ran when something changed.
+/// The commands that ran when something changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moment {
     /// The run.
     pub run: Name,
-    /// Whether it was being judged: then it was the oracle's commands, and else its own.
+    /// True if they were the oracle's commands, false if they were the run's own.
     #[serde(default)]
     pub judging: bool,
-    /// The only candidate that was, where that is certain.
+    /// The only candidate that was judged, if that is certain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Name>,
 }
@@ -40,64 +42,83 @@ impl fmt::Display for Moment {
     }
 }
 
-/// One thing that was changed while commands ran.
+/// One thing that changed while commands ran. The names in JSON are those of the first version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Planted {
-    /// Which commands.
+pub struct Suspect {
+    /// The commands.
     #[serde(flatten)]
     pub moment: Moment,
-    /// What was changed.
-    pub subject: Subject,
-    /// How, in words.
+    /// The thing.
+    #[serde(rename = "subject")]
+    pub fact: Fact,
+    /// The change, in words.
     pub words: String,
-    /// Its digest when the commands had ended; none if it was gone. While that is what is found, it
-    /// still is what was planted.
+    /// Its digest when the commands had ended; none if the thing was gone. As long as this digest is found,
+    /// the planted value is still there.
     pub digest: Option<String>,
-    /// What a setting was before, to be pinned to.
+    /// The setting's value before, which our calls go on using.
     pub before: Option<String>,
-    /// Whether it may configure git-frites itself: then `judge` waits for a person.
-    pub configures_us: bool,
+    /// True if it may configure git-frites itself: then `judge` waits for a person.
+    #[serde(rename = "configures_us")]
+    pub affects_own_config: bool,
+}
+
+impl Suspect {
+    /// True if the thing is still as the commands left it.
+    pub fn is_still_there(&self, now: &Fingerprint) -> bool {
+        self.digest.as_deref() == now.digest(&self.fact)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct QuarantineFile {
     version: u32,
-    planted: Vec<Planted>,
+    planted: Vec<Suspect>,
 }
 
-impl Store {
-    /// All that is not accepted yet.
-    pub fn planted(&self) -> Vec<Planted> {
-        let bytes = regular::read(&self.untrusted_file()).unwrap_or_default();
-        serde_json::from_slice::<Record>(&bytes).map(|r| r.planted).unwrap_or_default()
-    }
+fn file(store: &Store) -> PathBuf {
+    store.root().join("untrusted.json")
+}
 
-    /// Adds to the list; the newest word on a thing stays, and the oldest value.
-    pub fn add_planted(&self, new: Vec<Planted>) -> Result<()> {
-        if new.is_empty() {
-            return Ok(());
+/// All changes that are not accepted yet.
+pub fn suspects(store: &Store) -> Vec<Suspect> {
+    let bytes = regular::read(&file(store)).unwrap_or_default();
+    serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
+}
+
+/// Adds changes. Of two changes of one thing the newer stays, with the older one's value from before.
+pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let _lock = store.lock_repository()?;
+    let mut planted = suspects(store);
+    for mut suspect in new {
+        if let Some(at) = planted.iter().position(|p| p.fact == suspect.fact) {
+            suspect.before = planted.remove(at).before;
         }
-        let _lock = self.lock_repository()?;
-        let mut planted = self.planted();
-        for mut one in new {
-            if let Some(at) = planted.iter().position(|p| p.subject == one.subject) {
-                one.before = planted.remove(at).before;
-            }
-            planted.push(one);
-        }
-        let record = Record { version: FORMAT, planted };
-        let bytes = serde_json::to_vec(&record)
-            .map_err(|e| Error::internal(format!("a record cannot be written as JSON: {e}")))?;
-        atomic::write(&self.untrusted_file(), &bytes)
+        planted.push(suspect);
     }
+    let bytes = serde_json::to_vec(&QuarantineFile { version: FORMAT, planted })
+        .map_err(|e| Error::internal(format!("a record cannot be written as JSON: {e}")))?;
+    atomic::write(&file(store), &bytes)
+}
 
-    /// Empties the list.
-    pub fn accept_planted(&self) -> Result<()> {
-        let _lock = self.lock_repository()?;
-        remove(&self.untrusted_file())
-    }
+/// Accepts all changes.
+pub fn clear(store: &Store) -> Result<()> {
+    let _lock = store.lock_repository()?;
+    remove(&file(store))
+}
 
-    fn untrusted_file(&self) -> PathBuf {
-        self.root().join("untrusted.json")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspect_is_stored_under_the_names_of_the_first_version() {
+        let text = r#"{"run":"1","judging":true,"subject":{"kind":"own-file","place":"","name":".frites.toml"},"words":"'.frites.toml' was changed","digest":"d","before":null,"configures_us":true}"#;
+        let suspect: Suspect = serde_json::from_str(text).expect("it is read");
+        assert!(suspect.affects_own_config && suspect.moment.judging);
+        assert_eq!(serde_json::to_string(&suspect).expect("it is written"), text);
     }
 }

@@ -10,7 +10,7 @@ use crate::git::capture::excludes::Excludes;
 use crate::git::diff::Change;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
-use crate::integrity::watch;
+use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::oid::Oid;
 use crate::ops::recover::recover;
 use crate::oracle::pool;
@@ -64,7 +64,13 @@ impl Session {
         let store = Store::of(&repo);
         let home = store.users_checkout()?;
         // Before anything else calls git.
-        watch::pin(&repo, &store, home.as_deref(), None)?;
+        let integrity = IntegrityContext {
+            store: &store,
+            home: home.as_deref(),
+            ui: &ui,
+            is_pool_checkout: pool::is_pristine,
+        };
+        overrides::update(integrity, None);
         for line in recover(&store)? {
             ui.warn(line);
         }
@@ -74,8 +80,18 @@ impl Session {
         let policy = policy(&config)?;
         let changes = ChangeCache::default();
         let session = Session { repo, store, config, ui, home, excludes, policy, changes };
-        watch::recover(&session)?;
+        watch::recover(session.integrity())?;
         Ok(session)
+    }
+
+    /// The parts that `integrity/` works with.
+    pub fn integrity(&self) -> IntegrityContext<'_> {
+        IntegrityContext {
+            store: &self.store,
+            home: self.home.as_deref(),
+            ui: &self.ui,
+            is_pool_checkout: pool::is_pristine,
+        }
     }
 
     /// The files of the user's own checkout that a worktree gets beside the files of `base`.

@@ -258,7 +258,12 @@ pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<
     while let Some((path, commit)) = found.get(at).cloned() {
         let directory = home.join(&path);
         if directory.join(".gitmodules").exists() {
-            found.extend(submodules_of(&Git::at(&directory.join(".git")), &commit, home, &path)?);
+            found.extend(submodules_of(
+                &repo.git_at(&directory.join(".git")),
+                &commit,
+                home,
+                &path,
+            )?);
         }
         at += 1;
     }
@@ -293,13 +298,12 @@ fn submodules_of(
 fn export_submodules(repo: &Repo, home: Option<&Path>, commit: &Oid, into: &Path) -> Result<()> {
     let Some(root) = home else { return Ok(()) };
     for (path, wanted) in submodules(repo, home, commit)? {
-        worktree::export(&root.join(&path).join(".git"), &wanted, &into.join(&path)).map_err(
-            |e| {
+        worktree::export(repo, &root.join(&path).join(".git"), &wanted, &into.join(&path))
+            .map_err(|e| {
                 let path = path.display();
                 let wanted = wanted.short();
                 e.context(format!("your checkout of the submodule '{path}' has no commit {wanted}"))
-            },
-        )?;
+            })?;
     }
     Ok(())
 }

@@ -126,7 +126,7 @@ fn add_submodules(
         let why = match in_base {
             // The private index may have it since the first capture, but the base does not.
             None => Some(ONLY_ITS_ID),
-            Some(in_base) => unsaved_submodule_work(&directory, in_base.id)?,
+            Some(in_base) => unsaved_submodule_work(repo, &directory, in_base.id)?,
         };
         if let Some(why) = why {
             omissions.unholdable.entry(path).or_insert(why);
@@ -137,8 +137,12 @@ fn add_submodules(
 
 /// The work in a submodule's directory that is stored nowhere else; none if there is none. `commit` is
 /// the submodule's commit in the base.
-fn unsaved_submodule_work(directory: &Path, commit: gix::ObjectId) -> Result<Option<&'static str>> {
-    let git = Git::at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
+fn unsaved_submodule_work(
+    repo: &Repo,
+    directory: &Path,
+    commit: gix::ObjectId,
+) -> Result<Option<&'static str>> {
+    let git = repo.git_at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
     let finds_work = |output: Output| output.code != 0 || !output.stdout.is_empty();
     if finds_work(git.call("status").args(["--porcelain", "-z"]).output()?) {
         return Ok(Some("a submodule with uncommitted changes"));

@@ -386,7 +386,7 @@ impl SeedSearch<'_> {
         let git = if repo.work_tree() == Some(self.root) {
             repo.checkout()
         } else {
-            Git::at(repo.common_dir()).in_checkout().work_tree(self.root)
+            repo.git_at(repo.common_dir()).in_checkout().work_tree(self.root)
         };
         let list = |options: &[&str]| {
             git.call("ls-files").args(["-z", "-o", "--exclude-standard"]).args(options).bytes()

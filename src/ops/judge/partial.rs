@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
@@ -90,7 +90,7 @@ pub fn judge_some(
 pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
     let store = &session.store;
     let _lock = store.lock_run(&run.run)?;
-    watch::require_own_record(session, run)?;
+    trust::require_own_record(session.integrity(), run)?;
     let stored = store.verdict(&run.run)?;
     let since = stored.as_ref().map(|v| v.judged);
     let mut parts = store.parts(run)?;

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
+use crate::integrity::watch;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -96,7 +97,7 @@ impl<'a> OracleRunner<'a> {
         let result = work(&self);
         let session = self.session;
         let tainted = self.end();
-        first_error(result, tainted, |error| session.ui.warn(&error.message))
+        watch::with_work(result, tainted, |error| session.ui.warn(&error.message))
     }
 
     /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if
@@ -317,23 +318,6 @@ fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
     }
 }
 
-/// The values of two steps, or the error of the first that failed. If both failed, `warn` gets the
-/// second error.
-fn first_error<T, U>(
-    first: Result<T>,
-    second: Result<U>,
-    warn: impl FnOnce(&Error),
-) -> Result<(T, U)> {
-    match (first, second) {
-        (Ok(first), Ok(second)) => Ok((first, second)),
-        (Err(first), Err(second)) => {
-            warn(&second);
-            Err(first)
-        }
-        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
-    }
-}
-
 /// The spans of time in which commands of any run's attempts may have been at work.
 ///
 /// Each goes from the making of a run to the end of its last command, with no gap: the record of
@@ -381,23 +365,4 @@ pub fn judge_commit(
         runner.finish_on_commit(commit, &report)
     })?;
     Ok(results)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_error_is_returned_and_the_second_is_only_a_warning() {
-        let fail = |message: &str| Error::fatal(message.to_owned()).hint("a hint");
-        let run = |first: Result<u8>, second: Result<u8>| {
-            let mut warned = None;
-            let result = first_error(first, second, |e| warned = Some(e.message.clone()));
-            (result.map_err(|e| e.message), warned)
-        };
-        assert_eq!(run(Ok(1), Ok(2)), (Ok((1, 2)), None));
-        assert_eq!(run(Err(fail("a")), Ok(2)), (Err("a".into()), None));
-        assert_eq!(run(Ok(1), Err(fail("b"))), (Err("b".into()), None));
-        assert_eq!(run(Err(fail("a")), Err(fail("b"))), (Err("a".into()), Some("b".into())));
-    }
 }

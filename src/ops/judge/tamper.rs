@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
-use crate::integrity::watch::{self, Watch};
+use crate::integrity::watch::{self, IntegrityWatch};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
@@ -18,7 +18,7 @@ pub struct TamperWatch<'a> {
 
 struct WatchState {
     /// None before the first command.
-    watch: Option<Watch>,
+    watch: Option<IntegrityWatch>,
     /// The number of trees that the oracle ran on.
     trees: usize,
     /// Set once any oracle command may have run after a change that affects outcomes.
@@ -47,7 +47,7 @@ impl<'a> TamperWatch<'a> {
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();
         if state.watch.is_none() {
-            state.watch = Some(watch::begin(self.session, self.run, true)?);
+            state.watch = Some(watch::begin(self.session.integrity(), self.run, true)?);
         }
         Ok(())
     }
@@ -64,9 +64,9 @@ impl<'a> TamperWatch<'a> {
         let WatchState { watch, trees, tainted, cached } = &mut *state;
         *trees += 1;
         let Some(watch) = watch else { return Ok(()) };
-        *tainted |= watch.bends_outcomes();
-        watch.look_again(self.session, candidate)?;
-        if !watch.bends_outcomes() {
+        *tainted |= watch.affects_outcomes();
+        watch.look_again(self.session.integrity(), candidate)?;
+        if !watch.affects_outcomes() {
             cached.extend(cache()?);
         }
         Ok(())
@@ -74,7 +74,7 @@ impl<'a> TamperWatch<'a> {
 
     /// True if a change was found that affects outcomes.
     pub fn affects_outcomes(&self) -> bool {
-        self.lock().watch.as_ref().is_some_and(Watch::bends_outcomes)
+        self.lock().watch.as_ref().is_some_and(IntegrityWatch::affects_outcomes)
     }
 
     /// Ends the watch after the last command.
@@ -82,10 +82,10 @@ impl<'a> TamperWatch<'a> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut end = WatchEnd { tainted: state.tainted, doubtful: Vec::new() };
         let Some(watch) = state.watch else { return Ok(end) };
-        let found_before = watch.bends_outcomes();
-        let report = watch.end(self.session, self.run)?;
+        let found_before = watch.affects_outcomes();
+        let report = watch.end(self.session.integrity(), self.run)?;
         // Nobody knows before which of several trees the change was made.
-        if report.bends_outcomes && !found_before && state.trees > 1 {
+        if report.affects_outcomes && !found_before && state.trees > 1 {
             end.tainted = true;
             end.doubtful = state.cached;
         }

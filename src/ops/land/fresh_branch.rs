@@ -5,7 +5,7 @@ use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch::{self, Position, Rollback};
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -82,7 +82,7 @@ pub fn land(
         refuse_overwrite_in_checkout(session, &from, &plan.tree)?;
     }
     if fresh.commit {
-        watch::before_commit(session);
+        trust::warn_before_commit(session.integrity());
     }
     let commit = if fresh.no_switch {
         Some(publish(session, &plan, &intent, &message)?)

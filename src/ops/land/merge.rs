@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::advance::{self, Advance};
 use crate::git::refs::{self, Move};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -53,7 +53,7 @@ pub fn merge(
         return Err(plan.conflict_error(&target, &base, &conflicts));
     }
     refuse_overwrite_in(session, &target, &plan.tree, "move them away and merge again")?;
-    watch::before_commit(session);
+    trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(options);
     let own = with_tree_trailer(&message, &plan.judged.tree);
     let landed = make_commit(

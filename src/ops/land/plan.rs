@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -69,7 +69,7 @@ impl Plan {
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
         if !options.allow_unverified {
-            watch::require_own_record(session, &run)?;
+            trust::require_own_record(session.integrity(), &run)?;
         }
         let verdict = session.store.verdict(&run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), options)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::git::capture::omitted::Omissions;
-use crate::integrity::watch;
+use crate::integrity::{trust, watch};
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
 use crate::model::name::Name;
@@ -52,7 +52,7 @@ pub fn run_attempts(
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
     let store = &session.store;
-    let watch = watch::begin(session, run, false)?;
+    let watch = watch::begin(session.integrity(), run, false)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let results = progress::live(session, run, &names, || {
         checkpoint::beside(session, run, &names, options.checkpoint, || {
@@ -64,7 +64,7 @@ pub fn run_attempts(
         })
     });
     // The watch reports even if an attempt failed: a changed configuration may be the cause.
-    let watched = watch.end(session, run);
+    let watched = watch.end(session.integrity(), run);
     // While a record still says that its command runs, the next command must find the run interrupted.
     let done =
         if results.is_ok() || !names.iter().any(|name| is_running(store.candidate(run, name))) {
@@ -111,7 +111,7 @@ pub fn rerun(
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
     let store = &session.store;
-    watch::require_trust(session, Some(candidate.run))?;
+    trust::require_trust(session.integrity(), Some(candidate.run))?;
     limits::require_depth(session)?;
     command.require_program()?;
     let _lock = store.lock_run(&candidate.run.run)?;

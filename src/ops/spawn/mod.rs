@@ -17,7 +17,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::capture;
 use crate::git::worktree::{Head, Worktree};
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
@@ -132,7 +132,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     for (_, command) in request.commands() {
         command.require_program()?;
     }
-    watch::require_trust(session, None)?;
+    trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &request.start.base, request.candidates.len())?;
     let preparation = Preparation::new(session, &request.start.base)?;

@@ -105,7 +105,7 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
         };
         match admin {
             Some(admin) => {
-                Worktree { path, admin }.discard(&root)?;
+                Worktree::at(store.repo(), &path, admin).discard(&root)?;
             }
             // A directory without an entry is not ours; but a killed git may leave an empty one.
             None => {

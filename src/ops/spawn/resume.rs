@@ -1,6 +1,6 @@
 //! Resumes a run: commands that were interrupted start again, from the base.
 use crate::error::Result;
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -44,7 +44,7 @@ pub fn resume(
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
     let store = &session.store;
-    watch::require_trust(session, Some(run))?;
+    trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
     let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();

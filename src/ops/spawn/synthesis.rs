@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::git::diff;
-use crate::integrity::watch;
+use crate::integrity::trust;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -45,8 +45,8 @@ pub fn synthesize(
     options: &AttemptOptions,
 ) -> Result<(Run, AttemptReport)> {
     let Session { repo, store, .. } = session;
-    watch::require_trust(session, Some(run))?;
-    watch::require_own_record(session, run)?;
+    trust::require_trust(session.integrity(), Some(run))?;
+    trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
     limits::require_room(session, 1)?;
     // From here on no other process judges the run, adds to it or removes it.

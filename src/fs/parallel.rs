@@ -1,0 +1,27 @@
+//! Short reads of many files at once, on one pool of threads for the whole process: work within work shares it.
+use rayon::prelude::*;
+
+use crate::error::Result;
+
+/// Does `work` on every item; gives the results in the items' order. All items are worked on even if one
+/// fails; the error is that of the first item that failed.
+///
+/// `work` must take no lock: a thread that waits for its own part may begin another caller's.
+pub fn map<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let done: Vec<Result<R>> = items.par_iter().map(work).collect();
+    done.into_iter().collect()
+}
+
+/// Does `work` on about as many runs of neighbouring items as there are threads. For items that are cheaper than
+/// a result of their own.
+pub fn map_chunks<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&[T]) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let size = items.len().div_ceil(rayon::current_num_threads()).max(1);
+    let done: Vec<Result<R>> = items.par_chunks(size).map(work).collect();
+    done.into_iter().collect()
+}

@@ -1,0 +1,210 @@
+//! The configuration that our own git calls use in place of the repository's, while commands run or after
+//! one of them changed it.
+//!
+//! One value belongs to a repository and is shared by every [`crate::git::cli::Git`] made from it: a change
+//! counts for the next call of each of them. `integrity/` sets it.
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+/// What the calls of one repository use instead of its configuration.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    settings: RwLock<SettingOverrides>,
+    stand_in: RwLock<Option<StandIn>>,
+}
+
+/// Single settings, and whether git may fetch. Calls in the user's name ignore them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingOverrides {
+    /// Keys and the values that calls see.
+    values: BTreeMap<String, String>,
+    /// True if git may not fetch objects that are missing.
+    offline: bool,
+}
+
+/// A git directory that calls use instead of the shared one.
+#[derive(Debug)]
+struct StandIn {
+    common: PathBuf,
+    directory: PathBuf,
+}
+
+impl Overrides {
+    /// Replaces the overridden settings.
+    pub fn set_settings(&self, settings: SettingOverrides) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// The value that overrides a setting; none if calls see the setting as it is.
+    pub fn setting(&self, key: &str) -> Option<String> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
+    }
+
+    /// From now on calls on the shared directory `common` use `directory`.
+    pub fn redirect(&self, common: &Path, directory: &Path) {
+        let stand_in = StandIn { common: common.to_owned(), directory: directory.to_owned() };
+        *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = Some(stand_in);
+    }
+
+    /// From now on calls use the shared directory itself again.
+    pub fn end_redirect(&self) {
+        *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key with `=` in it.
+    pub(super) fn settings_environment(
+        &self,
+        more: &SettingOverrides,
+    ) -> Vec<(OsString, OsString)> {
+        let mut all = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        all.values.extend(more.values.clone());
+        let mut env: Vec<(OsString, OsString)> = Vec::new();
+        for (at, (key, value)) in all.values.iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+            env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
+        }
+        if !env.is_empty() {
+            env.push(("GIT_CONFIG_COUNT".into(), all.values.len().to_string().into()));
+        }
+        if all.offline {
+            // The second for git before 2.44, which does not know the first.
+            env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+            env.push(("GIT_ALLOW_PROTOCOL".into(), "none".into()));
+        }
+        env
+    }
+
+    /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other directory;
+    /// none if the call stays where it is.
+    pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
+        let stand_in = self.stand_in.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };
+        let variable = match git_dir.parent() {
+            _ if git_dir == common => "GIT_DIR",
+            Some(entries) if entries == common.join("worktrees") => "GIT_COMMON_DIR",
+            _ => return Vec::new(),
+        };
+        vec![
+            (variable.into(), directory.into()),
+            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+            ("GIT_CONFIG_SYSTEM".into(), "/dev/null".into()),
+        ]
+    }
+}
+
+impl SettingOverrides {
+    /// Overrides a setting with `value`, or with "no program", if it names a program or tells git where to
+    /// fetch from. Any other setting stays as it is, and so does one that is overridden already.
+    pub fn add(&mut self, key: &str, value: Option<String>) {
+        if decides_fetches(key) {
+            self.offline = true;
+        }
+        if let Some(nothing) = no_program(key) {
+            self.values
+                .entry(key.to_owned())
+                .or_insert_with(|| value.unwrap_or_else(|| nothing.to_owned()));
+        }
+    }
+}
+
+/// True if a setting names a program that calls of ours would start.
+pub fn names_a_program(key: &str) -> bool {
+    no_program(key).is_some()
+}
+
+/// The value that stands for "no program", for a setting that names one which calls of ours would start.
+/// Every other setting that names a program is fixed for all calls, or concerns commands that we never run.
+///
+/// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong merge.
+fn no_program(key: &str) -> Option<&'static str> {
+    match split_key(key) {
+        ("filter", Some(_), "clean" | "smudge" | "process") => Some(""),
+        ("filter", Some(_), "required") => Some("false"),
+        ("merge", Some(_), "driver") => Some("false"),
+        ("merge", None, "default") => Some("text"),
+        ("core", None, "pager") => Some(""),
+        _ => None,
+    }
+}
+
+/// True if a setting decides which program git starts, or which server it asks, to fetch a missing object.
+fn decides_fetches(key: &str) -> bool {
+    let (section, sub, name) = split_key(key);
+    match (section, sub) {
+        ("remote", _) => matches!(
+            name,
+            "url" | "promisor" | "partialclonefilter" | "uploadpack" | "vcs" | "proxy"
+        ),
+        ("url" | "protocol" | "credential" | "http", _) => true,
+        ("extensions", None) => name == "partialclone",
+        ("core", None) => matches!(name, "sshcommand" | "gitproxy" | "askpass"),
+        _ => false,
+    }
+}
+
+/// `section.subsection.name`; the subsection may hold dots.
+fn split_key(key: &str) -> (&str, Option<&str>, &str) {
+    let Some((section, rest)) = key.split_once('.') else { return (key, None, "") };
+    match rest.rsplit_once('.') {
+        Some((sub, name)) => (section, Some(sub), name),
+        None => (section, None, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::repo::Repo;
+
+    fn repository(directory: &Path) -> Repo {
+        duct::cmd!("git", "init", "-q", directory).run().expect("git is there");
+        Repo::discover(directory).expect("a repository")
+    }
+
+    /// What a call of the repository's sees as `filter.x.clean`.
+    fn filter(repo: &Repo) -> String {
+        let call = repo.git().call("config").args(["--get", "filter.x.clean"]);
+        String::from_utf8_lossy(&call.output().expect("git runs").stdout).trim().to_owned()
+    }
+
+    #[test]
+    fn overrides_of_two_repositories_in_one_process_are_apart() {
+        let first = tempfile::tempdir().expect("a directory");
+        let second = tempfile::tempdir().expect("a directory");
+        let one = repository(first.path());
+        let other = repository(second.path());
+        let mut settings = SettingOverrides::default();
+        settings.add("filter.x.clean", Some("first".into()));
+        one.overrides().set_settings(settings);
+        let mut settings = SettingOverrides::default();
+        settings.add("filter.x.clean", Some("second".into()));
+        other.overrides().set_settings(settings);
+        assert_eq!(filter(&one), "first");
+        assert_eq!(filter(&other), "second");
+        one.overrides().set_settings(SettingOverrides::default());
+        assert_eq!(filter(&one), "");
+        assert_eq!(filter(&other), "second");
+
+        let stand_in = tempfile::tempdir().expect("a directory");
+        one.overrides().redirect(one.common_dir(), stand_in.path());
+        let redirected = one.overrides().redirect_environment(one.common_dir());
+        assert_eq!(redirected[0], ("GIT_DIR".into(), stand_in.path().into()));
+        assert!(other.overrides().redirect_environment(other.common_dir()).is_empty());
+        assert!(one.overrides().redirect_environment(other.common_dir()).is_empty());
+    }
+
+    #[test]
+    fn only_settings_that_start_programs_or_fetch_are_overridden() {
+        let mut settings = SettingOverrides::default();
+        settings.add("user.name", Some("x".into()));
+        assert_eq!(settings, SettingOverrides::default());
+        settings.add("filter.lfs.clean", None);
+        settings.add("filter.lfs.clean", Some("later".into()));
+        assert_eq!(settings.values["filter.lfs.clean"], "", "the first one stays");
+        assert!(!settings.offline);
+        settings.add("remote.origin.url", None);
+        assert!(settings.offline);
+    }
+}

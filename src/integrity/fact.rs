@@ -1,0 +1,62 @@
+//! Facts: the single things that a fingerprint records, such as a setting, a hook or a ref.
+use serde::{Deserialize, Serialize};
+
+/// The kind of thing that a fact is about. The order decides what is reported first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactKind {
+    /// `.frites.toml` of a checkout.
+    OwnFile,
+    /// A setting of git's.
+    Config,
+    /// A hook.
+    Hook,
+    /// A file of the git directory that changes what git sees: `info/exclude`, alternates, ….
+    Info,
+    /// What a checkout's HEAD names.
+    Head,
+    /// A ref.
+    Ref,
+    /// A worktree.
+    Worktree,
+    /// A file of a checkout that differs from its index.
+    File,
+}
+
+/// The subject of a fact: its kind, the place where it was found (empty for the usual one), its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fact {
+    /// Its kind.
+    pub kind: FactKind,
+    /// A scope of configuration, a checkout or a directory.
+    pub place: String,
+    /// A key, a ref, a path.
+    pub name: String,
+}
+
+/// The value of a fact at one time. Two values are equal if their digests are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct FactValue {
+    pub(super) digest: String,
+    /// In words or in full, if that is of use; never stored for settings that may be secrets.
+    pub(super) text: Option<String>,
+}
+
+/// The name of a fact about a part that git refuses to read.
+pub(super) const UNREADABLE: &str = "(unreadable)";
+
+impl Fact {
+    /// A fact about `name` at `place`.
+    pub fn new(kind: FactKind, place: &str, name: &str) -> Fact {
+        Fact { kind, place: place.to_owned(), name: name.to_owned() }
+    }
+
+    /// True if the fact is part of [`super::fingerprint::decisive`].
+    pub fn is_decisive(&self) -> bool {
+        match self.kind {
+            FactKind::OwnFile | FactKind::Config | FactKind::Hook | FactKind::Info => true,
+            FactKind::Worktree => self.place.is_empty(),
+            FactKind::Head | FactKind::Ref | FactKind::File => false,
+        }
+    }
+}

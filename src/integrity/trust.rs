@@ -1,0 +1,111 @@
+//! Trust in the configuration and the records of git-frites after attempts' commands ran: refusals until a
+//! person has accepted the changes.
+use crate::error::{Error, Result};
+use crate::git::refs;
+use crate::integrity::diff::{self, Difference};
+use crate::integrity::fact::FactKind;
+use crate::integrity::quarantine::{self, Suspect};
+use crate::integrity::watch::MOST_REPORTED;
+use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides};
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::store::events::Event;
+
+/// Refuses a run whose record somebody else wrote while commands ran: it may claim a pass that never was.
+pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
+    let name = refs::record(&run.run);
+    let now = context.repo().read_ref(&name)?;
+    let is_that_record = |s: &Suspect| {
+        s.fact.kind == FactKind::Ref
+            && *s.fact.name == *name
+            && s.digest.as_deref() == now.as_ref().map(Oid::as_str)
+    };
+    match quarantine::suspects(context.store).into_iter().find(is_that_record) {
+        None => Ok(()),
+        Some(suspect) => Err(Error::no(format!(
+            "nothing in run {} is verified: its record is not what its last judging wrote; {}, {}",
+            run.run, suspect.moment, suspect.words
+        ))
+        .hint(format!("judge it again: `git frites judge {}`", run.run))),
+    }
+}
+
+/// Accepts everything as it is now, for the run that is about to be judged.
+pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
+    let suspects = quarantine::suspects(context.store);
+    for suspect in &suspects {
+        context.ui.note(format!("accepted: {}, {}", suspect.words, suspect.moment));
+    }
+    quarantine::clear(context.store)?;
+    if !suspects.is_empty() {
+        let differences = suspects.into_iter().map(|s| s.words).collect();
+        context.store.record_event(&run.run, &Event::Trusted { differences })?;
+    }
+    overrides::update(context, None);
+    Ok(())
+}
+
+/// Refuses to run the commands that our own configuration names if that is not what the user left. `run` is the
+/// one to be judged; without it a run is to be made, whose setup the configuration names.
+pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
+    let mut suspects = quarantine::suspects(context.store);
+    suspects.retain(|suspect| suspect.affects_own_config);
+    if let Some(first) = suspects.first() {
+        let more = match suspects.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return Err(Error::fatal(format!(
+            "the configuration of git-frites changed {}: {}{more}",
+            first.moment, first.words
+        ))
+        .hint("look at it: `git config --show-origin --get-regexp '^frites[.]'` and .frites.toml")
+        .hint(format!(
+            "accept it as it is now: `git frites judge --trust-config {}`",
+            run.map_or(&first.moment.run, |run| &run.run)
+        )));
+    }
+    refuse_unreported_changes(context)
+}
+
+/// Refuses changes by commands of another run that still run: they are not reported yet.
+fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
+    let watched = baseline::all(context.store);
+    if watched.is_empty() {
+        return Ok(());
+    }
+    let now = context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope));
+    let is_ours = |d: &Difference| {
+        d.affects_own_config() && matches!(d.fact.kind, FactKind::Config | FactKind::OwnFile)
+    };
+    for (name, path) in watched {
+        let Some((before, judging)) = baseline::read(&path) else { continue };
+        if let Some(first) = diff::compare_configuration(&before, &now).into_iter().find(is_ours) {
+            let since = if judging { "judging" } else { "commands" };
+            return Err(Error::fatal(format!(
+                "the configuration of git-frites has changed since run {name}'s {since} started: {}",
+                first.words
+            ))
+            .hint(format!("wait until they have ended; `git frites status {name}` shows their progress")));
+        }
+    }
+    Ok(())
+}
+
+/// Warns before the user's own commit of settings and hooks in force that attempts may have planted.
+pub fn warn_before_commit(context: IntegrityContext<'_>) {
+    let suspects = quarantine::suspects(context.store);
+    if suspects.is_empty() {
+        return;
+    }
+    let now = context.with_scope(&[], |scope| fingerprint::take(context.repo(), scope));
+    let in_force = suspects.iter().filter(|s| {
+        s.digest.is_some()
+            && s.is_still_there(&now)
+            && matches!(s.fact.kind, FactKind::Config | FactKind::Hook)
+    });
+    for suspect in in_force.take(MOST_REPORTED) {
+        let Suspect { moment, words, .. } = suspect;
+        context.ui.warn(format!("your commit obeys what changed {moment}: {words}"));
+    }
+}
