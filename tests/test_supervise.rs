@@ -210,6 +210,37 @@ fn large_output_fills_neither_memory_nor_disk() {
     assert!(log.windows(gap.len()).any(|w| w == gap.as_bytes()), "no line says '{}'", gap.trim());
 }
 
+/// True if a process is stopped, by its state in `/proc`.
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().unwrap().trim_start().starts_with('T')
+}
+
+#[test]
+fn ctrl_z_stops_commands_and_their_time_limits_until_they_go_on() {
+    let (world, mark) = marked();
+    let ticks = "(setsid sh -c 'while sleep 0.05; do echo x >> beside; done' &); i=0
+        while [ $i -lt 10 ]; do i=$((i+1)); echo $i >> ticks; sleep 0.05; done; echo x > README";
+    let limits = ["--timeout", "5s", "--idle-timeout", "5s"];
+    let command = ["--", "sh", "-c", ticks];
+    let child = start(&world, &[&["spawn", "-n", "1"], &limits[..], &command[..]].concat());
+    let written = |file: &str| fs::read(world.worktree("1/c1").join(file)).unwrap_or_default();
+    poll(|| !written("ticks").is_empty() && !written("beside").is_empty());
+    signal("-TSTP", child.id());
+    // The supervisor alone goes on: it has the clock.
+    let others = || living(&mark).into_iter().filter(|(_, line)| !line.contains(" __supervise "));
+    poll(|| others().all(|(pid, _)| is_stopped(pid)));
+    let before = (written("ticks"), written("beside"));
+    // Longer than either limit.
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!((written("ticks"), written("beside")), before, "nothing has run meanwhile");
+    signal("-CONT", child.id());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(0);
+    assert!(ended.stderr.contains("left processes behind"), "{}", ended.stderr);
+    assert_eq!(world.first_candidate("1")["state"], "succeeded");
+    assert_eq!(living(&mark), []);
+}
+
 #[test]
 fn first_ctrl_c_terminates_commands_and_keeps_their_work() {
     let (world, mark) = marked();

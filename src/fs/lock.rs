@@ -1,6 +1,7 @@
 //! Locks that die with their holder: `flock` on files of our own.
 //!
-//! The order, to be kept so that nobody waits in a circle: landing, run, candidate, repository.
+//! Locks are taken in this order, so that no two processes wait for each other: landing, run, candidate,
+//! repository.
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +10,8 @@ use std::time::Instant;
 
 use crate::error::{Error, IoContext, Result};
 
-/// A held lock; dropping it, or dying, releases it. The descriptor is close-on-exec, so that no
-/// daemon a command leaves behind keeps the lock.
+/// A held lock. It is released when it is dropped, or when the process ends. The descriptor is close-on-exec,
+/// so that no daemon that a command leaves behind keeps the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -46,12 +47,12 @@ fn lock_and_trace(path: &Path, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock if it is free; `None` if somebody holds it.
+/// Takes the lock if it is free; none if another process holds it.
 pub fn attempt(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock)
 }
 
-/// Takes the lock unless somebody holds it alone; others may take it so, too.
+/// Takes the lock together with others who share it; none if another process holds it alone.
 pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock_shared)
 }
@@ -81,8 +82,8 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
-/// Whether the locked file is still the one at the path: `git clean -ffdx` may have removed it
-/// between the opening and the locking, and then two would hold "the" lock.
+/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it between the
+/// opening and the locking, and then two processes would each hold a lock.
 fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),

@@ -1,6 +1,7 @@
-//! The file system: atomic writes, locks, directory trees, regular files, and when a file was changed.
+//! The file system: atomic writes, locks, directory trees, regular files, file states, many reads at once.
 pub mod atomic;
 pub mod lock;
+pub mod parallel;
 pub mod regular;
 pub mod stat;
 pub mod tree;

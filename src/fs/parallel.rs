@@ -7,11 +7,8 @@ use crate::error::Result;
 /// fails; the error is that of the first item that failed.
 ///
 /// `work` must take no lock: a thread that waits for its own part may begin another caller's.
-pub fn map<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let done: Vec<Result<R>> = items.par_iter().map(work).collect();
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let done: Vec<Result<R>> = items.par_iter().map(&work).collect();
     done.into_iter().collect()
 }
 
@@ -22,6 +19,6 @@ pub fn map_chunks<T: Sync, R: Send>(
     work: impl Fn(&[T]) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let size = items.len().div_ceil(rayon::current_num_threads()).max(1);
-    let done: Vec<Result<R>> = items.par_chunks(size).map(work).collect();
+    let done: Vec<Result<R>> = items.par_chunks(size).map(&work).collect();
     done.into_iter().collect()
 }

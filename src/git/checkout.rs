@@ -17,6 +17,7 @@ use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::parallel;
 use crate::fs::stat::{FileState, TIMESTAMP_GRANULARITY};
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
@@ -25,7 +26,6 @@ use crate::git::repo::digest;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name};
-use crate::process;
 
 /// An index that is newer than a file by this much makes git trust the cached stat data. Many
 /// builds of git compare whole seconds, and read every file again that is not older.
@@ -245,7 +245,7 @@ impl ReusableCheckout {
         let mut level = vec![Vec::new()];
         let mut directories: Vec<Vec<u8>> = Vec::new();
         while !level.is_empty() {
-            let swept = process::in_parallel(process::processors(), &level, |directory| {
+            let swept = parallel::map(&level, |directory| {
                 self.sweep_directory(directory, handed_out)
                     .context(|| format!("could not clean '{}'", self.worktree.path.display()))
             })?;
@@ -379,10 +379,9 @@ impl TrackedFiles {
         let root =
             fs::File::open(path).context(|| format!("could not open '{}'", path.display()))?;
         let files: Vec<(&BStr, &FileState)> = self.files().collect();
-        let hold =
-            process::in_parallel(process::processors(), &process::shares(&files), |files| {
-                Ok(files.iter().all(|(path, stamp)| stamp.holds(&root, path)))
-            })?;
+        let hold = parallel::map_chunks(&files, |files| {
+            Ok(files.iter().all(|(path, stamp)| stamp.holds(&root, path)))
+        })?;
         Ok(hold.into_iter().all(|holds| holds))
     }
 }

@@ -1,6 +1,6 @@
-//! The gateway to the git program: a scrubbed environment, pinned settings, results as bytes.
+//! The gateway to the git program: a clean environment, fixed settings, results as bytes.
 //!
-//! What is pinned, and why, is measured in GIT-FACTS.md ("Capture and diff", "Own git calls").
+//! GIT-FACTS.md has the measurements behind each fixed setting ("Capture and diff", "Own git calls").
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,8 +13,8 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::model::oid::Oid;
 
-/// Variables of git's that may reach our own calls: where git itself and the user's files are.
-/// Everything else that begins with `GIT_` is removed.
+/// The variables of git's that reach our own calls: they say where git itself and the user's files are.
+/// Of the others that begin with `GIT_` only those that trace git do.
 const KEPT: [&str; 6] = [
     "GIT_EXEC_PATH",
     "GIT_CONFIG_GLOBAL",
@@ -47,8 +47,8 @@ const TRACE_DESTINATIONS: [&str; 13] = [
     "GIT_TRACE_SHALLOW",
 ];
 
-/// Settings of every call but the user's own commit: no program that a configuration names runs by
-/// itself, and git's words are the same everywhere.
+/// Settings of every call except the user's own commit: no program that a configuration names runs by
+/// itself, and git's output is the same everywhere.
 const QUIET: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -61,12 +61,12 @@ const QUIET: [&str; 9] = [
     "submodule.recurse=false",
 ];
 
-/// Settings for what is ours, so that a user's configuration changes neither trees nor patches and a
-/// power cut loses no object.
+/// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees nor patches,
+/// and a power cut loses no object.
 ///
-/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout: in a
-/// candidate's worktree what is written must be what is captured, and `* -diff` must not make every
-/// attempt look small. `.gitattributes` of the tree still count.
+/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a candidate's
+/// worktree a capture must hold the bytes that were written, and `* -diff` must not make every attempt look
+/// small. `.gitattributes` of the tree still count.
 const EXACT: [&str; 10] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
@@ -80,10 +80,10 @@ const EXACT: [&str; 10] = [
     "core.fsyncMethod=batch",
 ];
 
-/// The name and the address of git-frites itself.
+/// The name and the e-mail address of git-frites itself.
 pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 
-/// Who writes captures and records: never the user, whose identity may not even be set.
+/// The author and committer of captures and records: never the user, whose identity may not even be set.
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -91,7 +91,7 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// A place to run git in: a git directory, perhaps a work tree and an index, all absolute.
+/// The place that git calls work on: a git directory, perhaps a work tree and an index, all absolute.
 #[derive(Clone, Debug)]
 pub struct Git {
     git_dir: PathBuf,
@@ -100,21 +100,21 @@ pub struct Git {
     hooks: Option<OsString>,
     overrides: Arc<Overrides>,
     own_overrides: SettingOverrides,
-    voice: Voice,
+    settings: CallSettings,
 }
 
-/// In whose name a call is made: how much of the user's surroundings it sees.
+/// The share of the user's settings that a call obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Voice {
-    /// Ours: pinned settings, our identity.
+enum CallSettings {
+    /// Ours alone: fixed settings, our identity.
     Own,
-    /// The user's checkout: its settings for files, but nothing runs.
+    /// Those of the user's checkout for its files; no program runs.
     Checkout,
-    /// The user's: hooks, identity, editor, everything.
+    /// All of the user's: hooks, identity, editor.
     User,
 }
 
-/// One call being put together.
+/// One call of git that is being built.
 #[derive(Clone, Debug)]
 pub struct Call {
     args: Vec<OsString>,
@@ -122,7 +122,7 @@ pub struct Call {
     git: Git,
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Output {
     /// The exit code; 128 + n for a signal.
@@ -144,11 +144,11 @@ impl Git {
             hooks: None,
             overrides,
             own_overrides: SettingOverrides::default(),
-            voice: Voice::Own,
+            settings: CallSettings::Own,
         }
     }
 
-    /// The same with a work tree, where the call also runs.
+    /// Sets the work tree, in which calls also run.
     #[must_use]
     pub fn work_tree(mut self, dir: &Path) -> Self {
         self.work_tree = Some(dir.to_owned());
@@ -165,37 +165,36 @@ impl Git {
         &self.git_dir
     }
 
-    /// The same with another index than the git directory's own.
+    /// Sets an index other than the git directory's own.
     #[must_use]
     pub fn index(mut self, file: &Path) -> Self {
         self.index = Some(file.to_owned());
         self
     }
 
-    /// The same with the settings that the user's checkout has for its files (`core.autocrlf`, …).
+    /// Makes calls obey the settings that the user's checkout has for its files (`core.autocrlf`, …).
     #[must_use]
     pub fn in_checkout(mut self) -> Self {
-        self.voice = Voice::Checkout;
+        self.settings = CallSettings::Checkout;
         self
     }
 
-    /// The same with the user's identity, hooks and configuration: for what the user would
-    /// otherwise type.
+    /// Makes calls use the user's identity, hooks and configuration, as if the user had typed them.
     #[must_use]
     pub fn for_user(mut self) -> Self {
-        self.voice = Voice::User;
+        self.settings = CallSettings::User;
         self
     }
 
-    /// The same with the hooks of that directory, when hooks run at all.
+    /// Sets the directory of hooks, for calls that run hooks.
     #[must_use]
     pub fn hooks(mut self, directory: &OsStr) -> Self {
         self.hooks = Some(directory.to_owned());
         self
     }
 
-    /// The same with the filters switched off that the repository itself configures: for one that an
-    /// attempt may have made.
+    /// Switches off the filters that the repository itself configures. For a repository that an attempt may
+    /// have made.
     pub fn without_own_filters(mut self) -> Result<Self> {
         let list = self.call("config").args([
             "--local",
@@ -232,14 +231,14 @@ impl Call {
         self
     }
 
-    /// What the call reads; without it, nothing.
+    /// Sets the standard input; by default it is empty.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Runs it; any exit code is an answer.
+    /// Runs the call. Any exit code is an answer.
     pub fn output(mut self) -> Result<Output> {
         let started = Instant::now();
         let traces = TraceFile::create()?;
@@ -262,8 +261,8 @@ impl Call {
         })
     }
 
-    /// Runs it with the terminal attached (an editor, a passphrase), its standard output sent to
-    /// standard error; gives the exit code.
+    /// Runs the call with the terminal attached (an editor, a passphrase), its standard output sent to
+    /// standard error. Gives the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
         let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
@@ -292,9 +291,9 @@ impl Call {
         );
     }
 
-    /// Runs it and takes any exit code but 0 as an error; gives the standard output.
+    /// Runs the call and gives its standard output. Any exit code but 0 is an error.
     pub fn bytes(self) -> Result<Vec<u8>> {
-        // The verb: what comes after settings of our own.
+        // The subcommand: the first word after settings of our own.
         let mut words = self.args.iter().map(|a| a.to_string_lossy());
         let mut what = words.next().unwrap_or_default().into_owned();
         while what.starts_with('-') {
@@ -309,7 +308,7 @@ impl Call {
         if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
     }
 
-    /// Like [`Call::bytes`], for calls that answer with nothing.
+    /// Like [`Call::bytes`], for calls without output.
     pub fn run(self) -> Result<()> {
         self.bytes().map(drop)
     }
@@ -333,18 +332,19 @@ impl Call {
     }
 
     fn expression(&self) -> duct::Expression {
-        let pinned = match self.git.voice {
-            Voice::Own => [&QUIET[..], &EXACT[..]],
-            Voice::Checkout => [&QUIET[..], &[]],
-            Voice::User => [&[][..], &[]],
+        let fixed_settings = match self.git.settings {
+            CallSettings::Own => [&QUIET[..], &EXACT[..]],
+            CallSettings::Checkout => [&QUIET[..], &[]],
+            CallSettings::User => [&[][..], &[]],
         };
-        // As git itself finds out when it makes a repository. One that came from a Mac may still say otherwise, and then
-        // git takes two files for one.
+        // git itself finds this out when it makes a repository. One that came from a Mac may still have the
+        // other setting, and then git takes two files for one.
         let there = |name: &str| self.git.git_dir.join(name).exists();
-        let tells_cases = self.git.voice == Voice::Own && there("HEAD") && !there("hEAD");
-        let case = tells_cases.then_some("core.ignoreCase=false");
-        let pinned = pinned.into_iter().flatten().copied().chain(case);
-        let settings = pinned.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
+        let is_case_sensitive =
+            self.git.settings == CallSettings::Own && there("HEAD") && !there("hEAD");
+        let case = is_case_sensitive.then_some("core.ignoreCase=false");
+        let fixed_settings = fixed_settings.into_iter().flatten().copied().chain(case);
+        let settings = fixed_settings.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
         let hooks = self.git.hooks.as_ref().map(|directory| {
             let mut setting = OsString::from("core.hooksPath=");
             setting.push(directory);
@@ -360,15 +360,15 @@ impl Call {
         if let Some(file) = &self.git.index {
             env.insert("GIT_INDEX_FILE".into(), file.clone().into());
         }
-        if self.git.voice == Voice::Own {
+        if self.git.settings == CallSettings::Own {
             env.extend(self.git.overrides.redirect_environment(&self.git.git_dir));
         }
-        if self.git.voice != Voice::User {
+        if self.git.settings != CallSettings::User {
             let fixed =
                 [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            // History and objects as they are: an attempt can write replacements and grafts, too.
-            let plain = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
-            let fixed = fixed.into_iter().chain(plain).chain(IDENTITY);
+            // An attempt can write replacements and grafts, too: calls must see the objects themselves.
+            let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
+            let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
             env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
         }
@@ -376,7 +376,7 @@ impl Call {
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
         }
-        // With duct a removal would win over a value that is set after it.
+        // In duct the removal of a variable wins over a value that is set later.
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| !env.contains_key(name) && self.removes(name))
         {
@@ -390,8 +390,8 @@ impl Call {
 
     fn removes(&self, name: &OsStr) -> bool {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
-        if self.git.voice == Voice::User {
-            // The user's `git -c …` settings, editor and identity stay.
+        if self.git.settings == CallSettings::User {
+            // The user's `git -c …` settings, editor and identity are kept.
             return crate::process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
                 && !rest.starts_with(b"CONFIG");
         }
@@ -400,7 +400,7 @@ impl Call {
 }
 
 impl Output {
-    /// This answer as an error that says which git command it was.
+    /// This result as an error that names the git command.
     pub fn error(&self, what: &str) -> Error {
         let stderr = self.stderr.trim();
         let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
@@ -487,8 +487,8 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A file that takes the traces of one call. The standard error of a call is captured as its message, which
-/// they must not get into.
+/// A file that takes the traces of one call: its standard error is captured as the call's message, and must
+/// not hold them.
 struct TraceFile(tempfile::NamedTempFile);
 
 impl TraceFile {

@@ -159,8 +159,8 @@ impl<'a> CheckoutPool<'a> {
     /// the pool.
     fn abandon(&self, files: &ReusableCheckout) {
         if self.discard(files).is_err() {
-            let lost =
-                Worktree { path: self.dir.join("lost"), admin: files.worktree.admin.clone() };
+            let mut lost = files.worktree.clone();
+            lost.path = self.dir.join("lost");
             let _ = lost.discard(&self.dir);
         }
     }
@@ -208,7 +208,7 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
                     .file_name()
                     .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
             if inside || damaged {
-                Worktree { path: dir.join("swept"), admin }.discard(&dir)?;
+                Worktree::at(repo, &dir.join("swept"), admin).discard(&dir)?;
             }
         }
         tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;

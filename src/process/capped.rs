@@ -1,18 +1,18 @@
-//! A log that cannot fill the disk: it keeps the head and the tail of what was written.
+//! Logs that cannot fill the disk: they keep the head and the tail of the output.
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// How much of the beginning is kept, and how much of the end: 8 MiB in all.
+/// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
 
-/// A log file being written. Memory does not grow with it.
+/// A log file that is being written. Its size does not count in memory.
 ///
-/// The file itself takes the head. What comes after goes to a file beside it, which is set aside when it is
-/// as long as a part: so the last part of the output is always in those two.
+/// The file itself takes the head. Later output goes to a file beside it, which is renamed when it is as long as
+/// a part: so the last part of the output is always in those two.
 pub struct Capped {
-    /// What is being written: the log, or the tail beside it.
+    /// The file that is written now: the log, or the tail beside it.
     file: File,
     path: PathBuf,
     part: u64,
@@ -32,7 +32,7 @@ impl Capped {
         Ok(Capped { file: File::create(path)?, path: path.to_owned(), part, total: 0 })
     }
 
-    /// Takes more output.
+    /// Appends output.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.total % self.part;
@@ -51,7 +51,7 @@ impl Capped {
         Ok(())
     }
 
-    /// Puts the tail behind the head, with a line between them that says how much is missing.
+    /// Appends the tail to the head, with a line between them that says how many bytes are left out.
     pub fn finish(self) -> io::Result<()> {
         if self.total <= self.part {
             return Ok(());
@@ -78,7 +78,7 @@ fn beside(log: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Where the output goes once the head is full.
+/// The file for output after the head.
 fn tail(log: &Path) -> PathBuf {
     beside(log, ".tail")
 }
@@ -88,9 +88,9 @@ fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
-/// The last line with something in it of a log that is being written; none while there is none.
+/// The last line of a log that is being written, other than empty ones; none without such a line.
 ///
-/// What a terminal would show of it: a line may redraw itself after a carriage return, and colours and other
+/// It is given as a terminal would show it: a carriage return begins the line again, and colours and other
 /// control characters are left out.
 pub fn last_line(log: &Path) -> Option<String> {
     const ENOUGH: u64 = 4096;

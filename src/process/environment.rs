@@ -1,4 +1,4 @@
-//! What a command of the user's sees of git-frites' own environment.
+//! The environment of users' commands: the variables of git-frites that they see.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::model::env;
 
-/// What `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
+/// The variables that `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
 /// A candidate's command must find its own worktree's repository, not the one of the hook or alias
 /// that git-frites was started from.
 pub const LOCAL_ENV_VARS: [&str; 16] = [
@@ -38,25 +38,25 @@ pub const LOG_FILE: &str = "FRITES_LOG_FILE";
 /// The beginning of the names of the variables that make git trace its work.
 pub const GIT_TRACE: &str = "GIT_TRACE";
 
-/// What a program needs to find itself, its user, its terminal, its language and its place for temporary
-/// files: what `env.mode = "clean"` starts from.
+/// The variables by which a program finds other programs, its user, its terminal, its language and its directory
+/// for temporary files: `env.mode = "clean"` starts from them.
 const CLEAN: [&str; 12] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
     "XDG_*",
 ];
 
-/// `[env]`: which variables pass, for candidates' and oracle commands alike.
+/// `[env]`: the variables that pass, to candidates' and to oracle commands.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Only what matches passes; everything if there is none.
+    /// The variables that pass; all if there is no set.
     only: Option<GlobSet>,
-    /// What never passes.
+    /// The variables that never pass.
     deny: GlobSet,
 }
 
 impl Policy {
-    /// `clean` starts from the few variables that every program needs, and from all of them otherwise;
-    /// `pass` adds to those few, and `deny` takes away. Fails on a pattern that is no glob, with that pattern.
+    /// With `clean`, passes the few variables that every program needs and those that match `pass`; otherwise all.
+    /// In both cases `deny` takes variables away. A pattern that is no glob is an error, which holds the pattern.
     pub fn new(
         clean: bool,
         pass: &[String],
@@ -92,7 +92,7 @@ fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide that.
+/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide itself.
 pub fn caller() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Some(format!("{}/{}", variable(env::RUN)?, variable(env::CANDIDATE)?))

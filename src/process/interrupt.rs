@@ -1,10 +1,12 @@
-//! Ctrl-C: once ends commands politely and keeps what they did, twice kills them, three times us.
+//! Signals from outside. Ctrl-C once ends commands politely and keeps their work, twice kills them, three times
+//! ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go on.
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 use crate::process::supervisor::order;
@@ -18,21 +20,20 @@ pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP end the commands that run, not git-frites itself. A SIGHUP that was to be
-/// ignored from the start stays so.
+/// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and SIGTSTP stops the
+/// commands with git-frites. SIGHUP and SIGTSTP stay ignored if they were ignored from the start.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        // `nohup` is how one asks to go on when the terminal is gone.
-        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else {
-            return;
-        };
+        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone.
+        let optional = [SIGHUP, SIGTSTP].into_iter().filter(|signal| !is_ignored(*signal));
+        let wanted = [SIGINT, SIGTERM, SIGCONT].into_iter().chain(optional);
+        let Ok(mut signals) = Signals::new(wanted) else { return };
         std::thread::spawn(move || signals.forever().for_each(received));
     });
 }
 
-/// Whether whoever started us has a signal ignored, by `/proc`; false where there is no such thing.
+/// True if our parent process set a signal to be ignored, according to `/proc`; false on systems without it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -42,19 +43,35 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 fn received(signal: i32) {
+    match signal {
+        SIGTSTP => {
+            send_to_all(order::STOP);
+            // The default action of SIGTSTP, which our handler replaced; SIGCONT ends it.
+            let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        }
+        SIGCONT => send_to_all(order::CONTINUE),
+        _ => end_requested(signal),
+    }
+}
+
+fn end_requested(signal: i32) {
     let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
     let byte = match COUNT.fetch_add(1, Ordering::SeqCst) {
         0 => order::TERMINATE,
         1 => order::KILL,
-        // Whatever we still do is not worth a third wait; the pipes end with us.
+        // Nothing that is still to be done is worth a third wait; the pipes end with us.
         _ => std::process::exit(128 + signal),
     };
+    send_to_all(byte);
+}
+
+fn send_to_all(byte: u8) {
     for pipe in PIPES.lock().unwrap_or_else(PoisonError::into_inner).values_mut() {
         let _ = pipe.write_all(&[byte]);
     }
 }
 
-/// Ends jobs from outside, whatever signals say: what they would tell does not matter any more.
+/// Ends jobs whose results do not matter any more, independently of signals.
 #[derive(Debug, Default)]
 pub struct Cancel(Mutex<Cancelling>);
 
@@ -65,7 +82,7 @@ struct Cancelling {
 }
 
 impl Cancel {
-    /// Kills the jobs that run under this, and those that begin later. They have nothing to save.
+    /// Kills the jobs that were included, and those that are included later. They have nothing to save.
     pub fn cancel(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.ordered = true;
@@ -77,12 +94,12 @@ impl Cancel {
         }
     }
 
-    /// Whether it was.
+    /// True after [`Cancel::cancel`].
     pub fn is_cancelled(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ordered
     }
 
-    /// Lets this end a job, too; one that is late is killed at once.
+    /// Includes a job. After [`Cancel::cancel`] the job is killed at once.
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.ordered {
@@ -97,11 +114,11 @@ impl Cancel {
     }
 }
 
-/// A supervisor's pipe, sent what signals order for as long as this lives.
+/// A supervisor's pipe, which gets the orders that follow from signals until this value is dropped.
 pub struct Listener(u64);
 
 impl Listener {
-    /// Adds a pipe. A signal that came before is passed on at once.
+    /// Adds a pipe. A request to end that came before is passed on at once.
     pub fn add(mut pipe: PipeWriter) -> Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;

@@ -1,4 +1,4 @@
-//! The only place that starts a user's commands: through duct, supervised, with a scrubbed environment.
+//! The only place that starts a user's commands: supervised, with a clean environment.
 mod capped;
 pub mod environment;
 pub mod interrupt;
@@ -6,7 +6,6 @@ pub mod ports;
 pub mod progress;
 pub mod supervisor;
 
-use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -20,7 +19,7 @@ use crate::model::outcome::Outcome;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 use crate::process::progress::Mark;
-use crate::process::supervisor::{Report, SupervisorOptions};
+use crate::process::supervisor::{SupervisorArguments, SupervisorReport};
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -28,43 +27,43 @@ pub struct Job<'a> {
     pub argv: &'a [OsString],
     /// The directory it runs in.
     pub dir: &'a Path,
-    /// Which of our variables it sees.
+    /// The variables of ours that it sees.
     pub policy: &'a Policy,
-    /// Set on top of those.
+    /// Variables that are set in addition.
     pub env: Vec<(String, OsString)>,
     /// Variables that it must not see, whatever the policy.
     pub hide: &'a [&'a str],
-    /// The file that it reads as its standard input; /dev/null if none.
+    /// The file for its standard input; /dev/null if none.
     pub stdin: Option<&'a Path>,
-    /// Where both its output streams go: the first and the last 4 MiB of them.
+    /// The file for both its output streams: the first and the last 4 MiB of them.
     pub log: &'a Path,
-    /// How long it may take.
+    /// Its time limits.
     pub limits: Limits,
 }
 
-/// How long a command may take; none is for ever.
+/// The time limits of a command; none is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// In all.
+    /// From its start to its end.
     pub hard: Option<Duration>,
-    /// Without a byte of output.
+    /// From one byte of output to the next.
     pub idle: Option<Duration>,
 }
 
-/// How a command ended, and how long it took.
+/// The end of a command.
 pub struct End {
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Whether it was ended because git-frites was asked to stop, or it was cancelled.
+    /// True if it was ended because git-frites was asked to stop, or because it was cancelled.
     pub cancelled: bool,
-    /// Whether it left processes behind, which were ended.
+    /// True if it left processes behind, which were ended.
     pub leaky: bool,
     /// Wall-clock time.
     pub elapsed: Duration,
 }
 
 impl End {
-    /// The end of a command that never began, and why.
+    /// The end of a command that could not be started, with the reason.
     pub fn not_started(reason: String) -> End {
         let outcome = Outcome::CouldNotStart { reason };
         End { outcome, cancelled: false, leaky: false, elapsed: Duration::ZERO }
@@ -79,10 +78,10 @@ pub fn run(job: &Job<'_>) -> io::Result<End> {
     run_until(job, &Cancel::default())
 }
 
-/// The same; `cancel` ends the command, too.
+/// Runs a job as [`run`] does; `cancel` ends the command as well.
 pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     interrupt::listen();
-    // What a killed supervisor leaves comes to us.
+    // The children of a killed supervisor become ours.
     supervisor::adopt_orphans()?;
     let start = Instant::now();
     if interrupt::signal().is_some() || cancel.is_cancelled() {
@@ -90,15 +89,11 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
         return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
     }
     let _mark = Mark::put(job.log)?;
-    // The end of this pipe tells the supervisor that we are gone; close-on-exec keeps it ours alone.
+    // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes from holding it.
     let (orders, pipe) = io::pipe()?;
-    let assignment = SupervisorOptions {
-        log: job.log,
-        stdin: job.stdin,
-        hard: job.limits.hard,
-        idle: job.limits.idle,
-    };
-    let arguments = assignment.arguments().into_iter().chain(job.argv.iter().cloned());
+    let Limits { hard, idle } = job.limits;
+    let arguments = SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle };
+    let arguments = arguments.words().into_iter().chain(job.argv.iter().cloned());
     let mut environment = job.policy.environment(job.hide, &job.env);
     // git must not climb out of the worktree into the checkout that contains it.
     environment
@@ -111,7 +106,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
         .stdout_capture()
         .stderr_null()
         .unchecked()
-        // Ctrl-C on the terminal is for us; we pass it on.
+        // Ctrl-C and Ctrl-Z on the terminal are for us; we pass them on.
         .before_spawn(|command| {
             command.process_group(0);
             Ok(())
@@ -124,22 +119,29 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     cancel.include(&listener);
     let output = handle.into_output()?;
     drop(listener);
-    // A command can write to where its supervisor answers, and then kill it: only a whole supervisor is believed.
-    let told =
-        output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten();
-    let report: Report = told.unwrap_or_else(|| {
+    // A command can write to its supervisor's standard output and then kill it: the report counts only if the
+    // supervisor ended by itself.
+    let answer = if output.status.success() { output.stdout.as_slice() } else { b"" };
+    let report: SupervisorReport = serde_json::from_slice(answer).unwrap_or_else(|_| {
         supervisor::end_strays();
-        Report { reason: Some("its supervising process was killed".into()), ..Report::default() }
+        SupervisorReport {
+            reason: Some("its supervising process was killed".into()),
+            ..SupervisorReport::default()
+        }
     });
     let outcome = match &report {
-        Report { reason: Some(reason), .. } => Outcome::CouldNotStart { reason: reason.clone() },
-        Report { timed_out: true, .. } => Outcome::TimedOut,
-        Report { code: Some(0), .. } => Outcome::Passed,
-        Report { code: Some(code), .. } => Outcome::Failed { code: *code },
-        Report { signal, .. } => Outcome::Signalled { signal: signal.unwrap_or_default() },
+        SupervisorReport { reason: Some(reason), .. } => {
+            Outcome::CouldNotStart { reason: reason.clone() }
+        }
+        SupervisorReport { timed_out: true, .. } => Outcome::TimedOut,
+        SupervisorReport { code: Some(0), .. } => Outcome::Passed,
+        SupervisorReport { code: Some(code), .. } => Outcome::Failed { code: *code },
+        SupervisorReport { signal, .. } => {
+            Outcome::Signalled { signal: signal.unwrap_or_default() }
+        }
     };
     let elapsed = start.elapsed();
-    let Report { cancelled, leaky, .. } = report;
+    let SupervisorReport { cancelled, leaky, .. } = report;
     tracing::debug!(?outcome, cancelled, leaky, ms = elapsed.as_millis(), "ended {words}");
     Ok(End { outcome, cancelled, leaky, elapsed })
 }
@@ -147,29 +149,31 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
 /// This program's file, to be started again as a supervisor.
 fn myself() -> PathBuf {
     let path = std::env::current_exe().unwrap_or_default();
-    // Replaced while it runs (an upgrade): Linux still has it under this name.
+    // If an upgrade replaced the file while it runs, Linux still has the old one under this name.
     if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
-/// Whether `program` can be found: a path that exists, or a name on PATH.
+/// True if `program` can be started: see [`find`].
 pub fn on_path(program: &OsStr) -> bool {
     find(program).is_some()
 }
 
-/// The file of a program: a path that exists, or a name on PATH.
+/// The executable file of a program: the path itself, or for a bare name the first match on PATH.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
-        return path.is_file().then(|| path.to_owned());
+        return is_executable(path).then(|| path.to_owned());
     }
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|dir| dir.join(program))
-        .find(|file| file.is_file())
+        .find(|file| is_executable(file))
 }
 
-/// Feeds `bytes` to a pager, a shell command line as git has them.
-///
-/// A pager that is quit early is no error.
+fn is_executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Sends `bytes` to a pager, which is a shell command line as in git. Quitting it early is no error.
 pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     let mut expression = duct::cmd!("sh", "-c", pager).stdin_bytes(bytes).unchecked();
     // git's own defaults for less and lv (pager.c).
@@ -181,12 +185,12 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
-/// Shows a file of the manual with `man`, which pages on a terminal; gives whether it could.
+/// Shows a file of the manual with `man`, which pages on a terminal. False if that failed.
 pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
 }
 
-/// How many things this machine does at once.
+/// The number of processors that this process may use.
 pub fn processors() -> usize {
     // Asked once: the answer costs some reading of cgroups.
     static PROCESSORS: LazyLock<usize> =
@@ -194,23 +198,17 @@ pub fn processors() -> usize {
     *PROCESSORS
 }
 
-/// Many small items in as many parts as this machine does things at once, for [`in_parallel`].
-pub fn shares<T>(items: &[T]) -> Vec<&[T]> {
-    items.chunks(items.len().div_ceil(processors()).max(1)).collect()
-}
-
-/// Does `work` on every item, at most `jobs` at once; gives the results in the items' order.
+/// Does `work` on every item in threads of its own, at most `jobs` at once; gives the results in the items' order.
+/// For commands and whole captures; for many short reads see [`crate::fs::parallel`].
 ///
-/// All items are worked on even when one fails; the error is that of the first item that failed. Work that is part of
-/// such work is not split again: there is nobody left to do it.
+/// All items are worked on even if one fails; the error is that of the first item that failed.
 pub fn in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    thread_local!(static IS_PART: Cell<bool> = const { Cell::new(false) });
     let jobs = jobs.clamp(1, items.len().max(1));
-    if jobs == 1 || IS_PART.get() {
+    if jobs == 1 {
         let done: Vec<Result<R>> = items.iter().map(work).collect();
         return done.into_iter().collect();
     }
@@ -220,11 +218,10 @@ pub fn in_parallel<T: Sync, R: Send>(
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                IS_PART.set(true);
                 let _span = span.enter();
-                while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|at| Some((at, items.get(at)?)))
-                {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(at) else { return };
                     let result = work(item);
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
                 }
@@ -234,4 +231,37 @@ pub fn in_parallel<T: Sync, R: Send>(
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn program_without_execute_permission_is_not_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("tool");
+        fs::write(&file, "#!/bin/sh\n").expect("written");
+        let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode));
+        set_mode(0o644).expect("a mode");
+        assert_eq!(find(file.as_os_str()), None);
+        set_mode(0o755).expect("a mode");
+        assert_eq!(find(file.as_os_str()), Some(file.clone()));
+        assert_eq!(find(dir.path().as_os_str()), None, "a directory");
+    }
+
+    #[test]
+    fn work_in_parallel_is_nested_without_a_limit_of_its_own() {
+        // Each outer item needs two inner ones at once: a barrier shows that neither waits for the other's end.
+        let done = in_parallel(2, &[1, 2], |outer| {
+            let barrier = std::sync::Barrier::new(2);
+            in_parallel(2, &[10, 20], |inner| {
+                barrier.wait();
+                Ok(outer + inner)
+            })
+        });
+        assert_eq!(done.expect("no item fails"), [[11, 21], [12, 22]]);
+    }
 }

@@ -1,17 +1,17 @@
-//! Blocks of ports, so that ten candidates can each start the server that they work on.
+//! Blocks of ports, so that several candidates can each start the server that they work on.
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// How many ports a block has.
+/// The number of ports in a block.
 pub const BLOCK: u16 = 10;
 
-/// Blocks lie below 32768, where Linux begins to take ports for outgoing connections, and above those that
-/// programs commonly listen on.
+/// Blocks lie above the ports that programs commonly listen on, and below 32768, where Linux takes ports for
+/// outgoing connections.
 const FIRST: u16 = 20_000;
 const BLOCKS: u16 = (32_760 - FIRST) / BLOCK;
 
-/// The first ports of `count` blocks that are not `taken` and that nobody listens on now. The search begins
-/// at a place that `key` decides, so that two repositories seldom meet; fewer come back when there are no more.
+/// The first ports of up to `count` blocks that are not `taken`, and in which no process listens now. `key` decides
+/// where the search begins, so that two repositories seldom choose the same block.
 pub fn free_blocks(count: usize, taken: &BTreeSet<u16>, key: u64) -> Vec<u16> {
     let start = u16::try_from(key % u64::from(BLOCKS)).expect("it is below a u16");
     let blocks = (0..BLOCKS).map(|at| FIRST + (start + at) % BLOCKS * BLOCK);

@@ -1,7 +1,7 @@
-//! What runs this moment, for whoever looks: this process's progress lines, or `status` in another.
+//! The commands that run at this moment, for the progress lines of this process and for `status` in another.
 //!
-//! While a command runs, a file lies beside its log and is locked. Its time is when the command started; if
-//! nobody holds it, git-frites was killed and nothing runs.
+//! While a command runs, there is a locked file beside its log. The file's time is the command's start. If no
+//! process holds the lock, git-frites was killed and nothing runs.
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::process::capped;
 
 const ENDING: &str = "log.running";
 
-/// The mark of a command that runs; gone with this value.
+/// The mark of a running command. Dropping it removes the file.
 pub struct Mark {
     path: PathBuf,
     _locked: File,
@@ -39,13 +39,13 @@ impl Drop for Mark {
 pub struct Running {
     /// Its log's name: `agent`, `setup`, `build`, `lint` or `test`.
     pub what: String,
-    /// For how long.
+    /// The time since its start.
     pub elapsed: Duration,
-    /// The last line that it printed.
+    /// The last line of its output.
     pub last_line: Option<String>,
 }
 
-/// What runs and writes a log in this directory; none if nothing does.
+/// The command that runs and writes a log in this directory; none if nothing runs.
 pub fn running(directory: &Path) -> Option<Running> {
     let marks = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     marks

@@ -1,11 +1,11 @@
-//! The supervising process: git-frites starts itself once for each command of the user's, and that
-//! process starts the command, keeps its output, and ends its whole tree.
+//! The supervising process: git-frites starts itself once for each command of the user's. That process
+//! starts the command, stores its output, and ends its whole tree.
 //!
-//! A process of its own, because on Linux `PR_SET_CHILD_SUBREAPER` hands it every descendant that loses
-//! its parent, also after `setsid` and a double fork: it is the one place from which all of them can be
-//! found. Its standard input is a pipe that git-frites holds; end of file means that git-frites is gone,
-//! however it went, and then nothing may survive (GIT-FACTS, "Processes"). Elsewhere than on Linux only
-//! the command's process group is ended: a descendant that left it with `setsid` escapes.
+//! It is a process of its own because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant that loses
+//! its parent, even after `setsid` and a double fork: it is the only place that can find all of them. Its
+//! standard input is a pipe that git-frites holds. End of file means that git-frites is gone, for whatever
+//! reason, and then nothing may survive (GIT-FACTS, "Processes"). On other systems only the command's process
+//! group is ended: a descendant that left the group with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,39 +25,43 @@ use crate::process::capped::Capped;
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// How long a tree may take to end itself after SIGTERM.
+/// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// How long what a command left behind may take to end by itself before it counts as left behind: `git commit`
-/// leaves its maintenance for a moment, and most shells a helper or two.
+/// The time in which processes may end by themselves after their command before they count as left behind:
+/// `git commit` leaves its maintenance running for a moment, and most shells a helper or two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
-/// How long what is still there then may take to end itself after SIGTERM.
+/// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
-/// What git-frites sends down the pipe.
+/// The bytes that git-frites sends down the pipe.
 pub mod order {
     /// End the tree politely: SIGTERM, and SIGKILL after the grace.
     pub const TERMINATE: u8 = b't';
     /// End it now.
     pub const KILL: u8 = b'k';
+    /// Stop the tree and the clocks of its time limits.
+    pub const STOP: u8 = b's';
+    /// Let the tree and the clocks go on.
+    pub const CONTINUE: u8 = b'c';
 }
 
 /// What to supervise, as arguments of the supervisor.
-pub struct SupervisorOptions<'a> {
-    /// Where the output goes.
+pub struct SupervisorArguments<'a> {
+    /// The file for the command's output.
     pub log: &'a Path,
-    /// What the command reads.
+    /// The command's standard input; nothing if none.
     pub stdin: Option<&'a Path>,
-    /// How long the command may take in all.
+    /// The time limit.
     pub hard: Option<Duration>,
-    /// How long it may be silent.
+    /// The time limit between two bytes of output.
     pub idle: Option<Duration>,
 }
 
-impl SupervisorOptions<'_> {
+impl SupervisorArguments<'_> {
     /// The arguments before the command's own.
-    pub fn arguments(&self) -> Vec<OsString> {
+    pub fn words(&self) -> Vec<OsString> {
         let millis = |d: Option<Duration>| {
             d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
         };
@@ -66,29 +70,43 @@ impl SupervisorOptions<'_> {
     }
 }
 
-/// What the supervisor answers on its standard output.
+/// The supervisor's answer on its standard output.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct SupervisorReport {
     /// The command's exit code.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// Why it could not be started.
     pub reason: Option<String>,
-    /// Whether it took, or was silent, too long.
+    /// True if it exceeded a time limit.
     pub timed_out: bool,
-    /// Whether git-frites ordered its end.
+    /// True if git-frites ordered its end.
     pub cancelled: bool,
-    /// Whether it left processes behind when it ended by itself.
+    /// True if it left processes behind when it ended by itself.
     pub leaky: bool,
 }
 
-enum Message {
+/// Something that happened to the tree, or an order about it.
+enum TreeEvent {
     Order(u8),
+    /// git-frites is gone.
     Orphaned,
+    /// The command itself has ended.
     Exited(WaitStatus),
     NoChildren,
     OutputClosed,
+}
+
+/// The stages of a tree's life.
+#[derive(Clone, Copy)]
+enum TreePhase {
+    /// The command runs.
+    Running,
+    /// The command has ended by itself, and its leftovers have until then to end as well.
+    Leftovers { until: Instant },
+    /// The tree was asked to end, and is killed then.
+    Ending { kill_at: Instant },
 }
 
 /// The supervisor's whole life. `arguments` are those after [`VERB`].
@@ -98,10 +116,13 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         match supervise(log.as_ref(), stdin.as_ref(), limit(hard), limit(idle), program, rest) {
             Ok(Some(report)) => report,
             Ok(None) => return ExitCode::FAILURE,
-            Err(e) => Report { reason: Some(crate::error::describe(&e)), ..Report::default() },
+            Err(e) => SupervisorReport {
+                reason: Some(crate::error::describe(&e)),
+                ..SupervisorReport::default()
+            },
         };
     let text = serde_json::to_string(&report).unwrap_or_default();
-    // Nobody to tell is no error: then git-frites is gone.
+    // If nobody reads the report, git-frites is gone: that is no error.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }
@@ -110,7 +131,7 @@ fn limit(text: &OsStr) -> Option<Duration> {
     text.to_str()?.parse().ok().map(Duration::from_millis)
 }
 
-/// Runs the command to its end and the end of all that it started; none if git-frites went away.
+/// Runs the command until it and all its descendants have ended. Gives none if git-frites is gone.
 fn supervise(
     log: &Path,
     stdin: &Path,
@@ -118,7 +139,7 @@ fn supervise(
     idle: Option<Duration>,
     program: &OsStr,
     arguments: &[OsString],
-) -> io::Result<Option<Report>> {
+) -> io::Result<Option<SupervisorReport>> {
     adopt_orphans()?;
     let mut log = Capped::create(log)?;
     let (output, input) = io::pipe()?;
@@ -144,8 +165,8 @@ fn supervise(
     };
     drop(command); // and with it our copies of the pipe's other end
     let group = Pid::from_child(&child);
-    let heard = Arc::new(Mutex::new(Instant::now()));
-    let (sender, messages) = channel();
+    let last_output = Arc::new(Mutex::new(Instant::now()));
+    let (sender, events) = channel();
     thread::spawn({
         let sender = sender.clone();
         move || listen(&sender)
@@ -155,145 +176,191 @@ fn supervise(
         move || reap(group, &sender)
     });
     let pump = thread::spawn({
-        let heard = heard.clone();
-        move || pump(output, log, &heard, &sender)
+        let last_output = last_output.clone();
+        move || pump(output, log, &last_output, &sender)
     });
-    let mut watch = Watch {
+    let mut tree = SupervisedTree {
         group,
-        messages,
-        heard,
+        events,
+        phase: TreePhase::Running,
+        stopped_at: None,
+        output_open: true,
+        orphaned: false,
+        last_output,
         hard: hard.map(|d| Instant::now() + d),
         idle,
-        report: Report::default(),
+        report: SupervisorReport::default(),
     };
-    let orphaned = watch.until_all_are_gone();
-    // Whoever still holds the output is out of our reach (it got the descriptor from another process).
-    if watch.output_closes_within(Duration::from_millis(500)) {
+    tree.follow_to_its_end();
+    // A process that still holds the output is out of our reach: it got the descriptor from another process.
+    if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
     }
-    Ok((!orphaned).then_some(watch.report))
+    Ok((!tree.orphaned).then_some(tree.report))
 }
 
-struct Watch {
+/// A command and its descendants.
+struct SupervisedTree {
     group: Pid,
-    messages: Receiver<Message>,
-    heard: Arc<Mutex<Instant>>,
+    events: Receiver<TreeEvent>,
+    phase: TreePhase,
+    /// The time since which the tree is stopped; none if it runs.
+    stopped_at: Option<Instant>,
+    output_open: bool,
+    /// True once git-frites is gone.
+    orphaned: bool,
+    last_output: Arc<Mutex<Instant>>,
+    /// The end of the time limit.
     hard: Option<Instant>,
     idle: Option<Duration>,
-    report: Report,
+    report: SupervisorReport,
 }
 
-impl Watch {
-    /// Follows the tree to its end; gives whether git-frites went away in between.
-    fn until_all_are_gone(&mut self) -> bool {
-        let mut orphaned = false;
-        let mut exited = false;
-        let mut output_open = true;
-        // Once the command has ended and left something behind: when that is ended, too.
-        let mut leave_at: Option<Instant> = None;
-        // Once the end is ordered: when to stop asking and kill.
-        let mut kill_at: Option<Instant> = None;
+impl SupervisedTree {
+    fn follow_to_its_end(&mut self) {
         loop {
-            let now = Instant::now();
-            if kill_at.is_some_and(|at| at <= now) {
-                self.signal_all(Signal::KILL);
-            } else if kill_at.is_none() && leave_at.is_some_and(|at| at <= now) && self.any_left() {
-                self.report.leaky = true;
-                self.signal_all(Signal::TERM);
-                kill_at = Some(now + GRACE_FOR_LEFTOVERS);
-            } else if kill_at.is_none() && !exited && self.is_overdue(now) {
-                self.report.timed_out = true;
-                self.signal_all(Signal::TERM);
-                kill_at = Some(now + GRACE);
-            }
-            match self.messages.recv_timeout(self.patience(now, kill_at, leave_at)) {
-                Ok(Message::Order(order)) => {
-                    self.report.cancelled = !exited || self.report.cancelled;
-                    if order == order::KILL {
-                        kill_at = Some(now);
-                    } else if kill_at.is_none() {
-                        self.signal_all(Signal::TERM);
-                        kill_at = Some(now + GRACE);
+            let event = if self.stopped_at.is_some() {
+                self.events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                let now = Instant::now();
+                self.enforce_limits(now);
+                self.events.recv_timeout(self.next_deadline(now).saturating_duration_since(now))
+            };
+            match event {
+                Ok(TreeEvent::Order(order)) => self.obey(order),
+                Ok(TreeEvent::Orphaned) => {
+                    self.orphaned = true;
+                    self.obey(order::KILL);
+                }
+                Ok(TreeEvent::Exited(status)) => {
+                    self.report.code = status.exit_status();
+                    self.report.signal = status.terminating_signal();
+                    if let TreePhase::Running = self.phase {
+                        let until = Instant::now() + PATIENCE_WITH_LEFTOVERS;
+                        self.phase = TreePhase::Leftovers { until };
                     }
                 }
-                Ok(Message::Orphaned) => {
-                    orphaned = true;
-                    kill_at = Some(now);
+                // Orphans are our children on Linux alone: elsewhere the group counts.
+                Ok(TreeEvent::NoChildren) if cfg!(target_os = "linux") || !self.any_left() => {
+                    return;
                 }
-                Ok(Message::Exited(status)) => {
-                    exited = true;
-                    (self.report.code, self.report.signal) =
-                        (status.exit_status(), status.terminating_signal());
-                    leave_at = Some(Instant::now() + PATIENCE_WITH_LEFTOVERS);
-                }
-                Ok(Message::NoChildren) => {
-                    // Elsewhere than on Linux orphans are not our children: the group tells.
-                    if cfg!(target_os = "linux") || !self.any_left() {
-                        self.remember_output(output_open);
-                        return orphaned;
-                    }
-                }
-                Ok(Message::OutputClosed) => output_open = false,
-                Err(RecvTimeoutError::Timeout) => {
-                    if exited && !self.any_left() {
-                        self.remember_output(output_open);
-                        return orphaned;
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return orphaned,
+                Ok(TreeEvent::NoChildren) => {}
+                Ok(TreeEvent::OutputClosed) => self.output_open = false,
+                Err(RecvTimeoutError::Timeout) if self.has_exited() && !self.any_left() => return,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    /// Once the output is closed there is no message to wait for any more.
-    fn remember_output(&mut self, open: bool) {
-        if !open {
-            let (sender, messages) = channel();
-            let _ = sender.send(Message::OutputClosed);
-            self.messages = messages;
+    fn has_exited(&self) -> bool {
+        self.report.code.is_some() || self.report.signal.is_some()
+    }
+
+    /// Ends what has run out of time.
+    fn enforce_limits(&mut self, now: Instant) {
+        match self.phase {
+            TreePhase::Running if self.is_overdue(now) => {
+                self.report.timed_out = true;
+                self.terminate(now + GRACE);
+            }
+            TreePhase::Leftovers { until } if until <= now && self.any_left() => {
+                self.report.leaky = true;
+                self.terminate(now + GRACE_FOR_LEFTOVERS);
+            }
+            TreePhase::Ending { kill_at } if kill_at <= now => self.signal_all(Signal::KILL),
+            _ => {}
         }
+    }
+
+    fn terminate(&mut self, kill_at: Instant) {
+        self.signal_all(Signal::TERM);
+        self.phase = TreePhase::Ending { kill_at };
+    }
+
+    fn obey(&mut self, order: u8) {
+        match order {
+            order::STOP => return self.stop(),
+            order::CONTINUE => return self.resume(),
+            _ => {}
+        }
+        self.report.cancelled |= !self.has_exited();
+        let now = Instant::now();
+        if order == order::KILL {
+            self.phase = TreePhase::Ending { kill_at: now };
+        } else if !matches!(self.phase, TreePhase::Ending { .. }) {
+            self.terminate(now + GRACE);
+        }
+        // A stopped process does not see SIGTERM before it goes on.
+        self.resume();
+    }
+
+    /// Stops the tree, as Ctrl-Z does with a shell's job, and the clocks of its limits.
+    fn stop(&mut self) {
+        if self.stopped_at.is_some() {
+            return;
+        }
+        self.stopped_at = Some(Instant::now());
+        // A tree may fork while it is being stopped.
+        let mut stopped = 0;
+        loop {
+            self.signal_all(Signal::STOP);
+            let living = descendants().len();
+            if living <= stopped {
+                return;
+            }
+            stopped = living;
+        }
+    }
+
+    /// Lets a stopped tree go on. The time during which it was stopped counts for no limit.
+    fn resume(&mut self) {
+        let Some(since) = self.stopped_at.take() else { return };
+        let pause = since.elapsed();
+        self.hard = self.hard.map(|at| at + pause);
+        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner) += pause;
+        match &mut self.phase {
+            TreePhase::Running => {}
+            TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => *at += pause,
+        }
+        self.signal_all(Signal::CONT);
     }
 
     fn output_closes_within(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
-        loop {
-            match self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Message::OutputClosed) => return true,
+        let mut open = self.output_open;
+        while open {
+            match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(TreeEvent::OutputClosed) => open = false,
                 Ok(_) => {}
                 Err(_) => return false,
             }
         }
+        true
     }
 
-    fn last_heard(&self) -> Instant {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The time at which the command will have printed nothing for too long; none without such a limit.
+    fn idle_end(&self) -> Option<Instant> {
+        let last = *self.last_output.lock().unwrap_or_else(PoisonError::into_inner);
+        self.idle.map(|idle| last + idle)
     }
 
     fn is_overdue(&self, now: Instant) -> bool {
-        self.hard.is_some_and(|at| at <= now)
-            || self.idle.is_some_and(|idle| self.last_heard() + idle <= now)
+        self.hard.into_iter().chain(self.idle_end()).any(|at| at <= now)
     }
 
-    /// How long nothing needs to be looked at.
-    fn patience(
-        &self,
-        now: Instant,
-        kill_at: Option<Instant>,
-        leave_at: Option<Instant>,
-    ) -> Duration {
-        let next = match (kill_at, leave_at) {
+    /// The time until which only an event matters.
+    fn next_deadline(&self, now: Instant) -> Instant {
+        match self.phase {
             // Killing is repeated: a tree may fork while it is being killed.
-            (Some(at), _) | (None, Some(at)) => at.max(now + Duration::from_millis(20)),
-            (None, None) => {
-                let idle = self.idle.map(|idle| self.last_heard() + idle);
-                [self.hard, idle]
-                    .into_iter()
-                    .flatten()
-                    .min()
-                    .unwrap_or(now + Duration::from_secs(3600))
+            TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => {
+                at.max(now + Duration::from_millis(20))
             }
-        };
-        next.saturating_duration_since(now)
+            TreePhase::Running => {
+                let limits = self.hard.into_iter().chain(self.idle_end());
+                limits.min().unwrap_or(now + Duration::from_secs(3600))
+            }
+        }
     }
 
     /// Signals the command's group and every descendant.
@@ -313,41 +380,43 @@ impl Watch {
     }
 }
 
-/// Passes git-frites' orders on; the end of the pipe is the last.
-fn listen(sender: &Sender<Message>) {
+/// Passes on the orders of git-frites. The end of the pipe means that git-frites is gone.
+fn listen(sender: &Sender<TreeEvent>) {
     let mut byte = [0];
     while io::stdin().lock().read_exact(&mut byte).is_ok() {
-        let _ = sender.send(Message::Order(byte[0]));
+        let _ = sender.send(TreeEvent::Order(byte[0]));
     }
-    let _ = sender.send(Message::Orphaned);
+    let _ = sender.send(TreeEvent::Orphaned);
 }
 
 /// Waits for every child, adopted ones included, until there is none.
-fn reap(command: Pid, sender: &Sender<Message>) {
+fn reap(command: Pid, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == command => drop(sender.send(Message::Exited(status))),
+            Ok(Some((pid, status))) if pid == command => {
+                drop(sender.send(TreeEvent::Exited(status)))
+            }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
         }
     }
-    let _ = sender.send(Message::NoChildren);
+    let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// Moves the output into the log until nobody holds the pipe any more.
+/// Moves the output into the log until no process holds the pipe any more.
 fn pump(
     mut output: io::PipeReader,
     mut log: Capped,
-    heard: &Mutex<Instant>,
-    sender: &Sender<Message>,
+    last_output: &Mutex<Instant>,
+    sender: &Sender<TreeEvent>,
 ) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match output.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
-                *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                // A full disk must not stop the command: what cannot be kept is read and dropped.
+                *last_output.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                // A full disk must not stop the command: output that cannot be stored is dropped.
                 let _ = log.write(&buffer[..n]);
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -355,16 +424,16 @@ fn pump(
         }
     }
     let _ = log.finish();
-    let _ = sender.send(Message::OutputClosed);
+    let _ = sender.send(TreeEvent::OutputClosed);
 }
 
-/// Makes this process the parent of every descendant that loses its own. Linux alone has that.
+/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do that.
 #[cfg(target_os = "linux")]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Elsewhere orphans are nobody's that we know.
+/// Does nothing: other systems give orphans to the init process.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
@@ -377,13 +446,13 @@ struct Process {
     group: i32,
 }
 
-/// Every living process, by `/proc`; none where there is no such thing.
+/// Every living process, from `/proc`; none on systems without it.
 fn processes() -> Vec<Process> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may hold anything, also `)`: the fields begin after the last one.
+        // The name in parentheses may itself hold a `)`: the fields begin after the last one.
         let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
         let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
         let mut fields = fields.split_whitespace();
@@ -411,13 +480,13 @@ fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
     found
 }
 
-/// Every living descendant of this process, by `/proc`; none where there is no such thing.
+/// Every living descendant of this process, from `/proc`; none on systems without it.
 fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// Kills what a supervisor that was killed has left: children of ours that are in a group of their own, and neither
-/// supervisors nor about to become one. They are ours since [`adopt_orphans`].
+/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our children. They are
+/// in a group of their own, and are no supervisors, nor about to become one.
 pub fn end_strays() {
     let own = std::fs::read_link("/proc/self/exe").ok();
     let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());

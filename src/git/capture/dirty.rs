@@ -16,11 +16,11 @@ use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode, Stat};
 
 use crate::error::{IoContext, Result};
+use crate::fs::parallel;
 use crate::git::cli::Call;
 use crate::git::repo::from_oid;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::process;
 
 /// True if the files of a worktree are those of `tree`, by the index that was written when they
 /// were captured.
@@ -40,7 +40,7 @@ pub fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result
     let list: Vec<&TreePath> = directories.iter().collect();
     // After the first directory with a change the others do not matter.
     let changed = AtomicBool::new(false);
-    let counts = process::in_parallel(process::processors(), &list, |directory| {
+    let counts = parallel::map(&list, |directory| {
         if changed.load(Relaxed) {
             return Ok(None);
         }
@@ -75,11 +75,9 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
         let path = TreePath::new(entry.path(index));
         fs::symlink_metadata(path.on_disk(worktree)).is_ok_and(|meta| is_racy(&entry.stat, &meta))
     };
-    let found = process::in_parallel(
-        process::processors(),
-        &process::shares(index.entries()),
-        |entries| Ok(entries.iter().filter(is_racy_entry).cloned().collect::<Vec<_>>()),
-    )?;
+    let found = parallel::map_chunks(index.entries(), |entries| {
+        Ok(entries.iter().filter(is_racy_entry).cloned().collect::<Vec<_>>())
+    })?;
     Ok(found.concat())
 }
 

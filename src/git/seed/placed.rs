@@ -12,6 +12,7 @@ use gix::bstr::{ByteSlice, ByteVec};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
+use crate::fs::parallel;
 use crate::fs::stat::size_and_mtime;
 use crate::fs::tree;
 use crate::git::repo::to_oid;
@@ -19,7 +20,6 @@ use crate::git::seed::find;
 use crate::model::FORMAT;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::process;
 
 /// The content of one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl SeedContents {
     /// Reads these files, several at once, each with the path that it has in a worktree. A file
     /// that cannot be read is left out.
     pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<SeedContents> {
-        let contents = process::in_parallel(process::processors(), files, |(path, full)| {
+        let contents = parallel::map(files, |(path, full)| {
             let stat = fs::symlink_metadata(full).map(|meta| size_and_mtime(&meta));
             Ok(match (stat, read(full, None)) {
                 (Ok(stat), Ok(Some(Seed::File(blob)))) => Some(((*path).clone(), (stat, blob))),
