@@ -13,11 +13,9 @@ const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("git/capture/scan", "git/capture"),
     ("git/cli", "integrity/config_snapshot"),
     ("git/cli", "integrity/overrides"),
-    ("git/seed/placed", "git/seed/find"),
     ("integrity/fingerprint", "integrity/overrides"),
     ("integrity/watch", "ops/session"),
     ("model/rationale", "model/ranking"),
-    ("model/verdict", "model/ranking"),
     ("ops/judge/partial", "ops/judge"),
 ];
 

@@ -3,7 +3,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::commands::values;
-use crate::model::ranking::Rank;
+use crate::model::rank::Rank;
 use crate::ops::judge::JudgeOptions;
 use crate::oracle::OracleFlags;
 

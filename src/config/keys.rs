@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::config::value::{AgentInput, Argv, ByteSize, EnvMode, Flaky, Setting, SynthesisMode};
 use crate::model::oracle::CommandLine;
-use crate::model::ranking::Rank;
+use crate::model::rank::Rank;
 
 /// A key that is read as a `T`. A `*` in its name stands for a name that the user gives.
 #[derive(Debug)]

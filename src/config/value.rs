@@ -4,7 +4,7 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::model::oracle::CommandLine;
-use crate::model::ranking::Rank;
+use crate::model::rank::Rank;
 
 /// A type that a key can have.
 pub trait Setting: Sized {

@@ -11,6 +11,7 @@ pub mod oid;
 pub mod oracle;
 pub mod outcome;
 pub mod path;
+pub mod rank;
 pub mod ranking;
 pub mod rationale;
 pub mod refname;

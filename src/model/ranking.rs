@@ -5,24 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::model::agreement;
 use crate::model::blast::Blast;
 use crate::model::name::Name;
+use crate::model::rank::Rank;
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
-
-/// The ranking of the candidates that passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rank {
-    /// The fewest changed lines, then the fewest files.
-    #[default]
-    BlastRadius,
-    /// The best overlap with the other attempts, then blast radius.
-    Agreement,
-}
 
 /// The parts of the decision that configuration sets.
 #[derive(Clone, Copy, Debug, PartialEq)]

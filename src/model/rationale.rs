@@ -2,7 +2,8 @@
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Stage, TestReport};
-use crate::model::ranking::{Rank, Rules, combined_lines, undecided};
+use crate::model::rank::Rank;
+use crate::model::ranking::{Rules, combined_lines, undecided};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.

@@ -11,7 +11,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Outcome, Stage, StageResult};
-use crate::model::ranking::Rank;
+use crate::model::rank::Rank;
 
 /// The kind of a decision (the table in DESIGN.md §3, "judge").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

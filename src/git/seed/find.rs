@@ -20,7 +20,7 @@ use crate::fs::tree;
 use crate::fs::tree::path_bytes;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::repo::{Repo, digest};
-use crate::git::seed::placed::{PlacedSeeds, SeedContents};
+use crate::git::seed::placed::{PlacedSeeds, SeedContents, redirected};
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -164,14 +164,6 @@ fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     match fs::canonicalize(&original) {
         Ok(target) if target.is_file() && !target.starts_with(root) => target,
         _ => original,
-    }
-}
-
-/// The target of a link: the same path below `into` if it is below `root`, or else as it is.
-pub fn redirected(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
-    match target.strip_prefix(root) {
-        Ok(relative) => into.join(relative),
-        Err(_) => target,
     }
 }
 

@@ -16,7 +16,6 @@ use crate::fs::parallel;
 use crate::fs::stat::size_and_mtime;
 use crate::fs::tree;
 use crate::git::repo::to_oid;
-use crate::git::seed::find;
 use crate::model::FORMAT;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -108,7 +107,7 @@ impl PlacedSeeds {
     pub fn redirect_links(&mut self, root: &Path, into: &Path) {
         for seed in self.0.values_mut() {
             if let Seed::Link(target) = seed {
-                let moved = find::redirected(
+                let moved = redirected(
                     PathBuf::from(OsString::from_vec(std::mem::take(target))),
                     root,
                     into,
@@ -236,5 +235,13 @@ impl SeedContents {
             })
         })?;
         Ok(SeedContents(contents.into_iter().flatten().collect()))
+    }
+}
+
+/// The target of a link: the same path below `into` if it is below `root`, or else as it is.
+pub fn redirected(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
+    match target.strip_prefix(root) {
+        Ok(relative) => into.join(relative),
+        Err(_) => target,
     }
 }
