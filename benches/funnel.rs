@@ -1,4 +1,4 @@
-//! What git-frites costs, as a ratio against git doing the same by hand in the same run.
+//! The time that git-frites takes, divided by that of plain git commands for the same work.
 //!
 //! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads them.
 #![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]

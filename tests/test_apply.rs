@@ -820,7 +820,7 @@ fn every_change_of_a_judged_worktree_is_noticed_before_landing() {
     world.assert_clean();
 }
 
-/// What lies outside of a sparse checkout is landed, and taken back, without a file of it appearing.
+/// Changes outside the sparse checkout land and are rolled back, and none of their files appears.
 #[test]
 fn sparse_checkout_stays_sparse_after_apply() {
     let world = World::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Answer, World, make_executable};
 
-/// What an attempt did in its worktree, and the world it did it in.
+/// An attempt: the world, the worktree, and the commits that its script printed.
 struct Attempt {
     world: World,
     dir: PathBuf,

@@ -80,7 +80,7 @@ fn clean_inside_the_worktree_is_refused() {
 #[test]
 fn clean_keeps_the_branchs_commits_reachable() {
     let world = World::new();
-    // Committed and gone again from the files; amended; and on a worktree that is deleted by hand.
+    // A committed file that is deleted again; an amended commit; a worktree that is deleted by hand.
     world.attempts(&[
         "echo one > one; git add one; git commit -qm one; git rm -q one; git commit -qm gone",
         "echo old > f; git add f; git commit -qm old; echo new > f; git commit -qa --amend -m new",

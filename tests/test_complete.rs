@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::fixtures::runs_to_complete;
 use crate::common::{World, source};
 
-/// What is offered for the last of `words`, as fish is told: a value, or a value, a tab and its help.
+/// The offers for the last of `words`, in the form for fish: a value, or a value, a tab and its help.
 fn offered(world: &World, dir: &Path, words: &[&str]) -> Vec<String> {
     let mut command = world.command(dir, "git-frites", ["--", "git-frites"]);
     command.args(words).env("FRITES_COMPLETE", "fish");
@@ -15,7 +15,7 @@ fn offered(world: &World, dir: &Path, words: &[&str]) -> Vec<String> {
     answer.out().lines().map(str::to_owned).collect()
 }
 
-/// The same without the help.
+/// The values that are offered for the last of `words`, without their help.
 fn values(world: &World, words: &[&str]) -> Vec<String> {
     let offers = offered(world, &world.repo, words);
     offers.iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect()

@@ -26,7 +26,7 @@ fn says(world: &World, args: &[&str], code: i32, stdout: &str) -> String {
     answer.stderr
 }
 
-/// Whether a process runs; one that only waits to be reaped does not.
+/// True if a process runs; a zombie does not.
 fn runs(pid: i32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'),

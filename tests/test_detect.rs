@@ -38,7 +38,7 @@ fn calls(world: &World) -> String {
 /// A path and a text.
 type File<'a> = (&'a str, &'a str);
 
-/// What `--explain` says: `STAGE: COMMAND, from SOURCE`, without the quotes.
+/// The lines of `--explain`: `STAGE: COMMAND, from SOURCE`, without the quotes.
 fn explained(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter(|l| l.contains(", from "));
     lines.map(|l| l.replace('`', "")).collect()

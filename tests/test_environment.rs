@@ -12,7 +12,7 @@ fn variables(bytes: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What a candidate's command and the test command saw under a configuration.
+/// The variables that a candidate's command and the test command saw under a configuration.
 fn seen(settings: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     let mut world = World::new();
     for (name, value) in

@@ -22,7 +22,7 @@ fn some_of(parts: &[&[u8]], most: usize, random: &mut Rng) -> Vec<u8> {
     (0..=random.usize(..most)).flat_map(|_| parts[random.usize(..parts.len())].to_vec()).collect()
 }
 
-/// What no name, number, pattern or option has in it.
+/// Bytes that no name, number, pattern or option contains.
 const ODD: [&[u8]; 12] = [
     b"\x1b[31m",
     b"\n",

@@ -66,7 +66,7 @@ fn with_files() -> World {
     world
 }
 
-/// The same, and a judged candidate that changes them all and adds one.
+/// The world of [`with_files`] with a judged candidate that changes each file and adds one.
 fn with_a_winner() -> World {
     let world = with_files();
     world.spawn(["-n", "1"]);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::common::{World, make_executable};
 
-/// What must be the same under every configuration.
+/// The results that must not depend on the configuration.
 #[derive(Debug, PartialEq)]
 struct Results {
     captured: String,

@@ -13,7 +13,7 @@ fn fails_first(n: u32) -> String {
     )
 }
 
-/// What is said of a candidate's command as it ends, without the time.
+/// The line that is printed when a candidate's command ends, without the time.
 fn said(stderr: &str, address: &str) -> String {
     let line = stderr.lines().find(|l| l.starts_with(address)).unwrap_or_default();
     let (before, after) = line.split_once('(').unwrap_or((line, ")"));

@@ -94,7 +94,7 @@ fn tutorial_works_as_it_is_written() {
         text.lines().filter_map(|l| l.strip_prefix("    ")).filter(|l| !l.contains("--agent"));
     let mut script = String::from("set -u\n");
     for line in lines {
-        // What fails is told of in the text beside it.
+        // The text beside a command says that it fails.
         let fails = line == "git frites judge"
             && script.contains("hello $FRITES_INDEX")
             && !script.contains("code 1");

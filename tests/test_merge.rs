@@ -4,7 +4,7 @@ use std::fs;
 use crate::common::World;
 use crate::common::edits::TWO;
 
-/// What the candidates must pass.
+/// The test that the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
 
 /// The user's belongings to the byte, their stash and files included, and all branches of landings.

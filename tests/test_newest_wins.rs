@@ -4,7 +4,7 @@ use crate::common::World;
 /// The commits of a [`World`] are all from that moment.
 const THEN: &str = "2026-01-02T03:04:05Z";
 
-/// What happens to a file on both sides, and what each then has; `None` if it is gone.
+/// A change of a file on both sides, with its content there; `None` if the file is gone.
 struct Case {
     path: &'static str,
     child: &'static str,

@@ -29,7 +29,7 @@ pub fn distance(a: &str, b: &str) -> usize {
 }
 ";
 
-/// What each candidate does; `edit` changes the library's source.
+/// The commands of each candidate; `edit` changes the library's source.
 const ATTEMPTS: &str = r#"
 edit() { sed "$@" src/lib.rs >lib.new; mv lib.new src/lib.rs; }
 fix='s/max(distance_a, /min(distance_a, /'

@@ -161,7 +161,7 @@ impl Gated {
         child
     }
 
-    /// What an undisturbed run decides, and the trees that it judged.
+    /// The decision of an undisturbed run, and the trees that it judged.
     fn undisturbed() -> (serde_json::Value, Vec<String>) {
         let gated = Gated::new();
         fs::write(&gated.gate, "").unwrap();

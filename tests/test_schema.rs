@@ -327,7 +327,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     }
 }
 
-/// What `status` says of a command that runs; the same run interrupted, resumed, and synthesised.
+/// The status of a running command; then its run is interrupted, resumed, and synthesised.
 fn running(checker: &mut Checker, world: &World) {
     let script = "echo working; until test -e \"$HOME/go\"; do sleep 0.01; done; echo $FRITES_CANDIDATE >>README";
     let words = [

@@ -20,7 +20,7 @@ fn world(settings: &[(&str, &str)]) -> World {
 
 const COPY_ENV: &[(&str, &str)] = &[("seed.copy", ".env*")];
 
-/// What lies in a worktree beside the files of its HEAD, as `ls-files` sees it.
+/// The untracked files of a worktree, by `git ls-files`.
 fn extra(world: &World, address: &str) -> Vec<String> {
     let answer = world.run(&world.worktree(address), "git", ["ls-files", "-z", "-o"]).expect(0);
     let mut paths: Vec<String> = answer.out().split_terminator('\0').map(str::to_owned).collect();

@@ -23,7 +23,7 @@ pub struct World {
     env: Vec<(String, std::ffi::OsString)>,
 }
 
-/// What a program answered.
+/// A program's exit code and output.
 #[derive(Debug)]
 pub struct Answer {
     /// Its exit code; 128 + n when signal n ended it, as a shell shows it.
@@ -206,7 +206,7 @@ impl World {
         self.git_in(&self.repo.clone(), args)
     }
 
-    /// The same in another directory.
+    /// `git …` in the directory `dir`; see [`World::git`].
     #[track_caller]
     pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
         &self,
@@ -223,7 +223,7 @@ impl World {
         self.frites_in(&self.repo.clone(), args)
     }
 
-    /// The same in another directory.
+    /// `git frites …` in the directory `dir`.
     #[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
     pub fn frites_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
         &self,
@@ -294,7 +294,7 @@ impl World {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What `status --json` says of a run's first candidate.
+    /// The first candidate of a run in `status --json`.
     #[track_caller]
     pub fn first_candidate(&self, run: &str) -> serde_json::Value {
         self.frites(["status", "--json", run]).expect(0).json()["runs"][0]["candidates"][0].take()
@@ -406,7 +406,7 @@ impl World {
                 entry.display()
             );
         }
-        // Outcomes that are known from before are meant to stay.
+        // Cached outcomes are meant to stay.
         let known = |path: &PathBuf| path.components().any(|c| c.as_os_str() == "outcomes");
         let cache: Vec<PathBuf> =
             files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();

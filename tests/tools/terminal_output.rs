@@ -27,7 +27,7 @@ fn with_a_change() -> World {
     world
 }
 
-/// The same commands on a terminal of some width.
+/// The transcript on a terminal that is so many columns wide.
 fn transcript_on_a_terminal(columns: &str, term: &str) -> String {
     transcript(|world, words| {
         let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
