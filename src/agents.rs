@@ -37,7 +37,7 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
 ];
 
 /// The names of all agents, built in or configured, each once, sorted.
-pub fn known(config: &Config) -> Vec<String> {
+pub fn names(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = config.names_of(keys::AGENT_COMMAND).map(str::to_owned).collect();
     names.extend(BUILT_IN.iter().map(|(name, _)| (*name).to_owned()));
     names.sort();
@@ -48,18 +48,18 @@ pub fn known(config: &Config) -> Vec<String> {
 /// The assignment for the `number`-th candidate (from 1) of the agent `name`. Fails if there is no such
 /// agent.
 pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment> {
-    let built_in = || BUILT_IN.iter().find(|(known, _)| *known == name.as_str());
     let command = match config.get_for(keys::AGENT_COMMAND, name.as_str()) {
         Some(Argv(words)) => words,
-        None => built_in()
-            .map(|(_, words)| words.iter().map(|word| (*word).to_owned()).collect())
-            .ok_or_else(|| unknown(config, name))?,
+        None => match BUILT_IN.iter().find(|(built_in, _)| *built_in == name.as_str()) {
+            Some((_, words)) => words.iter().map(|word| (*word).to_owned()).collect(),
+            None => return Err(unknown(config, name)),
+        },
     };
-    let takes_it =
+    let takes_prompt =
         command.iter().any(|arg| [PROMPT, PROMPT_FILE].iter().any(|key| arg.contains(*key)));
     let stdin = match config.get_for(keys::AGENT_STDIN, name.as_str()) {
         Some(input) => input == AgentInput::Prompt,
-        None => !takes_it,
+        None => !takes_prompt,
     };
     let framings = config.get_for(keys::AGENT_FRAMING, name.as_str());
     let framing = (!framings.is_empty()).then(|| framings[(number - 1) % framings.len()].clone());
@@ -72,10 +72,10 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
 }
 
 fn unknown(config: &Config, name: &Name) -> Error {
-    let known = known(config);
+    let names = names(config);
     let error =
-        Error::usage(format!("there is no agent '{name}'; the agents are {}", known.join(", ")));
-    let error = match nearest(known.iter().map(String::as_str), name.as_str()) {
+        Error::usage(format!("there is no agent '{name}'; the agents are {}", names.join(", ")));
+    let error = match nearest(names.iter().map(String::as_str), name.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error,
     };

@@ -229,7 +229,7 @@ pub fn agents(current: &OsStr) -> Offers {
         let root = Store::of(&repo).users_checkout().ok()?;
         Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
     });
-    let all = agents::known(&config.unwrap_or_default()).into_iter();
+    let all = agents::names(&config.unwrap_or_default()).into_iter();
     let begun =
         all.filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
     begun.map(CompletionCandidate::new).collect()

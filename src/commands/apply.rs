@@ -29,7 +29,11 @@ be done."
 )]
 pub struct ApplyArgs {
     /// Run whose winner lands, or a candidate or an iteration  [default: the newest run]
-    #[arg(value_name = "RUN[/CAND[@N]]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        value_name = "RUN[/CAND[@N]]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub address: Option<Address>,
     /// Branch to create  [default: frites/apply/RUN]
     #[arg(long, value_name = "NAME")]
@@ -62,13 +66,24 @@ pub struct ApplyArgs {
     #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
     pub merge: bool,
     /// Candidate (RUN/CAND) to merge into, or a branch that is not checked out anywhere
-    #[arg(long, value_name = "TARGET", requires = "merge", add = ArgValueCompleter::new(complete::targets))]
+    #[arg(
+        long,
+        value_name = "TARGET",
+        requires = "merge",
+        add = ArgValueCompleter::new(complete::targets),
+    )]
     pub into: Option<String>,
     /// Resolve conflicts by taking each file whole from the side that wrote it later
     #[arg(long, value_name = "STRATEGY", requires = "merge")]
     pub strategy: Option<Strategy>,
     /// Undo a landing: revert the merge, or delete the fresh branch
-    #[arg(long, conflicts_with_all = ["branch", "commit", "message", "no_switch", "judged", "allow_unverified", "no_rejudge", "no_verify", "conflicts", "merge"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "commit", "message", "no_switch", "judged", "allow_unverified",
+            "no_rejudge", "no_verify", "conflicts", "merge",
+        ],
+    )]
     pub undo: bool,
     /// Print one JSON document
     #[arg(long)]
@@ -91,7 +106,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), matching)?;
     if args.undo {
         let undone = undo::undo(session, &selection)?;
-        tell_undone(session, args, &undone)?;
+        print_undone(session, args, &undone)?;
         return Ok(exit::OK);
     }
     let options = LandOptions {
@@ -105,7 +120,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     if args.merge {
         let target = MergeTarget::parse(session, args.into.as_deref())?;
         let merged = merge::merge(session, selection, &options, &target)?;
-        tell_merged(session, args, &merged)?;
+        print_merged(session, args, &merged)?;
         return Ok(exit::OK);
     }
     let fresh = FreshBranchOptions {
@@ -115,7 +130,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         conflicts: args.conflicts,
     };
     let landed = fresh_branch::land(session, selection, &options, &fresh)?;
-    tell_landed(session, args, &landed)?;
+    print_landed(session, args, &landed)?;
     match &landed.conflicts {
         None => Ok(exit::OK),
         Some(conflicts) => Err(Error::no(format!(
@@ -140,7 +155,7 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     })
 }
 
-fn tell_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {
+fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {
     let LandedBranch { plan, branch, commit, conflicts } = landed;
     if args.json {
         let mut document = as_json(plan, branch, commit.as_ref());
@@ -169,7 +184,7 @@ fn tell_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Re
     Ok(())
 }
 
-fn tell_merged(session: &Session, args: &ApplyArgs, merged: &MergedCandidate) -> Result<()> {
+fn print_merged(session: &Session, args: &ApplyArgs, merged: &MergedCandidate) -> Result<()> {
     let MergedCandidate { plan, branch, commit, landed, previous } = merged;
     if args.json {
         let mut document = as_json(plan, branch, Some(commit));
@@ -195,7 +210,7 @@ pub fn merge_hint(merged: &MergedCandidate) -> String {
     )
 }
 
-fn tell_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> Result<()> {
+fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> Result<()> {
     let UndoneLanding { candidate, branch, commit, later } = undone;
     let address = candidate.address();
     if !later.is_empty() {

@@ -26,7 +26,11 @@ Exit status: 0; 1 if something was not removed because its work would have been 
 )]
 pub struct CleanArgs {
     /// Runs or candidates to remove  [default: the newest run]
-    #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        value_name = "RUN[/CAND]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub addresses: Vec<Address>,
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]

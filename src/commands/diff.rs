@@ -30,10 +30,18 @@ Exit status: 0; with --exit-code, 1 if there are differences."
 )]
 pub struct DiffArgs {
     /// RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run  [default: the newest run]
-    #[arg(value_name = "RUN[/CAND[@N]]", value_parser = sides, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        value_name = "RUN[/CAND[@N]]",
+        value_parser = sides,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub address: Option<DiffSides>,
     /// Candidate to compare with the first one
-    #[arg(value_name = "CAND2", value_parser = values::address, add = ArgValueCompleter::new(complete::candidates))]
+    #[arg(
+        value_name = "CAND2",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::candidates),
+    )]
     pub other: Option<Address>,
     /// Show a histogram of changed lines
     #[arg(long, group = "format")]

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::judge_args::SharedJudgeArgs;
-use crate::commands::{require_jobs_within_limit, tell_verdict, values};
+use crate::commands::{print_verdict, require_jobs_within_limit, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
@@ -31,10 +31,19 @@ judged --in-place, or git's configuration changed meanwhile), 4 no usable candid
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
-    #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs),
+    )]
     pub address: Option<Address>,
     /// Judge this candidate alone and store its results; --replay decides once all are judged
-    #[arg(long = "candidate", value_name = "CAND", value_parser = values::name, add = ArgValueCompleter::new(complete::candidates))]
+    #[arg(
+        long = "candidate",
+        value_name = "CAND",
+        value_parser = values::name,
+        add = ArgValueCompleter::new(complete::candidates),
+    )]
     pub candidates: Vec<Name>,
     /// The options of judging
     #[command(flatten)]
@@ -101,7 +110,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     if args.explain {
         explain_ranking(&session.ui, &verdict);
     }
-    tell_verdict(
+    print_verdict(
         session,
         &verdict,
         args.json.then(|| comparison::as_json(&verdict)),

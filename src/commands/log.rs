@@ -19,7 +19,11 @@ use crate::ui::table;
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// Run whose events are shown  [default: all]
-    #[arg(value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs))]
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs),
+    )]
     pub address: Option<Address>,
     /// Print one JSON object for each line
     #[arg(long)]

@@ -37,13 +37,13 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
 }
 
 /// The hint after an interrupt or an error left a run's commands unfinished.
-fn to_go_on(run: &Run) -> String {
+fn resume_hint(run: &Run) -> String {
     format!("continue with `git frites run --resume {}`", run.run)
 }
 
 /// Prints a verdict: as `document` if there is one; with `quiet`, the winner's address alone; else the
 /// comparison, and with `hints` what to do next.
-fn tell_verdict(
+fn print_verdict(
     session: &Session,
     verdict: &Verdict,
     document: Option<Value>,

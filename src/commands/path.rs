@@ -15,7 +15,11 @@ use crate::store::select::Matching;
 #[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$@\")\"; }")]
 pub struct PathArgs {
     /// Candidate, or a run with one candidate
-    #[arg(value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        value_name = "RUN/CAND",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub address: Option<Address>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{hints, require_jobs_within_limit, tell_verdict, to_go_on, values};
+use crate::commands::{hints, print_verdict, require_jobs_within_limit, resume_hint, values};
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
@@ -52,7 +52,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub oracle_timeout: Option<Duration>,
     /// Continue a run that was interrupted
-    #[arg(long, value_name = "RUN", value_parser = values::address, add = ArgValueCompleter::new(complete::runs), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task", "agents", "prompt", "prompt_file", "command"])]
+    #[arg(
+        long,
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs),
+        conflicts_with_all = [
+            "count", "candidates", "run", "base", "from", "task", "agents", "prompt",
+            "prompt_file", "command",
+        ],
+    )]
     pub resume: Option<Address>,
     /// Merge a verified winner into the current branch
     #[arg(long)]
@@ -96,7 +105,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         run.base.short()
     ));
     let worked = attempt::run_attempts(session, &run, &commands, &terms)
-        .map_err(|e| e.hint(to_go_on(&run)))?;
+        .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
     conclude(session, args, &run, &worked, &terms)
 }
@@ -183,7 +192,7 @@ fn conclude(
     let mut escaped = worked.escaped.clone();
     let interrupted = || match interrupt::signal() {
         Some(_) => {
-            Err(Error::no("interrupted; the work of the candidates is kept").hint(to_go_on(run)))
+            Err(Error::no("interrupted; the work of the candidates is kept").hint(resume_hint(run)))
         }
         None => Ok(()),
     };
@@ -191,7 +200,7 @@ fn conclude(
     let judge = |run: &Run| {
         trust::require_trust(session.integrity(), Some(run))?;
         judge::judge(session, run, &options(args), |_| ())
-            .map_err(|e| if interrupted().is_err() { e.hint(to_go_on(run)) } else { e })
+            .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let mut verdict = judge(run)?;
     let mut integrated = None;
@@ -229,7 +238,7 @@ fn conclude(
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document
     });
-    tell_verdict(session, &verdict, document, args.quiet, merged.is_none())?;
+    print_verdict(session, &verdict, document, args.quiet, merged.is_none())?;
     if let Some(merged) = merged.transpose()?
         && !args.json
     {

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{to_go_on, values};
+use crate::commands::{resume_hint, values};
 use crate::complete;
 use crate::error::{Result, exit};
 use crate::model::address::Address;
@@ -34,10 +34,22 @@ pub struct SpawnArgs {
     #[command(flatten)]
     pub shared: SharedSpawnArgs,
     /// Run another command in this candidate's worktree; the result is its next iteration
-    #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses), conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"])]
+    #[arg(
+        long,
+        value_name = "RUN/CAND",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+        conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"],
+    )]
     pub again: Option<Address>,
     /// Add a candidate to the run --run, made from the candidates that passed
-    #[arg(long, requires = "run", conflicts_with_all = ["again", "count", "candidates", "base", "from", "task", "prompt", "prompt_file"])]
+    #[arg(
+        long,
+        requires = "run",
+        conflicts_with_all = [
+            "again", "count", "candidates", "base", "from", "task", "prompt", "prompt_file",
+        ],
+    )]
     pub synthesize: bool,
     /// Print one JSON document
     #[arg(long)]
@@ -63,14 +75,14 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
         AttemptReport::default()
     } else {
         attempt::run_attempts(session, &run, &commands, &terms)
-            .map_err(|e| e.hint(to_go_on(&run)))?
+            .map_err(|e| e.hint(resume_hint(&run)))?
     };
     drop(lock);
     answer(session, &run, &run.candidates, args, &worked.escaped)?;
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, &worked, &to_go_on(&run)))
+    Ok(conclude(session, &run, &worked, &resume_hint(&run)))
 }
 
 /// Runs another command in one candidate's worktree, or its last one again, perhaps with a new prompt.
@@ -95,7 +107,7 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let assignment = spawn_args::assignment(session, &args.shared)?;
     let (run, worked) = synthesis::synthesize(session, &run, assignment, &terms)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
-    Ok(conclude(session, &run, &worked, &to_go_on(&run)))
+    Ok(conclude(session, &run, &worked, &resume_hint(&run)))
 }
 
 /// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an interrupt.

@@ -30,25 +30,59 @@ use crate::store::select::Matching;
 #[derive(Debug, clap::Args)]
 pub struct SharedSpawnArgs {
     /// Number of candidates, named c1, c2, …  [default: 2]
-    #[arg(short = 'n', value_name = "N", conflicts_with = "candidates", value_parser = values::count)]
+    #[arg(
+        short = 'n',
+        value_name = "N",
+        conflicts_with = "candidates",
+        value_parser = values::count,
+    )]
     pub count: Option<u32>,
     /// Names of the candidates, instead of a number
-    #[arg(short = 'c', long = "candidate", value_name = "NAME", num_args = 1.., value_parser = values::name)]
+    #[arg(
+        short = 'c',
+        long = "candidate",
+        value_name = "NAME",
+        num_args = 1..,
+        value_parser = values::name,
+    )]
     pub candidates: Vec<Name>,
     /// Name of the run, instead of the next number
-    #[arg(long, value_name = "RUN", allow_hyphen_values = true, value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    #[arg(
+        long,
+        value_name = "RUN",
+        allow_hyphen_values = true,
+        value_parser = values::name,
+        add = ArgValueCompleter::new(complete::runs),
+    )]
     pub run: Option<Name>,
     /// Commit that every candidate starts from  [default: HEAD]
-    #[arg(long, value_name = "REV", allow_hyphen_values = true, conflicts_with = "from", add = ArgValueCompleter::new(complete::revisions))]
+    #[arg(
+        long,
+        value_name = "REV",
+        allow_hyphen_values = true,
+        conflicts_with = "from",
+        add = ArgValueCompleter::new(complete::revisions),
+    )]
     pub base: Option<String>,
     /// Start from the current state of this candidate
-    #[arg(long, value_name = "RUN/CAND", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        long,
+        value_name = "RUN/CAND",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub from: Option<Address>,
     /// Task that the run is for, such as an issue number; `status` shows it
     #[arg(long, value_name = "ID", value_parser = task)]
     pub task: Option<String>,
     /// Run an agent in K worktrees, named NAME-1, NAME-2, …; repeat the option to mix agents
-    #[arg(long = "agent", value_name = "NAME[=K]", value_parser = agent_count, add = ArgValueCompleter::new(complete::agents), conflicts_with_all = ["count", "candidates", "command"])]
+    #[arg(
+        long = "agent",
+        value_name = "NAME[=K]",
+        value_parser = agent_count,
+        add = ArgValueCompleter::new(complete::agents),
+        conflicts_with_all = ["count", "candidates", "command"],
+    )]
     pub agents: Vec<AgentCount>,
     /// Prompt for the agents or the command; - reads it from standard input
     #[arg(

@@ -32,7 +32,11 @@ use crate::ui::{comparison, json};
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// Run or candidate to show  [default: all runs]
-    #[arg(value_name = "RUN[/CAND]", value_parser = values::address, add = ArgValueCompleter::new(complete::addresses))]
+    #[arg(
+        value_name = "RUN[/CAND]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
     pub address: Option<Address>,
     /// Update the display every second until no command runs; without a terminal, print each change
     #[arg(short, long, conflicts_with = "json")]
@@ -79,7 +83,7 @@ fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Opti
 fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
     let draws = Screen::possible(&session.ui);
     let mut screen = Screen::default();
-    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut shown: BTreeMap<String, String> = BTreeMap::new();
     let mut idle = 0;
     loop {
         let began = Instant::now();
@@ -95,7 +99,7 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
                 let at_work = progress::at_work(candidate);
                 busy |= at_work.is_some() || record.state == State::Running;
                 let words = at_work.map_or_else(|| record.state_in_words(), |line| line.doing);
-                if told.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
+                if shown.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
                     news.push_str(&format!("{}\t{words}\n", candidate.address()));
                 }
             }
