@@ -32,7 +32,7 @@ impl Iteration {
             .fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1))
     }
 
-    /// The paths that the step before made, changed or removed.
+    /// The paths of the step that have one of these statuses.
     pub fn stepped(&self, statuses: &[ChangeStatus]) -> impl Iterator<Item = &[u8]> {
         self.step.iter().filter(move |c| statuses.contains(&c.status)).map(|c| c.path.as_bytes())
     }
@@ -73,7 +73,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Of a run.
+    /// Measures a run.
     pub fn of(session: &Session, run: &Run) -> Result<Disk> {
         let Session { repo, store, .. } = session;
         let (ours, others): (Vec<(RefName, Oid)>, _) =
@@ -92,7 +92,7 @@ impl Disk {
         })
     }
 
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> u64 {
         self.worktrees + self.records + self.objects
     }

@@ -56,7 +56,7 @@ impl ChangeCache {
 }
 
 impl Session {
-    /// Opens the repository of the current directory and heals what killed commands left.
+    /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<Session> {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;

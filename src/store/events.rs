@@ -165,9 +165,9 @@ pub enum Event {
         /// The first of the differences.
         differences: Vec<Value>,
     },
-    /// What had changed was accepted by a person.
+    /// A person accepted the changes.
     Trusted {
-        /// What had changed, in words.
+        /// The changes, in words.
         differences: Vec<String>,
     },
 }
@@ -205,7 +205,7 @@ pub struct BranchMove {
     pub commit: Oid,
     /// True if what was merged passed.
     pub verified: bool,
-    /// What only the process that moves the branch knows.
+    /// The facts that only the moving process knows.
     #[serde(flatten)]
     pub details: MoveDetails,
 }
@@ -219,7 +219,7 @@ pub struct MoveDetails {
     /// The merge that was reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Oid>,
-    /// What landed after that merge, and stays.
+    /// The later landings on the branch, which stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<Vec<String>>,
 }

@@ -1,7 +1,7 @@
-//! What is kept between commands: records in refs and files, locks, events (DESIGN.md §4).
+//! The state between commands: records in refs and files, locks, events (DESIGN.md §4).
 //!
-//! Refs and commits are the truth. The files under `.frites/` are there for people and for speed, and
-//! can be rebuilt; an attempt can write there, so no decision rests on them alone.
+//! Refs and commits are authoritative. The files under `.frites/` serve people and speed, and can be
+//! rebuilt. An attempt can write there, so no decision rests on these files alone.
 pub mod candidate;
 pub mod events;
 pub mod intents;
@@ -40,7 +40,7 @@ impl Store {
     }
 
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
-    /// `COMMON_DIR/.frites`. Nothing is made yet.
+    /// `COMMON_DIR/.frites`. Creates nothing.
     pub fn of(repo: &Arc<Repo>) -> Store {
         let common = repo.common_dir();
         let home = match common.parent() {
@@ -50,7 +50,7 @@ impl Store {
         Store { repo: repo.clone(), root: home.join(".frites") }
     }
 
-    /// Makes the state root, which git is told to ignore.
+    /// Creates the state root, with a `.gitignore` that hides it from git.
     fn prepare(&self) -> Result<()> {
         let ignore = self.root.join(".gitignore");
         if !ignore.exists() {
@@ -78,13 +78,13 @@ impl Store {
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.root.parent().unwrap_or(&self.root);
         match configured {
-            // As git writes it into its entries: without `..`, links resolved.
+            // In the form that git's admin directories have: without `..`, links resolved.
             Some(directory) => tree::nearest_real(&home.join(directory)),
             None => home.join(".frites/worktrees"),
         }
     }
 
-    /// Whether a checkout is a candidate's, wherever its run has its worktrees.
+    /// True if a checkout is a candidate's worktree, in whichever directory its run keeps worktrees.
     pub fn is_candidates(&self, checkout: &Path) -> Result<bool> {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
@@ -111,12 +111,12 @@ impl Store {
         self.root.join("events.jsonl")
     }
 
-    /// Appends an event. Called after the thing has happened, never before.
+    /// Appends an event to the log. Call this after the event, never before.
     pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
         events::append(&self.events(), run, event)
     }
 
-    /// Waits for the repository lock: numbering runs, making and dropping administrative entries.
+    /// Waits for the repository lock. Its holder may number runs, and may add and remove admin directories.
     pub fn lock_repository(&self) -> Result<Lock> {
         lock::wait(&self.lock_file("repository")?)
     }
@@ -126,32 +126,33 @@ impl Store {
         lock::wait(&self.lock_file("landing")?)
     }
 
-    /// Takes the landing lock if nobody lands.
+    /// Takes the landing lock; none if another process holds it.
     pub fn try_lock_landing(&self) -> Result<Option<Lock>> {
         lock::attempt(&self.lock_file("landing")?)
     }
 
-    /// Takes a run's lock, which whoever makes, runs, judges or cleans it holds throughout.
+    /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or cleans a
+    /// run holds its lock throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
         lock::attempt(&self.lock_file(&format!("run/{run}"))?)
     }
 
-    /// Takes a run's lock or says that it is busy.
+    /// Takes a run's lock. Fails if another process holds it.
     pub fn lock_run(&self, run: &Name) -> Result<Lock> {
         self.try_lock_run(run)?.ok_or_else(|| busy(run))
     }
 
-    /// Takes a run's lock together with others who judge single candidates of it.
+    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process holds it alone.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {
         lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
     }
 
-    /// Waits for a candidate's lock: capturing, and changing its record. Its directory is there afterwards, whatever an
-    /// attempt put in the place of that or of the files that we keep in it.
+    /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the candidate's
+    /// directory exists, and anything that an attempt put in place of it or of its files is removed.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
         let dir = self.candidate_dir(run, candidate);
-        // The directory first, links not followed: what a link leads to is not ours.
+        // The directory comes first, and no link is followed: the target of a link is not ours.
         if dir.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
             remove(&dir)?;
         }
@@ -169,18 +170,18 @@ impl Store {
         Ok(lock)
     }
 
-    /// Whoever is to change anything takes a lock first: so this is where the state root is made.
+    /// The file of a lock. Every change takes a lock first, so this creates the state root.
     fn lock_file(&self, name: &str) -> Result<PathBuf> {
         self.prepare()?;
         Ok(self.root.join("locks").join(name))
     }
 
-    /// What landings are about to do, until they are done.
+    /// The directory that holds the intents of landings.
     fn landings(&self) -> PathBuf {
         self.root.join("landings")
     }
 
-    /// The runs that have a directory, whether or not their records are whole.
+    /// The runs that have a directory; their records may be incomplete.
     pub fn run_directories(&self) -> Result<Vec<Name>> {
         let dir = self.runs_dir();
         let listing = match std::fs::read_dir(&dir) {
@@ -197,7 +198,7 @@ fn busy(run: &Name) -> Error {
         .because(Cause::RunBusy(run.to_string()))
 }
 
-/// Removes a file of ours, if it is there.
+/// Removes a file. A missing file is no error.
 pub fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! Records: runs and verdicts as commits under `refs/frites/RUN/@record`, candidates as files that
-//! their captures can replace.
+//! Records: runs and verdicts are commits under `refs/frites/RUN/@record`; candidates are files that can be
+//! rebuilt from their captures.
 use std::io;
 use std::path::Path;
 
@@ -21,10 +21,10 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::{PartialVerdict, Verdict};
 use crate::store::Store;
 
-/// The file of an outcome that stands by itself.
+/// The file of a partial verdict.
 const PART: &str = "outcome.toml";
 
-/// How a file is read that is lost, damaged, or replaced by something else: what it said is rebuilt.
+/// The errors of reading a file that is lost, damaged or replaced by something else: its content is rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,
@@ -32,7 +32,7 @@ pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::IsADirectory,
 ];
 
-/// Why a record was not saved, in one place.
+/// The error that a record was written by a newer version, and so cannot be saved.
 fn newer(what: &str) -> Error {
     Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
         .hint("update git-frites")
@@ -51,7 +51,7 @@ impl Store {
         Ok(runs)
     }
 
-    /// The names of all runs, sorted as texts. No record is read: with many runs that takes long.
+    /// The names of all runs, sorted as texts. Reads no record, which would be slow with many runs.
     pub fn run_names(&self) -> Result<Vec<Name>> {
         let names = self.repo.ref_names("refs/frites/")?.into_iter();
         Ok(names
@@ -69,7 +69,7 @@ impl Store {
         self.recorded(run, "verdict.toml")
     }
 
-    /// The outcomes of candidates that were judged by themselves, in spawn order.
+    /// The partial verdicts of a run's candidates, in spawn order.
     pub fn parts(&self, run: &Run) -> Result<Vec<PartialVerdict>> {
         let parts = run
             .candidates
@@ -78,8 +78,8 @@ impl Store {
         Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// Stores such an outcome in a ref of its own, so that nobody waits for anybody. `judged` is a commit of
-    /// the tree that it speaks of.
+    /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other. `judged` is a
+    /// commit of the judged tree, which the ref keeps alive.
     pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
         let old = self.repo.read_ref(&name)?;
@@ -98,7 +98,7 @@ impl Store {
         self.repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
     }
 
-    /// Forgets these outcomes: the whole run was judged since, whenever they say that they are from.
+    /// Removes a run's partial verdicts, once the whole run was judged.
     pub fn forget_parts(&self, run: &Run) -> Result<()> {
         for name in run.candidates.iter().map(|name| refs::result(&run.run, name)) {
             if let Some(old) = self.repo.read_ref(&name)? {
@@ -112,8 +112,8 @@ impl Store {
         stored(&self.repo, run, &refs::record(run), file)
     }
 
-    /// Writes a run's records to its ref, and beside it as files. `judged` are commits of the trees that
-    /// the verdict speaks of: the record keeps them alive.
+    /// Writes a run's record and verdict to its ref, and to files. `judged` are commits of the judged trees,
+    /// which the ref keeps alive.
     pub fn save_record(&self, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
@@ -144,14 +144,14 @@ impl Store {
         Ok(())
     }
 
-    /// The commits of judged trees that a run's record keeps alive: what [`Store::save_record`] was given.
+    /// The commits of judged trees that [`Store::save_record`] was given.
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
         // The first parent is the base. A record that was fetched or made by hand may have none.
         Ok(self.repo.commit(&record)?.parents.get(1..).unwrap_or_default().to_vec())
     }
 
-    /// Writes a run's record as a file alone, before anything of it is made.
+    /// Writes a run's record to its file only, before the run's worktrees are made.
     pub fn save_intent(&self, run: &Run) -> Result<()> {
         atomic::write(&self.run_dir(&run.run).join("run.toml"), to_toml(run)?.as_bytes())
     }
@@ -166,7 +166,7 @@ impl Store {
     }
 }
 
-/// A record of ours as a commit.
+/// Stores the files of a record as a commit.
 fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid]) -> Result<Oid> {
     let tree: String =
         blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
@@ -178,7 +178,7 @@ fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid])
     call.args(["-m", &format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run))]).oid()
 }
 
-/// A record in a ref; none if there is none.
+/// The record in a file of a ref's tree; none if the ref or the file does not exist.
 fn stored<T: DeserializeOwned>(
     repo: &Repo,
     run: &Name,
@@ -200,12 +200,12 @@ fn to_toml<T: Serialize>(record: &T) -> Result<String> {
         .map_err(|e| Error::internal(format!("a record cannot be written as TOML: {e}")))
 }
 
-/// Writes a record of ours that is no part of a ref.
+/// Writes a record to a TOML file.
 pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     atomic::write(path, to_toml(record)?.as_bytes())
 }
 
-/// Reads such a record; none if it is missing or damaged.
+/// Reads a record from a TOML file; none if it is missing or damaged.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
     toml::from_str(&regular::read_text(path).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Looking up what a user typed: the newest run, exact names, unique beginnings of named runs.
+//! Resolves the addresses that users type: the newest run, exact names, unique prefixes of named runs.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::Address;
 use crate::model::name::{Name, matching_names};
@@ -6,7 +6,7 @@ use crate::model::nearest::nearest;
 use crate::model::run::Run;
 use crate::store::{Store, events};
 
-/// What an address names.
+/// The run, candidate and iteration that an address names.
 pub struct Selection {
     /// The run.
     pub run: Run,
@@ -16,17 +16,17 @@ pub struct Selection {
     pub iteration: Option<u32>,
 }
 
-/// How freely a run may be named.
+/// The strictness with which a run must be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
-    /// A unique beginning of a named run is enough.
+    /// A unique prefix of a run's name is enough.
     Prefix,
-    /// Only the whole name: something is removed or undone.
+    /// The whole name is needed, because something is removed or undone.
     Exact,
 }
 
 impl Store {
-    /// Finds what `address` names; without one, the newest run.
+    /// Resolves `address`; without an address, gives the newest run.
     pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
         let runs = self.runs()?;
         let Some(newest) = runs.last() else {
@@ -87,7 +87,7 @@ impl Store {
         })
     }
 
-    /// Refuses a name that an existing run has, or has but for case.
+    /// Refuses the name of an existing run, or one that differs from it only in case.
     pub fn refuse_taken(&self, run: &Name) -> Result<()> {
         let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-/// Refuses a candidate that the run has not, with the nearest one that it has.
+/// Refuses a candidate that the run does not have, and suggests the nearest name.
 pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     if run.candidates.contains(name) {
         return Ok(());
@@ -125,7 +125,7 @@ fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>
     Ok(runs.iter().find(|run| run.run == **found).cloned())
 }
 
-/// A word begins the names of more than one run.
+/// The error that a word is a prefix of several runs' names.
 pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
     let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
     Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", ")))
@@ -141,7 +141,7 @@ pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -
     }
 }
 
-/// A word without a slash, which may have been meant for a candidate of the newest run.
+/// The error for an unknown word without a slash: the user may have meant a candidate of the newest run.
 fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     if word.number().is_some() {
         return unknown(runs, word);

@@ -14,7 +14,7 @@ use crate::process;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
-/// What resuming does with a candidate.
+/// The effect of resuming on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
     /// Its command ended, or never was one: it stays as it is.

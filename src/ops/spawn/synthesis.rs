@@ -1,5 +1,5 @@
-//! Synthesis: one more candidate, which integrates those that passed. It begins with the files of the recommended
-//! one, is asked to bring in what the others do better, and is judged like any other (DESIGN.md §3).
+//! Synthesis: one more candidate, which integrates those that passed. It begins with the recommended candidate's
+//! files, gets the other patches in its prompt, and is judged like any other candidate (DESIGN.md §3).
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -19,11 +19,11 @@ use crate::ops::spawn::resume::add_worktrees;
 use crate::process::interrupt;
 use crate::store::events::Event;
 
-/// How many bytes of patches a prompt may hold: what the context of an agent has room for beside its work.
-const PATCHES: usize = 256 * 1024;
+/// The limit of patches in a prompt, in bytes: an agent's context needs room for its work.
+const MAX_PATCH_BYTES: usize = 256 * 1024;
 
-/// What a synthesis would integrate: passing candidates of distinct trees, the best first; none if there are
-/// fewer than two. Syntheses of before are not among them.
+/// The candidates that a synthesis integrates: those that passed with distinct trees, the best first, without
+/// earlier syntheses. None if there are fewer than two.
 pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
@@ -115,8 +115,8 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
     entry.judged().unwrap_or(&run.base)
 }
 
-/// What the synthesis is asked: the task, what its worktree begins with, and the other attempts' patches, the
-/// smallest first. What has no room is listed, with the place where it can be read.
+/// The prompt of a synthesis: the task, the changes in its worktree, and the other attempts' patches, the smallest
+/// first. A patch that exceeds the limit is only listed, with the path of its file.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let (best, others) = (material[0], &material[1..]);
@@ -146,7 +146,7 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     text.extend(list(&diff::compare(repo, &run.base, &run.base, tree(run, best))?.changes));
     let mut by_size = others.to_vec();
     by_size.sort_by_key(|e| (e.blast, e.index));
-    let mut room = PATCHES;
+    let mut room = MAX_PATCH_BYTES;
     for entry in by_size {
         let patch = diff::compare(repo, &run.base, &run.base, tree(run, entry))?;
         text.extend_from_slice(format!("\n# {}: {}\n\n", entry.candidate, entry.blast).as_bytes());
