@@ -331,6 +331,24 @@ mod tests {
     }
 
     #[test]
+    fn the_rationale_without_a_usable_candidate_names_each_reason() {
+        let states =
+            [State::Open, State::Failed, State::TimedOut, State::Cancelled, State::Running];
+        let mut entries: Vec<Entry> = Vec::new();
+        for (index, state) in (1..).zip(states) {
+            entries.push(Entry { state, ..entry(&format!("c{index}"), index, 0, 0, &[]) });
+        }
+        entries[0].dropped.push("tests/a".into());
+        let (kind, _, why) = decided(&entries);
+        assert_eq!(kind, DecisionKind::None);
+        assert_eq!(
+            why,
+            "no usable candidate: c1 changed only protected paths, c2 failed, c3 timed out, \
+             c4 was cancelled, c5 is still running"
+        );
+    }
+
+    #[test]
     fn ties_fall_back_to_files_and_then_spawn_order() {
         let (_, winner, why) = decided(&[entry("a", 1, 4, 3, &PASS), entry("b", 2, 4, 1, &PASS)]);
         assert_eq!((winner.as_str(), why.contains("touches the fewest files")), ("b", true));

@@ -136,7 +136,7 @@ struct KeyedBy<'a> {
 }
 
 /// A key, and the text that it is the digest of.
-struct Key {
+struct CacheKey {
     digest: String,
     text: String,
 }
@@ -163,7 +163,7 @@ impl Cache {
         Ok(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted })
     }
 
-    fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<Key> {
+    fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
         let submodules = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
         let submodules = submodules.iter().map(|(path, oid)| (escaped(path), *oid)).collect();
         Ok(key(&KeyedBy { tree: judged.tree, submodules, conditions: &self.conditions }))
@@ -181,6 +181,7 @@ impl Cache {
         let directory = self.dir.join(&key);
         let file = directory.join("outcome.toml");
         if !(self.is_trusted(&directory) && self.is_trusted(&file)) {
+            tracing::debug!(tree = %judged.tree, key, "no cached outcome");
             return Ok(None);
         }
         let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
@@ -199,6 +200,7 @@ impl Cache {
                 let _ = reflink_copy::reflink_or_copy(&log, &to);
             }
         }
+        tracing::debug!(tree = %judged.tree, key, "cached outcome");
         Ok(Some(outcome.results))
     }
 
@@ -220,7 +222,7 @@ impl Cache {
         Ok(())
     }
 
-    fn write(&self, key: &Key, results: &[StageResult], logs: &Path) -> io::Result<()> {
+    fn write(&self, key: &CacheKey, results: &[StageResult], logs: &Path) -> io::Result<()> {
         let outcome =
             CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.to_vec() };
         fs::create_dir_all(&self.dir)?;
@@ -285,10 +287,10 @@ fn is_lasting(outcome: &Outcome) -> bool {
     )
 }
 
-fn key(keyed_by: &KeyedBy<'_>) -> Key {
+fn key(keyed_by: &KeyedBy<'_>) -> CacheKey {
     let text =
         serde_json::to_string_pretty(keyed_by).expect("text and numbers have a form in JSON");
-    Key { digest: digest(text.as_bytes()), text }
+    CacheKey { digest: digest(text.as_bytes()), text }
 }
 
 /// A path as text, whatever its bytes.
@@ -345,7 +347,7 @@ mod tests {
             .expect("no seed has to be read")
     }
 
-    fn key_of(conditions: &Conditions, submodules: &[(&str, Oid)]) -> Key {
+    fn key_of(conditions: &Conditions, submodules: &[(&str, Oid)]) -> CacheKey {
         let tree = Oid::parse(&"a".repeat(40)).expect("a valid id");
         let submodules = submodules.iter().map(|(path, oid)| ((*path).to_owned(), *oid)).collect();
         key(&KeyedBy { tree, submodules, conditions })
@@ -380,7 +382,7 @@ mod tests {
     fn the_stored_conditions_can_be_read_and_hold_no_value_of_a_variable() {
         let mut conditions = conditions();
         conditions.environment = [("TOKEN".to_owned(), digest(b"secret"))].into();
-        let Key { text, digest: key } = key_of(&conditions, &[]);
+        let CacheKey { text, digest: key } = key_of(&conditions, &[]);
         assert_eq!(digest(text.as_bytes()), key);
         assert!(text.contains("\"TOKEN\"") && text.contains("\"sh\""), "{text}");
         assert!(!text.contains("secret"), "{text}");

@@ -106,9 +106,11 @@ impl<'e> Scheduler<'e> {
     ///
     /// Panics if a judge panics, after the other workers have stopped.
     pub fn run(&self, workers: usize, judge: &impl Judge) {
+        let span = tracing::Span::current();
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
+                    let _span = span.enter();
                     while let Some(group) = self.next() {
                         self.judge(&group, judge);
                     }
