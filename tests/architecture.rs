@@ -11,10 +11,6 @@ const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("git/capture/attempt", "git/capture"),
     ("git/capture/omitted", "git/capture"),
     ("git/capture/scan", "git/capture"),
-    ("git/cli", "integrity/config_snapshot"),
-    ("git/cli", "integrity/overrides"),
-    ("integrity/fingerprint", "integrity/overrides"),
-    ("integrity/watch", "ops/session"),
     ("model/rationale", "model/ranking"),
     ("ops/judge/partial", "ops/judge"),
 ];

@@ -7,8 +7,6 @@ use serde_json::Value;
 use crate::common::edits::{LARGE, MIDDLE, SMALL};
 use crate::common::{World, make_executable, poll, sentence, write};
 
-/// Three attempts at one line: of 2 changed lines, of 3, of 4.
-
 /// The words of a candidate's row in the table.
 fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
     let words = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

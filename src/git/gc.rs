@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     /// The number of times that work with this error is tried while git collects garbage.
-    fn tries(cause: Cause) -> u32 {
+    fn tries(cause: &Cause) -> u32 {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let made = duct::cmd!("git", "init", "-q", directory.path()).run();
         made.expect("git is installed");
@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn garbage_collection_causes_another_try() {
-        assert_eq!(tries(Cause::Damaged), 2);
+        assert_eq!(tries(&Cause::Damaged), 2);
     }
 
     #[test]
     fn full_disk_or_interrupt_causes_no_other_try() {
-        assert_eq!((tries(Cause::StorageFull), tries(Cause::Interrupted)), (1, 1));
+        assert_eq!((tries(&Cause::StorageFull), tries(&Cause::Interrupted)), (1, 1));
     }
 }

@@ -394,7 +394,7 @@ fn reap(command: Pid, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == command => {
-                drop(sender.send(TreeEvent::Exited(status)))
+                drop(sender.send(TreeEvent::Exited(status)));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
