@@ -1,6 +1,7 @@
 //! What cannot be done is refused in git's form, with a hint, and without any effect.
 use std::fs;
 
+use crate::common::transcript::{assert_shown, transcript_of};
 use crate::common::{Answer, World, files_below};
 
 /// Everything that a refused command may not have changed: the user's things and ours.
@@ -30,6 +31,17 @@ fn refused(world: &World, args: &[&str], code: i32, words: &str, hint: &str) -> 
     assert_eq!(answer.out(), "", "{args:?}");
     assert_eq!(everything(world), before, "{args:?}");
     answer
+}
+
+/// The transcript of commands that are each refused with this code, without effect.
+#[track_caller]
+fn refusals(world: &World, code: i32, commands: &[&[&str]]) -> String {
+    let mut text = String::new();
+    for words in commands {
+        let answer = refused(world, words, code, "", "");
+        text.push_str(&transcript_of(world, words, &answer));
+    }
+    text
 }
 
 /// A judged run of two whose first candidate passed.
@@ -286,15 +298,9 @@ fn unknown_address_is_refused_with_the_nearest_name() {
         refused(&world, &[verb, "a/b/c"], 2, "is not a valid name", "RUN/CANDIDATE@ITERATION");
     }
     // A word alone may have been meant for a candidate of the newest run.
-    refused(
-        &world,
-        &["diff", "alpah"],
-        128,
-        "there is no run 'alpah', and no such candidate of run fixer",
-        "'alpha'?",
-    );
-    refused(&world, &["path", "c9"], 128, "no such candidate of run fixer", "that has alpha, beta");
-    refused(&world, &["log", "7"], 128, "there is no run '7'", "git frites log");
+    let commands: &[&[&str]] =
+        &[&["diff", "alpah"], &["path", "c9"], &["log", "7"], &["diff", "fixer/zz"]];
+    assert_shown("unknown_addresses", refusals(&world, 128, commands));
     let unknown = "fixer/alpha has no iteration 9: it was captured once";
     refused(&world, &["diff", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
     refused(&world, &["apply", "fixer/alpha@9"], 128, unknown, "iterations count from 1");
@@ -331,96 +337,26 @@ fn unknown_address_is_refused_with_the_nearest_name() {
 #[test]
 fn unknown_words_on_the_command_line_are_usage_errors() {
     let world = World::new();
-    refused(&world, &["spwan"], 2, "unrecognized subcommand 'spwan'", "did you mean 'spawn'?");
-    refused(
-        &world,
+    let commands: &[&[&str]] = &[
+        &["spwan"],
         &["help", "jugde"],
-        2,
-        "unrecognized subcommand 'jugde'",
-        "did you mean 'judge'?",
-    );
-    refused(&world, &["nonsense"], 2, "unrecognized subcommand 'nonsense'", "git frites -h");
-    refused(
-        &world,
+        &["nonsense"],
         &["spawn", "--nosuch"],
-        2,
-        "unexpected argument '--nosuch'",
-        "git frites spawn -h",
-    );
-    refused(
-        &world,
         &["judge", "--tset", "x"],
-        2,
-        "unexpected argument '--tset'",
-        "did you mean '--test'?",
-    );
-    refused(
-        &world,
         &["judge", "--rank", "agrement"],
-        2,
-        "invalid value 'agrement'",
-        "did you mean 'agreement'?",
-    );
-    refused(
-        &world,
         &["run", "-n", "3", "make", "-j2"],
-        2,
-        "unexpected argument 'make'",
-        "`git frites run -- make …`",
-    );
-    refused(
-        &world,
         &["spawn", "-n", "0"],
-        2,
-        "for '-n <N>': it takes a whole number from 1",
-        "git frites spawn -h",
-    );
-    refused(
-        &world,
         &["judge", "-j", "two"],
-        2,
-        "it takes a whole number from 1",
-        "git frites judge -h",
-    );
-    refused(
-        &world,
         &["judge", "--retries", "101"],
-        2,
-        "a whole number from 0 to 100",
-        "git frites judge -h",
-    );
-    refused(
-        &world,
         &["spawn", "-n", "2", "-c", "a"],
-        2,
-        "cannot be used with",
-        "git frites spawn -h",
-    );
-    refused(&world, &["spawn", "-n"], 2, "a value is required for '-n <N>'", "git frites spawn -h");
-    refused(&world, &["diff", "--stat", "--patch"], 2, "cannot be used with", "git frites diff -h");
-    refused(
-        &world,
+        &["spawn", "-n"],
+        &["diff", "--stat", "--patch"],
         &["judge", "--replay", "--test", "x"],
-        2,
-        "cannot be used with",
-        "git frites judge -h",
-    );
-    refused(&world, &["status", "--color=sometimes"], 2, "invalid value 'sometimes'", "git frites");
-    // An option after the names is an option, not one more name.
-    refused(
-        &world,
+        &["status", "--color=sometimes"],
         &["spawn", "-c", "a", "b", "--nosuch"],
-        2,
-        "unexpected argument '--nosuch'",
-        "git frites spawn -h",
-    );
-    refused(
-        &world,
         &["spawn", "-c", "a", "-b"],
-        2,
-        "unexpected argument '-b'",
-        "git frites spawn -h",
-    );
+    ];
+    assert_shown("usage_errors", refusals(&world, 2, commands));
     let help = world.frites([""; 0]).expect(2);
     assert!(help.stderr.contains("Usage: git frites"), "{}", help.stderr);
     assert_eq!(help.out(), "");
@@ -452,45 +388,26 @@ fn missing_program_is_refused_before_anything_is_made() {
 fn wrong_file_setting_is_named_with_its_place_and_nearest_key() {
     let world = World::new();
     world.spawn(["-n", "1"]);
-    let cases = [
-        (
-            "[oracle]\ntest = \"x\"\nbiuld = \"y\"\n",
-            "3:1: unknown key 'oracle.biuld'",
-            "did you mean 'oracle.build'?",
-        ),
-        ("[orcale]\ntest = \"x\"\n", "1:2: unknown key 'orcale'", "oracle.test"),
-        ("  nonsense = 1\n", "1:3: unknown key 'nonsense'", "spawn.jobs"),
-        (
-            "[spawn]\njobs = \"four\"\n",
-            "2:8: 'spawn.jobs' takes a whole number from 1",
-            "spawn.jobs",
-        ),
-        ("[spawn]\njobs = 0\n", "2:8: 'spawn.jobs' takes a whole number from 1", "spawn.jobs"),
-        (
-            "[oracle]\ntest = 3\n",
-            "2:8: 'oracle.test' takes a string (run by sh -c) or an array",
-            "oracle.test",
-        ),
-        ("[oracle]\ntest = []\n", "2:8: 'oracle.test' takes", "oracle.test"),
-        (
-            "[oracle]\ndetect = \"no\"\n",
-            "2:10: 'oracle.detect' takes true or false",
-            "oracle.detect",
-        ),
-        ("oracle = 1\n", "1:1: unknown key 'oracle'", "oracle.test"),
-        ("[oracle\ntest = 1\n", ".frites.toml:1:", "TOML"),
-        ("[oracle]\ntest = \"a\"\ntest = \"b\"\n", ".frites.toml:3:1: duplicate key", "TOML"),
+    let texts = [
+        "[oracle]\ntest = \"x\"\nbiuld = \"y\"\n",
+        "[orcale]\ntest = \"x\"\n",
+        "  nonsense = 1\n",
+        "[spawn]\njobs = \"four\"\n",
+        "[spawn]\njobs = 0\n",
+        "[oracle]\ntest = 3\n",
+        "[oracle]\ntest = []\n",
+        "[oracle]\ndetect = \"no\"\n",
+        "oracle = 1\n",
+        "[oracle\ntest = 1\n",
+        "[oracle]\ntest = \"a\"\ntest = \"b\"\n",
     ];
-    for (text, words, hint) in cases {
+    let mut seen = String::new();
+    for text in texts {
         world.write(".frites.toml", text);
-        let answer = refused(&world, &["spawn"], 128, words, hint);
-        let file = world.repo.join(".frites.toml");
-        assert!(
-            answer.stderr.starts_with(&format!("fatal: {}:", file.display())),
-            "{}",
-            answer.stderr
-        );
+        seen.push_str(text);
+        seen.push_str(&refusals(&world, 128, &[&["spawn"]]));
     }
+    assert_shown("wrong_file_settings", seen);
     for args in [["judge"].as_slice(), &["diff", "1"], &["apply"], &["clean"], &["status"]] {
         refused(&world, args, 128, "duplicate key", "TOML");
     }
@@ -501,18 +418,19 @@ fn wrong_file_setting_is_named_with_its_place_and_nearest_key() {
 #[test]
 fn wrong_git_setting_is_named_with_its_place_and_nearest_key() {
     let world = World::new();
-    let cases = [
-        ("frites.oracle.tset", "x", "unknown key 'oracle.tset'", "did you mean 'oracle.test'?"),
-        ("frites.nonsense", "x", "unknown key 'nonsense'", "oracle.test"),
-        ("frites.spawn.jobs", "four", "'spawn.jobs' takes a whole number", "spawn.jobs"),
-        ("frites.oracle.detect", "perhaps", "'oracle.detect' takes true or false", "oracle.detect"),
+    let settings = [
+        ("frites.oracle.tset", "x"),
+        ("frites.nonsense", "x"),
+        ("frites.spawn.jobs", "four"),
+        ("frites.oracle.detect", "perhaps"),
     ];
-    for (key, value, words, hint) in cases {
+    let mut seen = String::new();
+    for (key, value) in settings {
         world.git(["config", key, value]);
-        let answer = refused(&world, &["spawn"], 128, words, hint);
-        assert!(answer.stderr.contains("git config"), "{}", answer.stderr);
+        seen.push_str(&refusals(&world, 128, &[&["spawn"]]));
         world.git(["config", "--unset", key]);
     }
+    assert_shown("wrong_git_settings", seen);
     world.git(["config", "--global", "frites.oracle.lnit", "x"]);
     let answer = refused(&world, &["spawn"], 128, "unknown key 'oracle.lnit'", "oracle.lint");
     assert!(answer.stderr.contains(".gitconfig"), "the file is named:\n{}", answer.stderr);

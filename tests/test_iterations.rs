@@ -1,5 +1,6 @@
 //! Checkpoints: every capture is an iteration that can be listed, compared and landed.
 use crate::common::World;
+use crate::common::transcript::{assert_shown, shown};
 
 /// `1/c1`, captured three times.
 fn captured() -> World {
@@ -35,22 +36,7 @@ fn diff_names_the_iteration_it_captured() {
 #[test]
 fn status_lists_the_iterations_of_a_candidate() {
     let world = captured();
-    let out = world.frites(["status", "1/c1"]).expect(0).out();
-    let rows: Vec<Vec<&str>> = out
-        .lines()
-        .filter(|l| l.contains("1/c1@"))
-        .map(|l| l.split_whitespace().collect())
-        .collect();
-    let figures: Vec<_> = rows.iter().map(|row| (row[0], row[row.len() - 3..].to_vec())).collect();
-    assert_eq!(
-        figures,
-        [
-            ("1/c1@1", vec!["2", "2", "0"]),
-            ("1/c1@2", vec!["3", "3", "3"]),
-            ("1/c1@3", vec!["3", "2", "3"])
-        ],
-        "{out}"
-    );
+    assert_shown("status_with_iterations", shown(&world, &["status", "1/c1"]));
     assert!(
         !world.frites(["status", "1"]).expect(0).out().contains("1/c1@"),
         "a run is told of in short"

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::common::transcript::{judged_by_true, transcript};
-use crate::common::{Answer, World, answer, poll, source};
+use crate::common::transcript::{assert_shown, judged_by_true, transcript};
+use crate::common::{Answer, World, answer, poll};
 
 fn plain(command: &mut Command) -> Answer {
     answer(&command.output().unwrap())
@@ -26,21 +26,8 @@ fn every_command_prints_the_transcript() {
             answer
         }
     });
-    let file = source().join("tests/transcript.txt");
-    if std::env::var_os("FRITES_BLESS").is_some() {
-        fs::write(&file, &seen).unwrap();
-    }
-    let kept = fs::read_to_string(&file).unwrap_or_default();
-    for (n, (seen, kept)) in seen.lines().zip(kept.lines()).enumerate() {
-        assert_eq!(
-            seen,
-            kept,
-            "line {} of tests/transcript.txt; FRITES_BLESS=1 writes it anew",
-            n + 1
-        );
-    }
-    assert_eq!(seen.lines().count(), kept.lines().count(), "FRITES_BLESS=1 writes it anew");
     assert!(!seen.contains('\x1b'), "no colour without a terminal");
+    assert_shown("transcript", seen);
 }
 
 #[test]

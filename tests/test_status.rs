@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::common::World;
+use crate::common::transcript::{assert_shown, shown};
 
 fn log_file(world: &World) -> PathBuf {
     world.repo.join(".frites/events.jsonl")
@@ -80,20 +81,8 @@ fn status_shows_runs_and_candidates_and_captures_nothing() {
     world.frites(["judge", "1", "--test", "true"]).expect(0);
     world.frites(["apply", "1", "-q"]).expect(0);
     world.frites(["clean", "-q", "1/beta"]).expect(0);
-    let one = world.frites(["status", "1"]).expect(0).out();
-    assert!(
-        one.lines().next().unwrap().ends_with("; single: alpha") && !one.contains("named"),
-        "{one}"
-    );
-    assert_eq!(row(&one, "1/alpha")[..7], ["*", "1/alpha", "open", "1", "3", "1", "landed"]);
-    let beta = row(&one, "1/beta");
-    assert_eq!(
-        (beta[5].as_str(), beta.last().unwrap().as_str()),
-        ("discarded", "-"),
-        "no disk is taken any more"
-    );
-    let alone = world.frites(["status", "1/beta"]).expect(0).out();
-    assert!(alone.contains("1/beta") && !alone.contains("1/alpha"), "{alone}");
+    assert_shown("status_of_a_run", shown(&world, &["status", "1"]));
+    assert_shown("status_of_a_candidate", shown(&world, &["status", "1/beta"]));
     assert_eq!(world.frites(["status", "nam"]).expect(0).out().matches("named/c1").count(), 1);
 }
 
@@ -219,6 +208,7 @@ fn log_lists_events_in_order() {
     assert_eq!(all[3]["commit"], world.git(["rev-parse", "frites/apply/1"]).as_str());
     assert_eq!((&all[6]["state"], &all[6]["exit_code"]), (&json!("failed"), &json!(3)));
 
+    assert_shown("log", shown(&world, &["log"]));
     let text = world.frites(["log"]).expect(0).out();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), expected.len());

@@ -148,12 +148,14 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     }
     let names = names_of(runs).chain(&newest.candidates).map(Name::as_str);
     let error = Error::fatal(format!(
-        "there is no run '{word}', and no such candidate of run {}",
+        "there is no run '{word}', and run {} has no candidate '{word}'",
         newest.run
     ));
     match nearest(names, word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint(format!("that has {}", listed(newest))).because(Cause::UnknownRun),
+        None => error
+            .hint(format!("run {} has {}", newest.run, listed(newest)))
+            .because(Cause::UnknownRun),
     }
 }
 

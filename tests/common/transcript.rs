@@ -1,4 +1,4 @@
-//! A transcript of all commands, without what differs from run to run.
+//! Transcripts of commands, which tests compare with snapshots.
 use super::{Answer, World};
 
 /// Every command that needs no pager, in an order that makes each of them do something.
@@ -48,27 +48,45 @@ pub fn judged_by_true() -> World {
     world
 }
 
-/// Runs every command, each as `prepare` has it; gives what both outputs were, without what differs from
-/// run to run.
+/// The transcript of [`COMMANDS`], each of which `prepare` runs.
 pub fn transcript(prepare: impl Fn(&World, &[&str]) -> Answer) -> String {
     let world = judged_by_true();
     let mut text = String::new();
     for words in COMMANDS {
-        let answer = prepare(&world, words);
-        text.push_str(&format!(
-            "$ git frites {}\n{}",
-            words.join(" "),
-            answer.out().replace('\r', "")
-        ));
-        text.push_str(
-            &answer.stderr.lines().map(|line| format!("2> {line}\n")).collect::<String>(),
-        );
-        text.push_str(&format!("=> {}\n\n", answer.code));
+        text.push_str(&rendered(words, &prepare(&world, words)));
     }
     normal(&world, &text)
 }
 
-/// Without paths of this world, ids, times and sizes; blanks in a row are two.
+/// A command as it was typed, both its outputs and its exit code.
+fn rendered(words: &[&str], answer: &Answer) -> String {
+    let stderr: String = answer.stderr.lines().map(|line| format!("2> {line}\n")).collect();
+    let stdout = answer.out().replace('\r', "");
+    format!("$ git frites {}\n{stdout}{stderr}=> {}\n\n", words.join(" "), answer.code)
+}
+
+/// Runs a command and gives its transcript, for [`assert_shown`].
+pub fn shown(world: &World, words: &[&str]) -> String {
+    transcript_of(world, words, &world.frites(words))
+}
+
+/// The transcript of a command that has run: its words, outputs and exit code, with placeholders for all
+/// that differs from run to run.
+pub fn transcript_of(world: &World, words: &[&str], answer: &Answer) -> String {
+    normal(world, &rendered(words, answer))
+}
+
+/// Compares a text with the snapshot of that name in tests/snapshots/. `INSTA_UPDATE=always cargo test`
+/// rewrites the snapshots; review them with `git diff tests/snapshots`.
+pub fn assert_shown(name: &str, text: impl AsRef<str>) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text.as_ref()));
+}
+
+/// The text with placeholders for paths of this world, ids, times and sizes, and at most two blanks in a row.
 fn normal(world: &World, text: &str) -> String {
     let text = text.replace(world.home().to_str().unwrap(), "~");
     let mut out = String::new();
@@ -93,9 +111,9 @@ fn normal(world: &World, text: &str) -> String {
                     "DATE"
                 }
                 _ if core.len() == 8 && core.matches(':').count() == 2 => "CLOCK",
-                _ if number && (core.contains('.') || core.ends_with('s')) => "N",
+                _ if number && core.ends_with('s') => "N",
                 "B" | "KiB" | "MiB" | "GiB" => "SIZE",
-                _ if number && before.starts_with("bytes=") => "N",
+                _ if number && ["bytes=", "seconds=", "("].contains(&before) => "N",
                 other => other,
             };
             words.push(format!("{before}{kind}{}", &last[core.len()..]));
@@ -104,14 +122,14 @@ fn normal(world: &World, text: &str) -> String {
         while line.contains("   ") {
             line = line.replace("   ", "  ");
         }
-        // What is told without a fraction: bytes, and seconds that have passed.
+        // Sizes and ages are a number and a unit, in two words.
         let words: Vec<&str> = line.split(' ').collect();
-        let told = |at: usize| {
-            matches!(words.get(at + 1), Some(&"s" | &"SIZE" | &"SIZE," | &"SIZE)"))
-                || words[at] == "SIZE"
-        };
+        let has_unit =
+            |at: usize| matches!(words.get(at + 1), Some(&"s" | &"SIZE" | &"SIZE," | &"SIZE)"));
         let line: Vec<&str> = (0..words.len())
-            .map(|at| if told(at) && words[at].parse::<f64>().is_ok() { "N" } else { words[at] })
+            .map(
+                |at| if has_unit(at) && words[at].parse::<f64>().is_ok() { "N" } else { words[at] },
+            )
             .collect();
         let line = line.join(" ").replace("N SIZE", "SIZE");
         out.push_str(line.trim_end());
