@@ -10,9 +10,10 @@ use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
 use crate::model::address::Address;
+use crate::model::decision;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
-use crate::model::ranking;
+use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, PartialVerdict, Verdict};
 use crate::ops::judge::{self, JudgeOptions};
@@ -163,7 +164,7 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
             }
         }
     }
-    for line in ranking::steps(&verdict.candidates, judge::rules(&verdict.settings)) {
+    for line in decision::steps(&verdict.candidates, Rules::from_settings(&verdict.settings)) {
         ui.note(line);
     }
 }

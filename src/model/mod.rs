@@ -3,6 +3,7 @@ pub mod address;
 pub mod agreement;
 pub mod blast;
 pub mod candidate;
+pub mod decision;
 pub mod env;
 pub mod flag;
 pub mod name;

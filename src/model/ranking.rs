@@ -1,16 +1,11 @@
-//! The decision: a pure function from stored outcomes to the recommended candidate.
-//!
-//! Nothing here reads a clock, a file or a hash map: the same records give the same verdict, in
-//! the same words, whatever order the commands finished in (SCOREBOARD row 27).
+//! The ranking of a run's candidates, and the candidates that can still change it.
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::model::agreement;
 use crate::model::blast::Blast;
-use crate::model::name::Name;
 use crate::model::rank::Rank;
-use crate::model::rationale;
-use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
+use crate::model::verdict::{Entry, JudgeSettings};
 
 /// The parts of the decision that configuration sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +15,13 @@ pub struct Rules {
     pub ceiling: f64,
     /// The ranking of the candidates that passed.
     pub rank: Rank,
+}
+
+impl Rules {
+    /// The rules by which a verdict with these settings is decided.
+    pub fn from_settings(settings: &JudgeSettings) -> Rules {
+        Rules { ceiling: settings.ceiling.unwrap_or(Rules::default().ceiling), rank: settings.rank }
+    }
 }
 
 impl Default for Rules {
@@ -47,54 +49,9 @@ impl Rules {
     }
 }
 
-/// Decides over a run's outcomes.
-///
-/// `entries` may come in any order. If no usable candidate has any result, there was no oracle.
-pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
-    let usable = ranked(entries, rules);
-    let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
-    let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
-    let case =
-        rationale::DecisionInputs { entries, usable: &usable, passing: &passing, baseline, rules };
-    let (decision, winner) = match usable.first() {
-        None => (DecisionKind::None, None),
-        Some(first) if usable.iter().all(|e| e.results.is_empty()) => {
-            (DecisionKind::NoOracle, Some(*first))
-        }
-        Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
-        Some(first) => match preferred_synthesis(&passing, rules) {
-            Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
-            None if usable.len() == 1 => (DecisionKind::Single, Some(*first)),
-            None if passing.len() == 1 && !usable.iter().any(|e| e.not_run()) => {
-                (DecisionKind::Tests, Some(*first))
-            }
-            None => (DecisionKind::Judge, Some(*first)),
-        },
-    };
-    if let Some(at) = winner.and_then(|w| ranking.iter().position(|n| *n == w.candidate)) {
-        let name = ranking.remove(at);
-        ranking.insert(0, name);
-    }
-    let names = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<Name> {
-        rationale::in_spawn_order(&usable)
-            .filter(|e| wanted(e))
-            .map(|e| e.candidate.clone())
-            .collect()
-    };
-    Decision {
-        decision,
-        recommended: winner.map(|w| w.candidate.clone()),
-        rationale: case.sentence(decision, winner),
-        ranking,
-        passed: names(&Entry::passed),
-        failed: names(&|e| !e.passed() && !e.not_run()),
-        not_run: names(&Entry::not_run),
-    }
-}
-
 /// The usable candidates, best first. Those that passed: clean before flaky. Those that did not:
 /// the furthest first, then the fewest failing tests. Last those that were not run.
-fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
@@ -108,17 +65,17 @@ fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
 }
 
 /// The number of commands that passed before the first that failed.
-fn reached(entry: &Entry) -> usize {
+pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
 /// The best passing synthesis that adds something, and is at most `ceiling` times as large as what
 /// it drew on.
-fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
+pub(super) fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
     passing.iter().copied().find(|e| within_ceiling(e, passing, rules))
 }
 
-fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
+pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
     if synthesis.same_as.is_some() {
         return false;
     }
@@ -171,382 +128,4 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut seen = BTreeSet::new();
     needed.retain(|e| seen.insert(e.index));
     needed
-}
-
-/// The steps of the ranking, one line each.
-pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
-    let usable = ranked(entries, rules);
-    let mut lines: Vec<String> = Vec::new();
-    let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
-    for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {
-        let combined = combined_lines(synthesis, &passing).unwrap_or_default();
-        let fits = within_ceiling(synthesis, &passing, rules);
-        lines.push(format!(
-            "{}: a synthesis of {} lines, {} {} times the {combined} that it drew on: it {}",
-            synthesis.candidate,
-            synthesis.blast.lines,
-            if fits { "at most" } else { "more than" },
-            rules.ceiling,
-            if fits { "comes first" } else { "is ranked as any other" },
-        ));
-    }
-    for pair in usable.windows(2) {
-        let (a, b) = (pair[0], pair[1]);
-        lines.push(format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules)));
-    }
-    lines
-}
-
-/// The reason why `a` is ranked before `b`, which comes next.
-fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
-    match (a.passed(), b.passed()) {
-        (true, false) if b.not_run() => return "it passed, the other was not run".into(),
-        (true, false) => return format!("it passed, the other {}", rationale::failed_at(b)),
-        (false, false) if b.not_run() && !a.not_run() => {
-            return "it was run, the other was not".into();
-        }
-        _ => {}
-    }
-    if a.passed() && a.flaky() != b.flaky() {
-        return "it passed at once, the other on a retry".into();
-    }
-    if !a.passed() {
-        if reached(a) != reached(b) {
-            return format!(
-                "it {}, the other {}",
-                rationale::failed_at(a),
-                rationale::failed_at(b)
-            );
-        }
-        let count = |e: &Entry| e.failing_tests().map(<[String]>::len);
-        match (count(a), count(b)) {
-            (Some(x), Some(y)) if x != y => return format!("{x} failing tests, not {y}"),
-            (Some(x), None) => return format!("{x} failing tests, the other has no test report"),
-            _ => {}
-        }
-    }
-    let differ = agreement::comparable(a.agreement) != agreement::comparable(b.agreement);
-    if a.passed() && rules.rank == Rank::Agreement && differ {
-        let score = |e: &Entry| e.agreement.unwrap_or_default();
-        return format!("agreement {:.3}, not {:.3}", score(a), score(b));
-    }
-    if a.blast.lines != b.blast.lines {
-        return format!("{} changed lines, not {}", a.blast.lines, b.blast.lines);
-    }
-    if a.blast.files != b.blast.files {
-        return format!("{} files, not {}", a.blast.files, b.blast.files);
-    }
-    "it was spawned first".into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::candidate::State;
-    use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
-    use proptest::prelude::*;
-
-    fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {
-        let stages = [Stage::Build, Stage::Lint, Stage::Test];
-        Entry {
-            candidate: name.parse().expect("valid name"),
-            index,
-            state: State::Open,
-            iteration: Some(1),
-            tree: None,
-            judged_tree: None,
-            blast: Blast { lines, files },
-            agreement: None,
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            dropped: Vec::new(),
-            flags: Vec::new(),
-            results: stages
-                .into_iter()
-                .zip(outcomes)
-                .map(|(stage, outcome)| StageResult::new(stage, 0.0, outcome.clone()))
-                .collect(),
-        }
-    }
-
-    const PASS: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Passed];
-    const FAIL_BUILD: [Outcome; 3] =
-        [Outcome::Failed { code: 101 }, Outcome::Skipped, Outcome::Skipped];
-    const FAIL_TEST: [Outcome; 3] = [Outcome::Passed, Outcome::Passed, Outcome::Failed { code: 1 }];
-
-    fn decided(entries: &[Entry]) -> (DecisionKind, String, String) {
-        let d = decide(entries, None, Rules::default());
-        (d.decision, d.recommended.map(String::from).unwrap_or_default(), d.rationale)
-    }
-
-    #[test]
-    fn each_row_of_the_table() {
-        use DecisionKind::*;
-        let cases: [(&[Entry], DecisionKind, &str, &str); 7] = [
-            (
-                &[entry("c1", 1, 4, 1, &PASS)],
-                Single,
-                "c1",
-                "c1 is the only usable candidate, and it passed build, lint and test: 4 lines in 1 file",
-            ),
-            (
-                &[
-                    entry("c1", 1, 4, 1, &FAIL_BUILD),
-                    entry("c2", 2, 9, 2, &PASS),
-                    entry("c3", 3, 1, 1, &FAIL_TEST),
-                ],
-                Tests,
-                "c2",
-                "only c2 of 3 passed build, lint and test: 9 lines in 2 files; c1 failed build (exit 101), c3 failed test (exit 1)",
-            ),
-            (
-                &[
-                    entry("c1", 1, 9, 1, &PASS),
-                    entry("c2", 2, 4, 2, &PASS),
-                    entry("c3", 3, 1, 1, &FAIL_TEST),
-                ],
-                Judge,
-                "c2",
-                "2 of 3 passed; c2 changes the fewest lines, with 4 lines in 2 files; next is c1 with 9 lines in 1 file",
-            ),
-            (
-                &[entry("c1", 1, 1, 1, &FAIL_BUILD), entry("c2", 2, 7, 1, &FAIL_TEST)],
-                NearMiss,
-                "c2",
-                "none of 2 passed; c2 came closest: it passed build and lint and then failed test (exit 1), with 7 lines in 1 file",
-            ),
-            (
-                &[entry("c1", 1, 9, 1, &[]), entry("c2", 2, 7, 1, &[])],
-                NoOracle,
-                "c2",
-                "no build, lint or test command was found, so nothing is verified; c2 is the smallest of 2: 7 lines in 1 file",
-            ),
-            (&[entry("c1", 1, 0, 0, &[])], None, "", "no usable candidate: c1 changed nothing"),
-            (&[], None, "", "no usable candidate: "),
-        ];
-        for (entries, kind, recommended, rationale) in cases {
-            assert_eq!(decided(entries), (kind, recommended.to_owned(), rationale.to_owned()));
-        }
-    }
-
-    #[test]
-    fn the_rationale_without_a_usable_candidate_names_each_reason() {
-        let states =
-            [State::Open, State::Failed, State::TimedOut, State::Cancelled, State::Running];
-        let mut entries: Vec<Entry> = Vec::new();
-        for (index, state) in (1..).zip(states) {
-            entries.push(Entry { state, ..entry(&format!("c{index}"), index, 0, 0, &[]) });
-        }
-        entries[0].dropped.push("tests/a".into());
-        let (kind, _, why) = decided(&entries);
-        assert_eq!(kind, DecisionKind::None);
-        assert_eq!(
-            why,
-            "no usable candidate: c1 changed only protected paths, c2 failed, c3 timed out, \
-             c4 was cancelled, c5 is still running"
-        );
-    }
-
-    #[test]
-    fn ties_fall_back_to_files_and_then_spawn_order() {
-        let (_, winner, why) = decided(&[entry("a", 1, 4, 3, &PASS), entry("b", 2, 4, 1, &PASS)]);
-        assert_eq!((winner.as_str(), why.contains("touches the fewest files")), ("b", true));
-        let (_, winner, why) = decided(&[entry("b", 2, 4, 1, &PASS), entry("a", 1, 4, 1, &PASS)]);
-        assert_eq!((winner.as_str(), why.contains("a was spawned first")), ("a", true));
-    }
-
-    #[test]
-    fn a_flaky_pass_ranks_behind_a_clean_one() {
-        let flaky = [Outcome::Passed, Outcome::Passed, Outcome::Flaky { refused: false }];
-        let (kind, winner, _) =
-            decided(&[entry("a", 1, 1, 1, &flaky), entry("b", 2, 50, 1, &PASS)]);
-        assert_eq!((kind, winner.as_str()), (DecisionKind::Judge, "b"));
-    }
-
-    #[test]
-    fn a_synthesis_wins_only_within_its_ceiling() {
-        let with_size = |lines| {
-            let mut synthesis = entry("synthesis-1", 3, lines, 2, &PASS);
-            synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
-            decided(&[entry("a", 1, 4, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis])
-        };
-        assert_eq!(with_size(15).0, DecisionKind::Synthesis);
-        assert_eq!(with_size(15).1, "synthesis-1");
-        assert_eq!((with_size(16).0, with_size(16).1.as_str()), (DecisionKind::Judge, "a"));
-    }
-
-    #[test]
-    fn a_candidate_that_failed_or_timed_out_is_never_recommended() {
-        for state in
-            [State::Failed, State::TimedOut, State::Cancelled, State::Empty, State::Running]
-        {
-            let mut e = entry("c1", 1, 4, 1, &PASS);
-            e.state = state;
-            assert_eq!(decided(&[e]).0, DecisionKind::None, "{state}");
-        }
-    }
-
-    #[test]
-    fn a_near_miss_with_fewer_failing_tests_is_closer() {
-        let failing = |name: &str, index, lines, tests: &[&str]| {
-            let mut e = entry(name, index, lines, 1, &FAIL_TEST);
-            let failing = tests.iter().map(|t| (*t).to_owned()).collect();
-            e.results[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
-            e
-        };
-        let entries = [
-            failing("a", 1, 1, &["t::x", "t::y"]),
-            failing("b", 2, 50, &["t::x"]),
-            entry("c", 3, 1, 1, &FAIL_TEST),
-            entry("d", 4, 1, 1, &FAIL_BUILD),
-        ];
-        let ranking = decide(&entries, None, Rules::default()).ranking;
-        assert_eq!(ranking.iter().map(Name::as_str).collect::<Vec<_>>(), ["b", "a", "c", "d"]);
-        assert_eq!(
-            steps(&entries, Rules::default()),
-            [
-                "b before a: 1 failing tests, not 2",
-                "a before c: 2 failing tests, the other has no test report",
-                "c before d: it failed test (exit 1), the other failed build (exit 101)"
-            ]
-        );
-        let report = |failing: &[&str], passing: &[&str]| {
-            let list = |names: &[&str]| names.iter().map(|t| (*t).to_owned()).collect();
-            Some(TestReport {
-                total: 9,
-                failing: list(failing),
-                passing: list(passing),
-                ..TestReport::default()
-            })
-        };
-        let mut base = entry("base", 0, 1, 1, &FAIL_TEST).results;
-        base[2].tests = report(&["t::y"], &["t::x"]);
-        let baseline = Baseline { results: base };
-        let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
-        assert!(
-            why.ends_with(
-                "of its failing tests 1 passed on the base: t::x; 1 fail on the base, too: t::y"
-            ),
-            "{why}"
-        );
-    }
-
-    #[test]
-    fn agreement_ranks_before_size_when_it_is_asked_for() {
-        let with = |name: &str, index, lines, agreement| {
-            let mut e = entry(name, index, lines, 1, &PASS);
-            e.agreement = Some(agreement);
-            e
-        };
-        let entries = [with("a", 1, 1, 0.25), with("b", 2, 9, 0.5), with("c", 3, 4, 0.5)];
-        let rules = Rules { rank: Rank::Agreement, ..Rules::default() };
-        let decision = decide(&entries, None, rules);
-        assert_eq!(decision.ranking.iter().map(Name::as_str).collect::<Vec<_>>(), ["c", "b", "a"]);
-        assert_eq!(
-            decision.rationale,
-            "3 of 3 passed; c changes the fewest lines, with 4 lines in 1 file; next is b with 9 lines in 1 file"
-        );
-        let decision = decide(&entries[..2], None, rules);
-        assert_eq!(
-            decision.rationale,
-            "2 of 2 passed; b covers most of what the others do (0.500), with 9 lines in 1 file; next is a (0.250) with 1 line in 1 file"
-        );
-        assert_eq!(
-            steps(&entries, rules),
-            ["c before b: 4 changed lines, not 9", "b before a: agreement 0.500, not 0.250"]
-        );
-        assert_eq!(decided(&entries).1, "a");
-    }
-
-    fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
-        let end = prop_oneof![
-            4 => Just(Outcome::Passed),
-            1 => any::<bool>().prop_map(|refused| Outcome::Flaky { refused }),
-            1 => Just(Outcome::Failed { code: 1 }),
-            1 => Just(Outcome::TimedOut),
-        ];
-        prop::collection::vec(end, 3).prop_map(|mut ends| {
-            if let Some(at) = ends.iter().position(|o| !o.passed()) {
-                ends[at + 1..].fill(Outcome::Skipped);
-            }
-            ends
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn the_order_of_the_records_never_matters(
-            raw in prop::collection::vec((0u64..6, 0u64..3, outcomes()), 0..8),
-            seed in any::<prop::sample::Index>(),
-        ) {
-            let entries: Vec<Entry> = raw
-                .iter()
-                .zip(1u32..)
-                .map(|((lines, files, ends), i)| entry(&format!("c{i}"), i, *lines, *files, ends))
-                .collect();
-            let expected = decide(&entries, None, Rules::default());
-            let mut shuffled = entries.clone();
-            if !shuffled.is_empty() {
-                let by = seed.index(shuffled.len());
-                shuffled.rotate_left(by);
-                shuffled.reverse();
-            }
-            prop_assert_eq!(&decide(&shuffled, None, Rules::default()), &expected);
-
-            // A naive reading of the contract finds the same winner.
-            let best = entries.iter().filter(|e| e.passed()).min_by_key(|e| (e.flaky(), e.blast.lines, e.blast.files, e.index));
-            if let Some(best) = best {
-                prop_assert_eq!(expected.recommended.as_ref(), Some(&best.candidate));
-                prop_assert!(expected.decision.verified());
-            } else {
-                prop_assert!(!expected.decision.verified());
-            }
-        }
-
-        /// Whatever finishes when, and however many run at once: what `undecided` leaves out could
-        /// not have been recommended.
-        #[test]
-        fn stopping_early_recommends_what_a_full_run_does(
-            raw in prop::collection::vec((0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8)), 1..9),
-            jobs in 1usize..4,
-            by_agreement in any::<bool>(),
-            ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
-            order in prop::collection::vec(any::<prop::sample::Index>(), 16),
-        ) {
-            let rules = Rules { ceiling, rank: if by_agreement { Rank::Agreement } else { Rank::BlastRadius } };
-            let mut full: Vec<Entry> = Vec::new();
-            for ((lines, files, ends, agreement, drawn), i) in raw.iter().zip(1u32..) {
-                let mut e = entry(&format!("c{i}"), i, *lines, *files, ends);
-                e.agreement = Some(*agreement as f64 / 4.0);
-                // Every third is a synthesis of some of those before it.
-                if i % 3 == 0 {
-                    e.drew_on = full.iter().zip(drawn).filter(|(_, d)| **d).map(|(e, _)| e.candidate.clone()).collect();
-                }
-                full.push(e);
-            }
-            let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Vec::new(), ..e.clone() }).collect();
-            let (mut running, mut ran): (Vec<u32>, usize) = (Vec::new(), 0);
-            let mut order = order.iter().cycle();
-            loop {
-                let wanted: Vec<u32> = undecided(&known, rules).iter().map(|e| e.index).collect();
-                running.retain(|i| wanted.contains(i));
-                let more: Vec<u32> = wanted.into_iter().filter(|i| !running.contains(i)).collect();
-                running.extend(more.into_iter().take(jobs - running.len().min(jobs)));
-                if running.is_empty() {
-                    break;
-                }
-                let done = running.swap_remove(order.next().expect("it never ends").index(running.len())) as usize - 1;
-                known[done].results.clone_from(&full[done].results);
-                ran += 1;
-            }
-            let (early, late) = (decide(&known, None, rules), decide(&full, None, rules));
-            prop_assert_eq!(&early.recommended, &late.recommended);
-            prop_assert_eq!(early.decision.verified(), late.decision.verified());
-            prop_assert_eq!(early.not_run.len() + ran, early.passed.len() + early.failed.len() + early.not_run.len());
-            if !late.decision.verified() {
-                prop_assert_eq!(early, late);
-            }
-        }
-    }
 }

@@ -8,9 +8,8 @@ use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 
 use crate::error::Result;
-use crate::git::capture::{
-    CaptureSource, copy_index, open_index, remove_from_index, seeds_in, set_mode,
-};
+use crate::git::capture::private_index::{copy_index, open_index, remove_from_index, set_mode};
+use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::mode::EntryMode;
@@ -176,7 +175,7 @@ impl AttemptGit {
         }
         let scratch = ScratchIndex::empty(&repo.git())?;
         copy_index(&admin.join("index"), scratch.file())?;
-        let tree = remove_from_index(scratch.git(), source.base, &seeds_in(source, own))
+        let tree = remove_from_index(scratch.git(), source.base, &source.seeds_in(own))
             .and_then(|()| scratch.write_tree());
         // A damaged index holds nothing that could be kept.
         let Ok(tree) = tree else { return Ok(None) };

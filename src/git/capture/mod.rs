@@ -10,45 +10,25 @@ pub mod dirty;
 pub mod excludes;
 pub mod mtimes;
 pub mod omitted;
+mod private_index;
 mod scan;
+mod source;
 
-use std::collections::BTreeSet;
+pub use private_index::copy_index;
+pub use source::CaptureSource;
+
 use std::fs;
-use std::path::Path;
 
-use gix::index::entry::{Flags, Mode};
-
-use crate::error::{IoContext, Result};
+use crate::error::Result;
 use crate::git::capture::attempt::AttemptGit;
-use crate::git::capture::excludes::Excludes;
 use crate::git::capture::omitted::Omissions;
+use crate::git::capture::private_index::{
+    edit_index, forget_racy_entries, open_index, read_tree, remove_from_index, trustworthy_index,
+};
 use crate::git::capture::scan::Scan;
-use crate::git::cli::{Call, Git};
-use crate::git::index::IndexEdits;
 use crate::git::repo::{Commit, Repo};
-use crate::git::seed::placed::PlacedSeeds;
-use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 use crate::model::refname::RefName;
-
-/// The candidate to capture.
-pub struct CaptureSource<'a> {
-    /// The worktree's directory.
-    pub worktree: &'a Path,
-    /// The candidate's branch.
-    pub branch: &'a RefName,
-    /// The commit that the candidate started from.
-    pub base: &'a Oid,
-    /// The private index.
-    pub index: &'a Path,
-    /// The previous capture, if any.
-    pub previous: Option<&'a Capture>,
-    /// `diff.exclude`.
-    pub excludes: &'a Excludes,
-    /// The seeds that the worktree was given before the attempt began.
-    pub seeds: &'a PlacedSeeds,
-}
 
 /// The state of a worktree at one moment.
 pub struct WorktreeSnapshot {
@@ -157,7 +137,7 @@ pub fn branch_snapshot(
     }
     let mut tree = repo.commit(&tip)?.tree;
     if !source.seeds.is_empty() {
-        let seeds = seeds_in(source, &*repo.index_of(&tip)?);
+        let seeds = source.seeds_in(&*repo.index_of(&tip)?);
         if !seeds.is_empty() {
             let git = repo.git().index(source.index);
             git.call("read-tree").arg(tree.as_str()).run()?;
@@ -195,11 +175,6 @@ pub fn store(
     Ok(commit)
 }
 
-/// Copies the index of a freshly checked out worktree, to be the private one.
-pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
-    fs::copy(index, copy).map(drop).context(|| format!("could not copy '{}'", index.display()))
-}
-
 /// A chain of captures from `tip` back to `base`, without the base; newest first.
 pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
     let mut found = Vec::new();
@@ -214,83 +189,4 @@ pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
         }
     }
     Ok(found)
-}
-
-/// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
-/// can write to every file of ours.
-fn trustworthy_index(repo: &Repo, file: &Path) -> Option<gix::index::File> {
-    let index = open_index(repo, file)?;
-    let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));
-    (!hides).then_some(index)
-}
-
-/// Fills the private index from a commit, and opens it.
-fn read_tree(
-    repo: &Repo,
-    source: &CaptureSource<'_>,
-    commit: &Oid,
-) -> Result<Option<gix::index::File>> {
-    repo.git().index(source.index).call("read-tree").arg(commit.as_str()).run()?;
-    Ok(open_index(repo, source.index))
-}
-
-fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
-    gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
-}
-
-/// Makes git read the files of racy entries again.
-fn forget_racy_entries(
-    git: &Git,
-    source: &CaptureSource<'_>,
-    index: &gix::index::File,
-) -> Result<()> {
-    let mut edits = IndexEdits::default();
-    for entry in dirty::racy_entries(source.worktree, index)? {
-        // An entry that is set in this way has no times.
-        set_mode(&mut edits, entry.mode, &entry, index);
-    }
-    edit_index(git, edits)
-}
-
-/// Sets an entry of an index again, with this mode.
-fn set_mode(
-    edits: &mut IndexEdits,
-    mode: Mode,
-    entry: &gix::index::Entry,
-    index: &gix::index::File,
-) {
-    edits.set(format_args!("{:o}", mode.bits()), entry.id, entry.path(index));
-}
-
-/// The paths of an index whose entries are seeds.
-fn seeds_in(source: &CaptureSource<'_>, index: &gix::index::File) -> BTreeSet<TreePath> {
-    if source.seeds.is_empty() {
-        return BTreeSet::new();
-    }
-    let entries = index.entries().iter();
-    let seeds = entries.filter(|e| source.seeds.is_seed(e.path(index), &e.id));
-    seeds.map(|e| TreePath::new(e.path(index))).collect()
-}
-
-/// Removes paths from an index. `any` is any object id.
-fn remove_from_index(git: &Git, any: &Oid, paths: &BTreeSet<TreePath>) -> Result<()> {
-    let mut edits = IndexEdits::default();
-    for path in paths {
-        edits.remove(path, any);
-    }
-    edit_index(git, edits)
-}
-
-/// Edits an index, also outside a sparse checkout's cone.
-fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
-    if edits.is_empty() {
-        return Ok(());
-    }
-    edits.apply(sparse_aware(git).arg("update-index"))
-}
-
-/// A call that sees files outside a sparse checkout's cone, too: where the file of an entry marked
-/// skip-worktree exists, it is an edit.
-fn sparse_aware(git: &Git) -> Call {
-    git.call("-c").arg("core.sparseCheckout=true")
 }

@@ -10,7 +10,7 @@ use gix::index::entry::Mode;
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
-use crate::git::capture::CaptureSource;
+use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, Output, nul_separated};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::path::{TreePath, file_name};

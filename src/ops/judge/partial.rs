@@ -5,15 +5,18 @@ use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
 use crate::integrity::trust;
 use crate::model::FORMAT;
+use crate::model::decision::decide;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::rank::Rank;
-use crate::model::ranking::decide;
+use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::ops::judge::entries;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::record::save;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
-use crate::ops::judge::{JudgeOptions, entries, rules, save};
 use crate::ops::session::Session;
 use crate::store::events::Event;
 use crate::store::select::check_candidate;
@@ -117,8 +120,11 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
     verdict.settings.rank = rank.unwrap_or(verdict.settings.rank);
-    verdict.decision =
-        decide(&verdict.candidates, verdict.baseline.as_ref(), rules(&verdict.settings));
+    verdict.decision = decide(
+        &verdict.candidates,
+        verdict.baseline.as_ref(),
+        Rules::from_settings(&verdict.settings),
+    );
     if stored.as_ref() != Some(&verdict) {
         save(session, run, &verdict)?;
     }
@@ -139,7 +145,7 @@ fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verd
         run: run.run.clone(),
         base: run.base,
         judged: part.judged,
-        decision: decide(&candidates, None, rules(&part.settings)),
+        decision: decide(&candidates, None, Rules::from_settings(&part.settings)),
         settings: part.settings.clone(),
         effort: Default::default(),
         oracle: part.oracle.clone(),

@@ -1,0 +1,89 @@
+//! The private index of a worktree, from which a capture makes its tree.
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gix::index::entry::{Flags, Mode};
+
+use crate::error::{IoContext, Result};
+use crate::git::capture::dirty;
+use crate::git::capture::source::CaptureSource;
+use crate::git::cli::{Call, Git};
+use crate::git::index::IndexEdits;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// Copies the index of a freshly checked out worktree, to be the private one.
+pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
+    fs::copy(index, copy).map(drop).context(|| format!("could not copy '{}'", index.display()))
+}
+
+/// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
+/// can write to every file of ours.
+pub fn trustworthy_index(repo: &Repo, file: &Path) -> Option<gix::index::File> {
+    let index = open_index(repo, file)?;
+    let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));
+    (!hides).then_some(index)
+}
+
+/// Fills the private index from a commit, and opens it.
+pub fn read_tree(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    commit: &Oid,
+) -> Result<Option<gix::index::File>> {
+    repo.git().index(source.index).call("read-tree").arg(commit.as_str()).run()?;
+    Ok(open_index(repo, source.index))
+}
+
+pub fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
+    gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
+}
+
+/// Makes git read the files of racy entries again.
+pub fn forget_racy_entries(
+    git: &Git,
+    source: &CaptureSource<'_>,
+    index: &gix::index::File,
+) -> Result<()> {
+    let mut edits = IndexEdits::default();
+    for entry in dirty::racy_entries(source.worktree, index)? {
+        // An entry that is set in this way has no times.
+        set_mode(&mut edits, entry.mode, &entry, index);
+    }
+    edit_index(git, edits)
+}
+
+/// Sets an entry of an index again, with this mode.
+pub fn set_mode(
+    edits: &mut IndexEdits,
+    mode: Mode,
+    entry: &gix::index::Entry,
+    index: &gix::index::File,
+) {
+    edits.set(format_args!("{:o}", mode.bits()), entry.id, entry.path(index));
+}
+
+/// Removes paths from an index. `any` is any object id.
+pub fn remove_from_index(git: &Git, any: &Oid, paths: &BTreeSet<TreePath>) -> Result<()> {
+    let mut edits = IndexEdits::default();
+    for path in paths {
+        edits.remove(path, any);
+    }
+    edit_index(git, edits)
+}
+
+/// Edits an index, also outside a sparse checkout's cone.
+pub fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    edits.apply(sparse_aware(git).arg("update-index"))
+}
+
+/// A call that sees files outside a sparse checkout's cone, too: where the file of an entry marked
+/// skip-worktree exists, it is an edit.
+pub fn sparse_aware(git: &Git) -> Call {
+    git.call("-c").arg("core.sparseCheckout=true")
+}

@@ -1,0 +1,40 @@
+//! The candidate to capture, with the files and refs that belong to its worktree.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::git::capture::excludes::Excludes;
+use crate::git::seed::placed::PlacedSeeds;
+use crate::model::candidate::Capture;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+use crate::model::refname::RefName;
+
+/// The candidate to capture.
+pub struct CaptureSource<'a> {
+    /// The worktree's directory.
+    pub worktree: &'a Path,
+    /// The candidate's branch.
+    pub branch: &'a RefName,
+    /// The commit that the candidate started from.
+    pub base: &'a Oid,
+    /// The private index.
+    pub index: &'a Path,
+    /// The previous capture, if any.
+    pub previous: Option<&'a Capture>,
+    /// `diff.exclude`.
+    pub excludes: &'a Excludes,
+    /// The seeds that the worktree was given before the attempt began.
+    pub seeds: &'a PlacedSeeds,
+}
+
+impl CaptureSource<'_> {
+    /// The paths of an index whose entries are seeds.
+    pub fn seeds_in(&self, index: &gix::index::File) -> BTreeSet<TreePath> {
+        if self.seeds.is_empty() {
+            return BTreeSet::new();
+        }
+        let entries = index.entries().iter();
+        let seeds = entries.filter(|e| self.seeds.is_seed(e.path(index), &e.id));
+        seeds.map(|e| TreePath::new(e.path(index))).collect()
+    }
+}

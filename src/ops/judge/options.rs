@@ -1,0 +1,83 @@
+//! The options of one judging, and the settings that a verdict records of them.
+use std::time::Duration;
+
+use crate::config::keys;
+use crate::config::value::Flaky;
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::rank::Rank;
+use crate::model::run::Run;
+use crate::model::verdict::JudgeSettings;
+use crate::ops::session::Session;
+use crate::oracle::run as oracle_run;
+use crate::oracle::{self, OracleFlags};
+
+/// The options of one judging. What they leave open comes from configuration and the base's files.
+#[derive(Clone, Debug, Default)]
+pub struct JudgeOptions {
+    /// The commands that flags name.
+    pub flags: OracleFlags,
+    /// The number of candidates that are judged at the same time; 0 counts as 1.
+    pub jobs: usize,
+    /// The time limit of each command; `oracle.timeout` if none.
+    pub timeout: Option<Duration>,
+    /// The number of further attempts after a failure; `oracle.retries` if none.
+    pub retries: Option<u32>,
+    /// Pathspecs to restore to the base's version, besides those of `oracle.protect`.
+    pub protect: Vec<String>,
+    /// The ranking of those that passed; `oracle.rank` if none.
+    pub rank: Option<Rank>,
+    /// True to judge the base, too. It always is when no candidate passed.
+    pub baseline: bool,
+    /// True to stop as soon as the recommended candidate cannot change.
+    pub until_pass: bool,
+    /// True to judge in the worktrees themselves.
+    pub in_place: bool,
+    /// True to keep ignored build directories from one candidate to the next.
+    pub warm: bool,
+    /// True to run everything, even if its outcome is cached.
+    pub no_cache: bool,
+}
+
+impl JudgeOptions {
+    /// The commands to run. `on_oracle` is called with them. Fails if the program of one is not
+    /// installed.
+    pub(super) fn oracle(
+        &self,
+        session: &Session,
+        run: &Run,
+        on_oracle: impl Fn(&[OracleCommand]),
+    ) -> Result<Vec<OracleCommand>> {
+        let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, &run.base)?;
+        oracle_run::require_programs(&oracle)?;
+        on_oracle(&oracle);
+        Ok(oracle)
+    }
+
+    pub(super) fn timeout(&self, session: &Session) -> Duration {
+        self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
+    }
+
+    /// The settings to record: these options, completed by configuration.
+    pub(super) fn settings(&self, session: &Session) -> JudgeSettings {
+        let config = &session.config;
+        let mut protect = config.get(keys::ORACLE_PROTECT);
+        for path in &self.protect {
+            if !protect.contains(path) {
+                protect.push(path.clone());
+            }
+        }
+        JudgeSettings {
+            rank: self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK)),
+            ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
+            // Protected paths cannot be restored when judging in place.
+            protect: if self.in_place { Vec::new() } else { protect },
+            retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
+            refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
+            junit: config.get(keys::ORACLE_JUNIT),
+            in_place: self.in_place,
+            warm: self.warm,
+            tainted: false,
+        }
+    }
+}

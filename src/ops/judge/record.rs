@@ -1,0 +1,32 @@
+//! The record of a verdict.
+use crate::error::Result;
+use crate::git::commit::neutral_commit;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::session::Session;
+use crate::store::events::Event;
+
+/// Records a verdict, with the judged commits as parents, and adds it to the event log.
+pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
+    let ran = verdict.candidates.iter().filter(|e| !e.results.is_empty());
+    let mut commits: Vec<Oid> = Vec::new();
+    for tree in ran.filter_map(Entry::judged) {
+        commits.push(neutral_commit(&session.repo, tree, &run.base)?);
+    }
+    commits.sort();
+    commits.dedup();
+    session.store.save_record(run, Some(verdict), &commits)?;
+    let decision = &verdict.decision;
+    let failing = verdict
+        .candidates
+        .iter()
+        .filter_map(|e| Some((e.candidate.clone(), e.failing_tests()?.to_vec())));
+    let event = Event::Judged {
+        decision: decision.decision,
+        recommended: decision.recommended.clone(),
+        rationale: decision.rationale.clone(),
+        failing_tests: failing.filter(|(_, tests)| !tests.is_empty()).collect(),
+    };
+    session.store.record_event(&run.run, &event)
+}
