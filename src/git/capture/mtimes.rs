@@ -1,7 +1,7 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
 //! A capture's times lie in a blob under a ref of their own, which is pushed and fetched with the
-//! captures. Before 0.2 they were lines in the capture's message; such captures are still read.
+//! captures. Older captures have them as lines in their message; those are still read.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
