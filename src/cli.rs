@@ -23,11 +23,11 @@ use crate::ui::style::ColorMode;
     bin_name = "git frites",
     version,
     max_term_width = 100,
-    after_help = "`git frites man tutorial` shows the tutorial (5-minute start), `git frites man judge` the \
-page of a command."
+    after_help = "`git frites man tutorial` is a five-minute start; `git frites man judge` shows the page of \
+`git frites judge`."
 )]
 pub struct Cli {
-    /// When to use colors: auto, always or never
+    /// When to use colours: auto, always or never
     #[arg(
         long,
         global = true,
@@ -56,7 +56,7 @@ impl Cli {
         }
     }
 
-    /// When to use colors.
+    /// When to use colours.
     pub fn color_mode(&self) -> ColorMode {
         match self.color {
             ColorChoice::Auto => ColorMode::Auto,
@@ -95,7 +95,7 @@ pub enum Command {
     Diff(DiffArgs),
     /// Run the project's own commands on each candidate, and recommend one
     Judge(JudgeArgs),
-    /// Land a candidate that passed on a fresh branch, or merge it
+    /// Land a passing candidate: on a fresh branch, or by a merge
     Apply(ApplyArgs),
     /// Remove the worktrees and branches of runs; captures are kept
     Clean(CleanArgs),

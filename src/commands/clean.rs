@@ -35,13 +35,13 @@ pub struct CleanArgs {
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]
     pub all: bool,
-    /// Remove only candidates that are older than [retention] allows, of all runs unless some are named
+    /// Remove only worktrees that are older than [retention] allows, of all runs or of those named
     #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
     pub expired: bool,
-    /// Mark candidates as kept, and remove nothing: they never expire
+    /// Exempt these candidates from --expired, and remove nothing
     #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
     pub keep: bool,
-    /// Remove the mark of --keep
+    /// Let these candidates expire again
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
     /// Remove worktrees even if they contain work that is not captured

@@ -8,9 +8,9 @@ use crate::ui::Ui;
 /// `git frites completions`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "`make install` installs the scripts where shells look for them. By hand: source the script \
-in your shell's startup file, for bash after git's own completion. It completes `git frites` \
-and `git-frites`."
+    after_help = "`make install` installs the scripts where shells look for them. Otherwise save \
+the script as in EXAMPLES, or source it in your startup file (in bash, after git's completion). \
+The script completes `git frites` and `git-frites`."
 )]
 pub struct CompletionsArgs {
     /// Shell

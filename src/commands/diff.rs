@@ -23,13 +23,13 @@ use crate::ui::{json, table};
 /// `git frites diff`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "RUN/CAND prints the patch. RUN prints one line for each candidate, or with a format option \
-that format for each, after a line `# RUN/CAND`. Two candidates are compared with each \
-other. Candidates are captured first.\n\n\
+    after_help = "RUN/CAND prints the patch. RUN prints one line per candidate; with a format option, it \
+prints each candidate in that format, under a line `# RUN/CAND`. Two candidates are compared \
+with each other. Candidates are captured first.\n\n\
 Exit status: 0; with --exit-code, 1 if there are differences."
 )]
 pub struct DiffArgs {
-    /// RUN, RUN/CAND, RUN/CAND@ITERATION, or a candidate of the newest run  [default: the newest run]
+    /// RUN, RUN/CAND, RUN/CAND@N, RUN/CAND@N..@M, or a candidate of the newest run  [default: the newest run]
     #[arg(
         value_name = "RUN[/CAND[@N]]",
         value_parser = sides,

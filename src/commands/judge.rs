@@ -61,7 +61,7 @@ pub struct JudgeArgs {
     /// Show which commands run and why, and how the ranking was made
     #[arg(long)]
     pub explain: bool,
-    /// Accept the current configuration, although it changed while commands ran
+    /// Accept git-frites' configuration as it is now, although it changed while commands ran
     #[arg(long)]
     pub trust_config: bool,
     /// Decide again from the stored results, without running anything

@@ -25,7 +25,7 @@ pub struct LogArgs {
         add = ArgValueCompleter::new(complete::runs),
     )]
     pub address: Option<Address>,
-    /// Print one JSON object for each line
+    /// Print one JSON object per event, each on its own line
     #[arg(long)]
     pub json: bool,
 }

@@ -12,9 +12,11 @@ use crate::store::select::Matching;
 
 /// `git frites path`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "For a shell function: fcd() { cd \"$(git frites path \"$@\")\"; }")]
+#[command(
+    after_help = "A shell function that goes there: fcd() { cd \"$(git frites path \"$@\")\"; }"
+)]
 pub struct PathArgs {
-    /// Candidate, or a run with one candidate
+    /// Candidate, or a run with one candidate  [default: the newest run]
     #[arg(
         value_name = "RUN/CAND",
         value_parser = values::address,

@@ -34,7 +34,7 @@ use crate::ui::comparison;
 #[command(
     args_override_self = true,
     after_help = "Does the work of spawn and judge in one step. If several candidates pass, one more can be \
-made from them: see [synthesis].\n\n\
+made from them: see synthesis.mode in git-frites-config(1).\n\n\
 Exit status: as for judge: 0 a verified winner, 1 no candidate passed, 3 unverified, 4 no \
 usable candidate."
 )]

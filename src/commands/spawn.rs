@@ -24,9 +24,9 @@ use crate::ui::json;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. The command after -- runs in each \
-worktree, never through a shell. In its arguments {run} {candidate} {index} {worktree} \
-{prompt} {prompt_file} are replaced. Unless an argument takes the prompt, the command reads \
-it from standard input.\n\n\
+worktree, never through a shell. {run}, {candidate}, {index}, {worktree}, \
+{prompt} and {prompt_file} in its arguments are replaced by their values. The command reads \
+the prompt from standard input, unless an argument contains {prompt} or {prompt_file}.\n\n\
 Exit status: 0 if at least one candidate is open or usable, 4 if none is."
 )]
 pub struct SpawnArgs {
@@ -42,7 +42,7 @@ pub struct SpawnArgs {
         conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"],
     )]
     pub again: Option<Address>,
-    /// Add a candidate to the run --run, made from the candidates that passed
+    /// Add to the run of --run a candidate made from those that passed
     #[arg(
         long,
         requires = "run",

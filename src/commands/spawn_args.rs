@@ -37,7 +37,7 @@ pub struct SharedSpawnArgs {
         value_parser = values::count,
     )]
     pub count: Option<u32>,
-    /// Names of the candidates, instead of a number
+    /// Names of the candidates, instead of -n
     #[arg(
         short = 'c',
         long = "candidate",

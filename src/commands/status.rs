@@ -38,7 +38,7 @@ pub struct StatusArgs {
         add = ArgValueCompleter::new(complete::addresses),
     )]
     pub address: Option<Address>,
-    /// Update the display every second until no command runs; without a terminal, print each change
+    /// Update the display every second until no command runs; if the output is not a terminal, print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
     /// Print one JSON document

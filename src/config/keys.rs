@@ -115,11 +115,11 @@ keys! {
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
-    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with everything in them, as paths from the root. Despite the name they are never linked, so no command can change your own files through them.";
+    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with everything in them, as paths from the root. Despite the name they are never linked, so no command can change your checkout through them.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
-    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, the install command for a lock file", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
+    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, judge checkouts run the install command of the lock file, and worktrees run nothing", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";
     ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";
@@ -131,14 +131,14 @@ keys! {
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
-    LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands of a run that run at once.";
+    LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands that one run executes at the same time.";
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested: the command of a candidate can start a run of its own.";
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs that were spawned with `--from`.";
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
     LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
-    RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which it removes the worktree of a candidate that failed, timed out or was cancelled.";
-    RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which it removes any other worktree.";
+    RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which `clean --expired` removes the worktree of a candidate that failed, timed out or was cancelled.";
+    RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which `clean --expired` removes any other worktree.";
 }
 
 /// The value that the text of a [`DefaultValue`] stands for.

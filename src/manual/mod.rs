@@ -63,7 +63,7 @@ pub fn pages(cli: Command) -> Vec<Page> {
         markup::add(&mut roff, text);
         pages.push(Page { name: name.to_owned(), section, roff: markup::fill(&roff.render()) });
     };
-    by_hand("git-frites-tutorial", 7, "the first hour with git frites", TUTORIAL);
+    by_hand("git-frites-tutorial", 7, "a tutorial for git frites", TUTORIAL);
     by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
 }
