@@ -46,6 +46,8 @@ fn read_only_repository_can_be_read() {
         } else {
             let answer = answer.refuses(128, "Read-only file system");
             assert!(answer.stderr.contains("mounted read-only"), "{words}: {}", answer.stderr);
+            let hint = "hint: `git frites status`, `log` and `diff --no-capture` only read";
+            assert!(answer.stderr.contains(hint), "{words}: {}", answer.stderr);
         }
     }
     assert_eq!(world.belongings(), belongings);
