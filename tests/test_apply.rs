@@ -244,7 +244,7 @@ fn iteration_lands_by_its_number() {
 
 #[test]
 fn apply_overwrites_no_untracked_or_ignored_file() {
-    // What the user has, what the attempt makes, and the path that the refusal names.
+    // The user's file, the attempt's command, and the path that the refusal names.
     let cases = [
         ("echo SECRET > .env", "echo x > .env; git add -f .env", ".env"),
         ("echo mine > new.txt", "echo x > new.txt", "new.txt"),
@@ -363,7 +363,7 @@ fn checkout_in_the_middle_of_an_operation_is_refused() {
         let before = state(&world);
         let answer = world.frites(["apply"]).refuses(128, words);
         assert_eq!(state(&world), before, "{script}");
-        // What the hint says helps.
+        // Following the hint resolves the refusal.
         if let Some((_, rest)) = answer.stderr.split_once("stop it with `") {
             world.sh(&world.repo, rest.split('`').next().unwrap()).expect(0);
             world.frites(["apply"]).expect(0);
@@ -807,7 +807,7 @@ fn every_change_of_a_judged_worktree_is_noticed_before_landing() {
         answer.refuses(1, "1/c1 has changed since it was judged");
         assert_eq!(branches(&world), "", "{what}");
     }
-    // What is no change lands; commits of the attempt are kept all the same.
+    // Neither new times nor an ignored file is a change; the attempt's commits are kept.
     let quiet = "touch README; git commit -q --allow-empty -m empty; touch ignored.log; mkdir -p empty/directory";
     let world = World::new();
     world.write(".gitignore", "*.log\n");

@@ -1,10 +1,10 @@
-//! What cannot be done is refused in git's form, with a hint, and without any effect.
+//! Bad input is refused in git's form, with a hint and without any effect.
 use std::fs;
 
 use crate::common::transcript::{assert_shown, transcript_of};
 use crate::common::{Answer, World, files_below};
 
-/// Everything that a refused command may not have changed: the user's things and ours.
+/// All state that a refused command must not change: the user's and that of git-frites.
 fn everything(world: &World) -> String {
     let state = world.repo.join(".frites");
     let ours: Vec<_> =
@@ -18,7 +18,8 @@ fn everything(world: &World) -> String {
     )
 }
 
-/// Runs it; it is refused so, with a hint that holds `hint`, nothing on stdout, and nothing changed.
+/// Runs a command, which must be refused with this code and `words` on stderr, a hint that contains
+/// `hint`, nothing on stdout, and no effect.
 #[track_caller]
 fn refused(world: &World, args: &[&str], code: i32, words: &str, hint: &str) -> Answer {
     let before = everything(world);
@@ -326,7 +327,7 @@ fn unknown_address_is_refused_with_the_nearest_name() {
         "'fixer/alpha' is a candidate",
         "git frites judge fixer",
     );
-    // What is removed must be named in full; what is only looked at need not.
+    // A run to remove must be named in full; a run to look at need not.
     refused(&world, &["clean", "fix"], 128, "there is no run 'fix'", "did you mean 'fixer'?");
     for verb in ["diff", "log"] {
         assert!(world.frites([verb, "fix"]).expect(0).out().contains("fixer"));

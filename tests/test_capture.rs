@@ -139,7 +139,7 @@ fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
     found
 }
 
-// What the attempt did with git.
+// Attempts that use git.
 
 #[test]
 fn attempt_that_committed_lands_with_its_commits_kept() {
@@ -229,7 +229,8 @@ fn file_with_other_line_ends_in_the_base_is_captured_only_if_edited() {
     world.attempts(&["echo three >>crlf.txt", "touch README", "echo 1 >README; git status"]);
     let names = |candidate: &str| world.frites(["diff", "--name-only", candidate]).expect(0).out();
     assert_eq!([names("1/c1"), names("1/c2"), names("1/c3")], ["crlf.txt\n", "", "README\n"]);
-    // What a command finds in a checkout, and what it is said to have changed there, is no chance, either.
+    // The files of a judge checkout, and the changes reported there, do not depend on timing
+    // either.
     let test = "test -z \"$(find \"$(git rev-parse --git-dir)/index\" -newer crlf.txt)\" || exit 3
         git status --porcelain >>\"$HOME/seen\"; echo x >>src/lib.txt";
     let answer = world.frites(["judge", "-j", "1", "--baseline", "--test", test]).expect(0);
@@ -318,7 +319,7 @@ fn worktree_turned_into_a_repository_is_captured_and_kept() {
     attempt.clean_refuses(".git");
 }
 
-// What the files are.
+// Kinds of files.
 
 #[test]
 fn every_kind_of_content_lands_byte_for_byte() {
@@ -420,7 +421,7 @@ fn lines_that_look_like_patch_headers_count_as_lines() {
     attempt.lands(&[]);
 }
 
-// What is left out, and said to be.
+// Files that a capture leaves out, and reports.
 
 #[test]
 fn excludes_never_hide_tracked_files() {

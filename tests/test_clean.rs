@@ -12,7 +12,7 @@ fn branches(world: &World) -> Vec<String> {
     all.lines().map(str::to_owned).collect()
 }
 
-/// How many worktrees git knows besides the user's checkout.
+/// The number of worktrees registered with git, without the user's checkout.
 fn registered(world: &World) -> usize {
     fs::read_dir(world.repo.join(".git/worktrees")).into_iter().flatten().count()
 }

@@ -1,4 +1,4 @@
-//! What commands see: `[env]`, for candidates' and oracle commands alike, and the variables of our own.
+//! The environment of candidates' and oracle commands: `[env]`, and the variables of git-frites.
 use std::collections::BTreeMap;
 
 use crate::common::World;

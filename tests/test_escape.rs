@@ -1,5 +1,5 @@
-//! What attempts do through the shared git directory: each change is named, none is reverted, and nothing
-//! that they plant runs through git-frites.
+//! Changes that attempts make through the shared git directory: each is named, none is reverted,
+//! and git-frites runs nothing that they plant.
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Stdio};
@@ -353,7 +353,7 @@ fn users_filter_keeps_its_setting_from_before_the_attempt() {
         ])
         .expect(0);
     assert_nothing_ran(&world, "judge");
-    // What the user sets again is the user's.
+    // A setting that the user makes again counts as the user's.
     world.git(["config", "filter.rot.clean", "tr a-m N-Z"]);
     world.sh(&world.worktree("1/c1"), "echo bab >new.rot").expect(0);
     world.frites(["diff", "1"]).expect(0);
@@ -383,7 +383,7 @@ fn file_that_a_filter_keeps_in_the_git_directory_survives() {
             format!("{at}\n")
         );
     }
-    // What is judged gets it from there.
+    // A judge checkout gets the file's content from there.
     let smudge = "cat >/dev/null; sed s/next/kept/ $(git rev-parse --git-common-dir)/lfs/%f";
     world.git(["config", "filter.lfs.smudge", smudge]);
     world.frites(["judge", "-q", "--test", "grep kept next.bin"]).expect(0);

@@ -291,7 +291,7 @@ fn fuzzed_event_log_hides_no_event_and_prints_no_control_codes() {
         lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
         "{lines}"
     );
-    // What is appended is a line of its own.
+    // An event appended to a damaged log is a line of its own.
     world.spawn(["-n", "1"]);
     assert_eq!(ask(&world, ["log", "2"]).expect(0).out().lines().count(), 1);
     assert!(fs::read(&file).unwrap().starts_with(&log));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::World;
 
-/// How many moments to try for each command; the scoreboard's 200 with FRITES_TEST_ROUNDS=200.
+/// The number of kills per command. FRITES_TEST_ROUNDS=200 gives the scoreboard's number.
 fn rounds() -> u32 {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
 }
@@ -37,8 +37,8 @@ fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
     killed
 }
 
-/// Whether a thread of the group still runs; what waits to be reaped does not. (A process whose first
-/// thread is gone holds its locks until the last one is.)
+/// True if a thread of the process group still runs; a zombie does not. All threads count, because
+/// a process holds its locks until its last thread has ended.
 fn living(group: u32) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let threads =
@@ -50,7 +50,7 @@ fn living(group: u32) -> bool {
     })
 }
 
-/// How long a command takes undisturbed, so that the kills fall within it.
+/// The duration of a command that is not killed. The kills are spread over it.
 fn undisturbed(world: &World, args: &[&str]) -> Duration {
     let start = Instant::now();
     world.frites(args).expect(0);

@@ -222,7 +222,7 @@ fn nested_run_is_refused_unless_nesting_allows_it() {
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", nested]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/2/c1:inner"]), "3");
     assert_eq!(world.git(["show", "refs/frites/3/c1:depth"]), "2");
-    // What the outer command is told is not told to the inner one.
+    // The inner command does not inherit the outer command's prompt.
     let nested =
         "test -n \"$FRITES_PROMPT_FILE\" && git frites spawn -q -n 1 -- sh -c 'env > env' > inner";
     world.frites(["spawn", "-q", "-n", "1", "-p", "outer", "--", "sh", "-c", nested]).expect(0);

@@ -40,7 +40,8 @@ fn child_merges_into_its_parent_beside_the_parents_own_work() {
     assert_eq!(world.git_in(&dir, ["symbolic-ref", "HEAD"]), "refs/heads/frites/run/1/c1");
     assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "");
     assert_eq!(World::files_of(&dir), World::files_of(&world.worktree("2/c1")));
-    // What the parent had not committed is a commit of its own; the merge brings the delta alone.
+    // The parent's uncommitted work becomes a commit of its own; the merge brings only the child's
+    // change.
     assert_eq!(world.git(["rev-parse", "frites/run/1/c1~2"]), tip);
     assert_eq!(
         world.git(["diff", "--name-status", "frites/run/1/c1^", "frites/run/1/c1"]),
@@ -85,7 +86,7 @@ fn parent_with_newer_work_is_merged_and_judged() {
 
 #[test]
 fn merge_that_would_lose_the_parents_work_is_refused() {
-    // What happens in the parent after the child was spawned.
+    // Commands run in the parent after the child was spawned.
     let cases = [
         (
             "echo zwei > other",

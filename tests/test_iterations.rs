@@ -104,7 +104,7 @@ fn status_shows_a_runs_disk_usage() {
         full["records"].as_u64().unwrap() > 0
             && world.frites(["status"]).expect(0).out().contains("\ndisk: ")
     );
-    // What somebody else holds, too, is not the run's own.
+    // Objects that another ref holds, too, are not the run's own.
     world.git(["tag", "held", "refs/frites/1/c1"]);
     assert!(disk(&world)["objects"].as_u64().unwrap() < 10_000);
     world.frites(["clean", "-q", "1"]).expect(0);

@@ -78,7 +78,7 @@ fn equal_trees_cached_outcomes_and_until_pass_save_runs() {
             );
         }
     }
-    // What is known is not thrown away: nothing runs, and nothing is left out.
+    // Cached outcomes are used: nothing runs, and no candidate is left out.
     let early = world.frites(["judge", "--until-pass", "--json", "--test", &test]).expect(0).json();
     assert_eq!((runs(&world), &early["rationale"]), (0, &full["rationale"]));
     world.assert_clean();
@@ -131,7 +131,7 @@ fn outcome_is_cached_only_under_the_same_conditions() {
     judge(&world, &[], 0, "who sits where does not matter");
     world.set_env("CFLAGS", "-O2");
     judge(&world, &[], 1, "another environment");
-    // The same tree in another run, with its log.
+    // An equal tree in another run has its outcome and its log from the cache.
     world.attempts(&[SMALL]);
     judge(&world, &[], 0, "the same tree in another run");
     assert!(world.repo.join(".frites/runs/2/c1/test.log").exists());
@@ -162,7 +162,7 @@ fn failures_are_cached_but_timeouts_and_signals_never() {
 #[test]
 fn outcome_planted_while_an_attempt_ran_is_not_believed() {
     let world = World::new();
-    // What judging will want to know, made by an honest judging of an equal tree that is then forged.
+    // An honest outcome of an equal tree, which is then forged in the cache.
     world.attempts(&[SMALL]);
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
     let forge = format!(
@@ -251,7 +251,7 @@ fn reused_checkout_is_clean_by_a_full_rehash() {
         "echo 2 > dir/deep/file",
         "rm -r dir; echo file > dir",
         "rm -r becomes; echo x > becomes; ln -sfn dir link; chmod -x run.sh",
-        // The same blobs make other files.
+        // Equal blobs that check out as different files.
         "echo 'README text eol=crlf' >> .gitattributes",
         "rm link; mkdir link; echo x > link/x; printf 'a\\nb\\n' > a.crlf",
         "git mv README README.md",

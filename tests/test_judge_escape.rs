@@ -1,5 +1,6 @@
-//! What oracle commands, which run attempts' code, do through the shared git directory: it is named as what attempts
-//! do is, runs nowhere, and where it can have bent other outcomes nothing is verified.
+//! Changes that oracle commands, which run attempts' code, make through the shared git directory:
+//! each is named, git-frites runs nothing that they plant, and a verdict that they may have
+//! influenced verifies nothing.
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Stdio;
@@ -138,7 +139,7 @@ fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
         (&true.into(), &Value::Null),
         "{json}"
     );
-    // What was told once is not told again, and known outcomes need no look.
+    // A warning is not repeated, and cached outcomes need no watch.
     let known = world.frites(["judge", "--json", "--test", &if_bad(test)]).expect(0);
     assert_eq!(
         (known.warnings(), &known.json()["effort"]["saved_cached"]),

@@ -27,7 +27,7 @@ fn flags(json: &Value, at: usize) -> Vec<String> {
 
 #[test]
 fn attempt_that_edits_its_tests_is_flagged_everywhere() {
-    // What it does, what is said of it in the sentence, its flag.
+    // The attempt's command, the words about it in the rationale, and its flag.
     let cases = [
         (
             "echo true > tests/check.sh",

@@ -136,7 +136,7 @@ fn merge_into_a_branch_without_checkout_moves_only_refs() {
 /// Everything that `--merge` and `--undo` refuse, or fail at: the user's things are as they were, to the byte.
 #[test]
 fn merge_that_is_refused_or_fails_changes_nothing() {
-    // What the user did since judging; what is typed; the exit code and the words.
+    // The user's command since judging, the arguments, the exit code and the message.
     let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
     let cases: &[(&str, &[&str], i32, &str)] = &[
         (
@@ -434,7 +434,7 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_would() {
         "one\n<<<<<<< HEAD\nzwei\n=======\nTWO\n>>>>>>> frites/1/c1\nthree\n"
     );
     assert_eq!(world.first_candidate("1")["landing"], "pending");
-    // The same as git itself leaves it.
+    // The worktree is as `git merge` itself leaves it.
     let other = world.home().join("other");
     world.git(["worktree", "add", "-q", "--detach", other.to_str().unwrap(), "main"]);
     let merge =

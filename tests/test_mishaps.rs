@@ -116,7 +116,7 @@ fn candidate_without_writable_records_can_be_resumed() {
         world.frites(words).expect(0).out().lines().filter(|l| l.contains("passed")).count(),
         3
     );
-    // The same where the process was killed: healing meets it, in every command.
+    // After a kill, every command's healing meets the damage.
     let broken = world.repo.join(".frites/runs/1/c1");
     let elsewhere = world.home().join("elsewhere");
     fs::create_dir_all(elsewhere.join("candidate.toml/kept")).unwrap();
@@ -160,7 +160,7 @@ fn attempt_that_cannot_start_is_cancelled_and_can_be_resumed() {
     fs::remove_dir(world.repo.join(".frites/runs/1/c2/prompt.md")).unwrap();
     world.frites(["run", "-q", "--resume", "1"]).expect(0);
     assert_eq!(told(&world, "1")[..2], ["c1 succeeded -", "c2 succeeded -"]);
-    // What cannot be put right is told, and bars nothing else.
+    // Damage that cannot be repaired is reported, and hinders nothing else.
     fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n")
         .unwrap();
     let lock = world.repo.join(".frites/locks/run/1");

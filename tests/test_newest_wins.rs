@@ -67,7 +67,8 @@ const CASES: [Case; 7] = [
     },
 ];
 
-/// Those of which both sides have a file: one that is gone has no time of its own, and only commits tell.
+/// The cases in which both sides have the file. A removed file has no time, so only commits can
+/// decide there.
 const WITH_FILES: &[Case] = CASES.split_at(5).0;
 
 fn show(world: &World, revision: &str, case: &Case) -> String {

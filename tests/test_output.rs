@@ -1,5 +1,5 @@
-//! What people see: the same words on every kind of output, cut and coloured on a terminal alone, and a
-//! clean end where the output cannot be written.
+//! Output for people: its words do not depend on where it goes, only a terminal's are cut and
+//! coloured, and a command ends cleanly if its output cannot be written.
 use std::fs;
 use std::process::{Command, Stdio};
 

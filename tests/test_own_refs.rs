@@ -1,5 +1,6 @@
-//! What commands do to the refs of git-frites itself: captures and records of other runs. Who moves them by other means,
-//! or lets git-frites do it from within an attempt, is named, and a verdict that came so verifies nothing.
+//! Commands that change the refs of git-frites itself: captures and records of other runs. A
+//! command that moves them, by itself or by calling git-frites, is named, and a verdict made this
+//! way verifies nothing.
 use std::process::Stdio;
 
 use crate::common::{Answer, World, poll};

@@ -301,7 +301,8 @@ fn sparse_checkout_stays_sparse_and_loses_nothing() {
             world.git(["rev-parse", "HEAD:docs"]),
             world.git(["rev-parse", &format!("{base}:docs")])
         );
-        // What is judged is the whole tree; a new file outside the user's cone is an edit like any other.
+        // The whole tree is judged; a new file outside the user's sparse cone is an edit like any
+        // other.
         world.git(["switch", "-q", "main"]);
         let run = world.spawn(["-n", "1"]);
         write(&world.worktree(&format!("{run}/c1")).join("docs/new.txt"), "new\n");

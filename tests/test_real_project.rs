@@ -144,7 +144,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// How a candidate's commands ended, as the verdict has it.
+/// The results of a candidate's commands in the verdict.
 fn outcomes(verdict: &serde_json::Value, candidate: &str) -> String {
     let entries = verdict["candidates"].as_array().unwrap();
     let entry = entries.iter().find(|e| e["candidate"] == candidate).unwrap();

@@ -1,4 +1,4 @@
-//! What `clean` removes by age, what it keeps, and what it says before it removes anything.
+//! Removal by age with `clean`: what expires, what is kept, and what a dry run announces.
 use std::fs;
 
 use crate::common::{World, poll};

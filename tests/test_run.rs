@@ -67,7 +67,8 @@ fn run_has_the_exit_codes_and_short_answers_of_judge() {
     world.frites(["run", "--test", "true"]).refuses(2, "there is no command to run");
     world.frites(["run", "--resume", "9"]).refuses(128, "there is no run '9'");
     world.frites(["run", "--resume", "1", "-n", "2"]).refuses(2, "cannot be used with");
-    // What it was started with is remembered, whatever the prompt is called, and what is typed now comes on top.
+    // The run's first options are remembered, even with a prompt of `--`; options given now are
+    // added.
     world
         .frites([
             "run", "-q", "-n", "1", "-p", "--", "--test", "false", "--", "sh", "-c", "cat > p",
@@ -347,7 +348,7 @@ fn verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     assert_eq!(world.git(["show", "main:README"]), "w");
     assert_eq!(world.git(["status", "--porcelain"]), "");
 
-    // What is in the way is said before anything runs.
+    // An obstacle to landing is reported before anything runs.
     world.write("README", "uncommitted\n");
     world.frites(words("-q", "true", "echo y >> README")).refuses(128, "README");
     assert!(!world.repo.join(".frites/runs/5").exists());

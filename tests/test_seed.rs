@@ -249,7 +249,7 @@ fn seed_is_not_copied_through_a_linked_directory() {
     )]);
     world.frites(["judge", &run, "--test", "test -L conf && ! test -e conf/a.local"]).expect(0);
     assert!(files_below(&outside).is_empty());
-    // The same as a base, while the user's checkout has a real directory there.
+    // The candidate as a base, while the user's checkout has a real directory there.
     world
         .frites(["spawn", "--run", "next", "-n", "1", "--base", &format!("refs/frites/{run}/c1")])
         .expect(0);

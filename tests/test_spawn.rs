@@ -219,7 +219,7 @@ fn grandchild_that_keeps_the_output_open_does_not_delay_spawn() {
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", script]).expect(0);
     let pid = fs::read_to_string(world.home().join("pid")).unwrap().trim().parse().unwrap();
     let pid = Pid::from_raw(pid).unwrap();
-    // Whether it lives on or is ended with its parent, nobody waits for it.
+    // The grandchild may survive its parent or not; spawn waits for it in neither case.
     let _ = kill_process(pid, Signal::KILL);
     assert!(start.elapsed() < LONG, "spawn waited for the grandchild");
     assert_eq!(candidate(&world, "1", 0)["state"], "succeeded");
@@ -252,7 +252,7 @@ fn end_of_a_command_is_recorded() {
         let row = table.lines().find(|l| l.contains(&address)).unwrap();
         assert!(row.contains(words), "{row}");
     }
-    // What a command that failed wrote is captured as well.
+    // The files of a command that failed are captured as well.
     assert_eq!(world.git(["show", "refs/frites/1/fails:README"]), "fails");
     assert_eq!(world.git(["show", "refs/frites/1/dies:README"]), "dies");
     world.assert_clean();
@@ -354,7 +354,7 @@ fn sixteen_concurrent_spawns_make_sixteen_complete_runs() {
 #[test]
 fn spawn_does_not_need_the_configuration_lock() {
     let world = World::new();
-    // What would make git write a branch's upstream into the configuration.
+    // With this setting, git would write a branch's upstream into the configuration.
     world.git(["config", "branch.autoSetupMerge", "always"]);
     world.git(["remote", "add", "origin", "."]);
     world.git(["fetch", "-q", "origin"]);

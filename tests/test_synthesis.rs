@@ -63,7 +63,7 @@ fn synthesis_that_passes_within_the_size_limit_is_recommended() {
         (candidate["candidate"].as_str(), candidate["index"].as_u64()),
         (Some("synthesis-1"), Some(4))
     );
-    // What landed is what passed.
+    // The landed tree is the tree that passed.
     world.frites(["apply", "1"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/synthesis-1"));
     // Asked once is enough.

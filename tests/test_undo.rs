@@ -91,7 +91,7 @@ fn undo_names_later_landings_and_keeps_their_work() {
     );
     assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile3\nsrc");
     assert_eq!(["1", "2", "3"].map(|run| landing(&world, run)), ["undone", "undone", "merged"]);
-    // What was undone can be merged again.
+    // A run that was undone can be merged again.
     world.frites(["apply", "--merge", "1"]).expect(0);
     assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nfile1\nfile3\nsrc");
     assert_eq!(landing(&world, "1"), "merged");
