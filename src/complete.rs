@@ -27,11 +27,11 @@ const VARIABLE: &str = "FRITES_COMPLETE";
 /// command line.
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
-    let asked = CompleteEnv::with_factory(|| with_hidden_options(command()))
+    let completion = CompleteEnv::with_factory(|| with_hidden_options(command()))
         .var(VARIABLE)
         .bin("git-frites")
         .completer("git-frites");
-    match asked.try_complete(std::env::args_os(), here.as_deref()) {
+    match completion.try_complete(std::env::args_os(), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
         Err(_) => Some(ExitCode::FAILURE),

@@ -38,7 +38,7 @@ fn captured(world: &World, candidate: &str, file: &str) -> String {
 fn builtin_agent_gets_the_prompt_and_runs_non_interactively() {
     let world = world_with(&["claude", "codex", "gemini", "aider", "opencode"]);
     let agents = ["claude", "codex", "gemini", "aider", "opencode"];
-    let mut words = vec!["spawn", "-q", "-p", "mend the bug"];
+    let mut words = vec!["spawn", "-q", "-p", "fix the bug"];
     words.extend(agents.iter().flat_map(|agent| ["--agent", agent]));
     world.frites(words).expect(0);
     let file = world.repo.join(".frites/runs/1/aider-1/prompt.md");
@@ -48,11 +48,11 @@ fn builtin_agent_gets_the_prompt_and_runs_non_interactively() {
         file.display()
     );
     let cases = [
-        ("claude", "-p\n--permission-mode\nbypassPermissions\n", "mend the bug"),
-        ("codex", "exec\n--skip-git-repo-check\n-s\nworkspace-write\n-\n", "mend the bug"),
-        ("gemini", "--approval-mode\nyolo\n--skip-trust\n-p\n\n", "mend the bug"),
+        ("claude", "-p\n--permission-mode\nbypassPermissions\n", "fix the bug"),
+        ("codex", "exec\n--skip-git-repo-check\n-s\nworkspace-write\n-\n", "fix the bug"),
+        ("gemini", "--approval-mode\nyolo\n--skip-trust\n-p\n\n", "fix the bug"),
         ("aider", aider.as_str(), ""),
-        ("opencode", "run\n--auto\n", "mend the bug"),
+        ("opencode", "run\n--auto\n", "fix the bug"),
     ];
     for (agent, arguments, stdin) in cases {
         let candidate = format!("1/{agent}-1");
@@ -63,7 +63,7 @@ fn builtin_agent_gets_the_prompt_and_runs_non_interactively() {
             "{agent}"
         );
     }
-    assert_eq!(fs::read_to_string(file).unwrap(), "mend the bug");
+    assert_eq!(fs::read_to_string(file).unwrap(), "fix the bug");
     world.assert_clean();
 }
 

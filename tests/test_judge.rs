@@ -1,4 +1,4 @@
-//! `judge`: pristine checkouts, the order of commands, the decision, its words and its record.
+//! `judge`: clean checkouts, the order of commands, the decision, its words and its record.
 use std::fs;
 use std::path::PathBuf;
 
@@ -249,7 +249,7 @@ fn command_that_is_killed_or_missing_does_not_pass() {
 }
 
 #[test]
-fn checkout_is_pristine_and_detached_and_removed_afterwards() {
+fn checkout_is_clean_and_detached_and_removed_afterwards() {
     let mut world = World::new();
     world.write(".gitattributes", "*.crlf text eol=crlf\n");
     world.write("a.crlf", "x\n");

@@ -122,7 +122,7 @@ fn outcome_is_cached_only_under_the_same_conditions() {
     judge(&world, &["--no-cache"], 1, "asked to run");
     judge(&world, &["--lint", "true"], 1, "another oracle");
     judge(&world, &["--retries", "1"], 1, "other terms");
-    judge(&world, &["--warm"], 1, "not pristine");
+    judge(&world, &["--warm"], 1, "not a clean checkout");
     judge(&world, &[], 0, "the first outcome still is");
     world.write(".env", "b\n");
     judge(&world, &[], 1, "another seed");

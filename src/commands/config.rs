@@ -123,7 +123,7 @@ fn as_json(row: &Row) -> Value {
     })
 }
 
-/// A value for a script: a string without quotes, each item of an array in a line of its own.
+/// A value for a script: a string without quotes, each item of an array on its own line.
 fn bare(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),

@@ -197,7 +197,9 @@ fn view(
 
 fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
     session.print_omissions(&captured);
-    if let Some(capture) = captured.capture.as_ref().filter(|_| captured.fresh) {
+    if let Some(capture) = &captured.capture
+        && captured.fresh
+    {
         session.ui.note(format!("captured {}@{}", captured.candidate.address(), capture.iteration));
     }
     View {
@@ -230,14 +232,14 @@ fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name,
 }
 
 fn show(session: &Session, run: &Run, args: &DiffArgs, views: &[View], one: bool) -> Result<()> {
-    let asked = [
+    let flags = [
         (args.stat, Format::Stat),
         (args.numstat, Format::Numstat),
         (args.name_status, Format::NameStatus),
         (args.name_only, Format::NameOnly),
         (args.patch, Format::Patch),
     ];
-    let format = asked
+    let format = flags
         .into_iter()
         .find_map(|(on, format)| on.then_some(format))
         .or(one.then_some(Format::Patch));

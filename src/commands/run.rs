@@ -87,7 +87,7 @@ pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
 
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     check_before_work(session, args)?;
-    let terms = spawn_args::terms(session, &args.shared)?;
+    let options = spawn_args::options(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
     let commands = request.commands();
     if commands.is_empty() {
@@ -104,10 +104,10 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         run.candidates.len(),
         run.base.short()
     ));
-    let worked = attempt::run_attempts(session, &run, &commands, &terms)
+    let report = attempt::run_attempts(session, &run, &commands, &options)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
-    conclude(session, args, &run, &worked, &terms)
+    conclude(session, args, &run, &report, &options)
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
@@ -115,18 +115,19 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     check_before_work(session, args)?;
-    let terms = spawn_args::terms(session, &args.shared)?;
+    let options = spawn_args::options(session, &args.shared)?;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
         // The command as typed: it may not be UTF-8, and the record is.
         let typed = (!args.shared.command.is_empty() && !run.agents.contains_key(name))
             .then_some(&args.shared.command);
-        let order = CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
-        let order = order.map(|order| CandidateCommand {
-            argv: typed.cloned().unwrap_or_else(|| order.argv.clone()),
-            ..order
+        let command =
+            CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
+        let command = command.map(|command| CandidateCommand {
+            argv: typed.cloned().unwrap_or_else(|| command.argv.clone()),
+            ..command
         });
-        commands.extend(order.map(|order| (name.clone(), order)));
+        commands.extend(command.map(|command| (name.clone(), command)));
     }
     if commands.is_empty() {
         return Err(Error::usage(format!("run {} has no command to resume", run.run)).hint(
@@ -136,8 +137,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
             ),
         ));
     }
-    let worked = resume::resume(session, &run, &commands, &terms)?;
-    conclude(session, args, &run, &worked, &terms)
+    let report = resume::resume(session, &run, &commands, &options)?;
+    conclude(session, args, &run, &report, &options)
 }
 
 /// Fails if the result could not be judged or merged: before an hour of work, not after it.
@@ -158,7 +159,10 @@ fn typed() -> Option<Vec<String>> {
 
 /// The options that a run was started with, overridden by those typed now; none if they are not recorded.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
-    let now = typed().filter(|_| !run.arguments.is_empty())?;
+    if run.arguments.is_empty() {
+        return None;
+    }
+    let now = typed()?;
     // The options typed now go before the `--` of the command and after the recorded ones: the last one
     // wins. The first `--` may be a prompt, so the length of the command tells which one is meant.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
@@ -186,10 +190,10 @@ fn conclude(
     session: &Session,
     args: &RunArgs,
     run: &Run,
-    worked: &AttemptReport,
-    terms: &AttemptOptions,
+    report: &AttemptReport,
+    options: &AttemptOptions,
 ) -> Result<u8> {
-    let mut escaped = worked.escaped.clone();
+    let mut escaped = report.escaped.clone();
     let interrupted = || match interrupt::signal() {
         Some(_) => {
             Err(Error::no("interrupted; the work of the candidates is kept").hint(resume_hint(run)))
@@ -199,7 +203,7 @@ fn conclude(
     interrupted()?;
     let judge = |run: &Run| {
         trust::require_trust(session.integrity(), Some(run))?;
-        judge::judge(session, run, &options(args), |_| ())
+        judge::judge(session, run, &judge_options(args), |_| ())
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let mut verdict = judge(run)?;
@@ -209,14 +213,14 @@ fn conclude(
             "run {}: several candidates passed; one more is made from them",
             run.run
         ));
-        match synthesis::synthesize(session, run, assignment, terms) {
-            Ok((run, worked)) => {
-                escaped.extend(worked.escaped);
+        match synthesis::synthesize(session, run, assignment, options) {
+            Ok((run, report)) => {
+                escaped.extend(report.escaped);
                 interrupted()?;
                 verdict = judge(&run)?;
                 integrated = Some(run);
             }
-            // The verdict without a synthesis stands.
+            // The verdict without a synthesis remains.
             Err(error) => {
                 interrupted()?;
                 session
@@ -257,7 +261,7 @@ fn oracle_jobs(args: &RunArgs) -> usize {
     args.oracle_jobs.unwrap_or(1) as usize
 }
 
-fn options(args: &RunArgs) -> JudgeOptions {
+fn judge_options(args: &RunArgs) -> JudgeOptions {
     JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
 }
 
@@ -266,11 +270,10 @@ fn options(args: &RunArgs) -> JudgeOptions {
 fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
     let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly
         && run.synthesis.is_empty();
-    let best = synthesis::material(verdict)
-        .filter(|_| wanted && verdict.verified())?
-        .first()?
-        .candidate
-        .clone();
+    if !wanted || !verdict.verified() {
+        return None;
+    }
+    let best = synthesis::material(verdict)?.first()?.candidate.clone();
     match run.agents.get(&best) {
         Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
         None => run.prompt.as_ref().map(|_| {

@@ -67,54 +67,54 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     if args.synthesize {
         return synthesize(session, args);
     }
-    let terms = spawn_args::terms(session, &args.shared)?;
+    let options = spawn_args::options(session, &args.shared)?;
     let request = spawn_args::request(session, &args.shared)?;
     let commands = request.commands();
     let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;
-    let worked = if commands.is_empty() {
+    let report = if commands.is_empty() {
         AttemptReport::default()
     } else {
-        attempt::run_attempts(session, &run, &commands, &terms)
+        attempt::run_attempts(session, &run, &commands, &options)
             .map_err(|e| e.hint(resume_hint(&run)))?
     };
     drop(lock);
-    answer(session, &run, &run.candidates, args, &worked.escaped)?;
+    answer(session, &run, &run.candidates, args, &report.escaped)?;
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, &worked, &resume_hint(&run)))
+    Ok(conclude(session, &run, &report, &resume_hint(&run)))
 }
 
 /// Runs another command in one candidate's worktree, or its last one again, perhaps with a new prompt.
 fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
-    let terms = spawn_args::terms(session, &args.shared)?;
+    let options = spawn_args::options(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
     let candidate = session.store.candidate(&run, &name);
-    let order = spawn_args::order(session, &args.shared, candidate)?;
-    let worked = attempt::rerun(session, candidate, order, &terms)?;
+    let command = spawn_args::command(session, &args.shared, candidate)?;
+    let report = attempt::rerun(session, candidate, command, &options)?;
     let command = if args.shared.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites spawn --again {candidate}{command}`");
-    answer(session, &run, std::slice::from_ref(&name), args, &worked.escaped)?;
-    Ok(conclude(session, &run, &worked, &go_on))
+    answer(session, &run, std::slice::from_ref(&name), args, &report.escaped)?;
+    Ok(conclude(session, &run, &report, &go_on))
 }
 
 /// Adds a candidate that is made from those that passed.
 fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
-    let terms = spawn_args::terms(session, &args.shared)?;
+    let options = spawn_args::options(session, &args.shared)?;
     let word = args.shared.run.clone();
     let address = word.map(|word| Address::Word { word, iteration: None });
     let run = session.store.select(address.as_ref(), Matching::Exact)?.run;
     let assignment = spawn_args::assignment(session, &args.shared)?;
-    let (run, worked) = synthesis::synthesize(session, &run, assignment, &terms)?;
-    answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &worked.escaped)?;
-    Ok(conclude(session, &run, &worked, &resume_hint(&run)))
+    let (run, report) = synthesis::synthesize(session, &run, assignment, &options)?;
+    answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &report.escaped)?;
+    Ok(conclude(session, &run, &report, &resume_hint(&run)))
 }
 
 /// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an interrupt.
-fn conclude(session: &Session, run: &Run, worked: &AttemptReport, go_on: &str) -> u8 {
+fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;
-    let usable = worked.results.iter().any(Captured::usable);
+    let usable = report.results.iter().any(Captured::usable);
     if !usable {
         ui.warn("no candidate is usable");
     }

@@ -174,12 +174,12 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
         agents,
         arguments: Vec::new(),
     };
-    request.commands().iter().try_for_each(|(_, order)| order.require_prompt())?;
+    request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
     Ok(request)
 }
 
 /// The number of commands at once and their time limits.
-pub fn terms(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptions> {
+pub fn options(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptions> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
     if let Some(jobs) = jobs {
         require_jobs_within_limit(session, jobs, "-j")?;
@@ -215,16 +215,16 @@ pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(R
 
 /// The next command of a candidate: the one in the options, or else its last one. The prompt is chosen
 /// in the same way.
-pub fn order(
+pub fn command(
     session: &Session,
     args: &SharedSpawnArgs,
     candidate: CandidateRef<'_>,
 ) -> Result<CandidateCommand> {
     let before = CandidateCommand::recorded(&session.repo, candidate)?;
     let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
-    let order = match assignments(session, &args.agents)?.as_slice() {
+    let command = match assignments(session, &args.agents)?.as_slice() {
         [] if args.command.is_empty() => {
-            before.map(|order| CandidateCommand { prompt, ..order }).ok_or_else(|| {
+            before.map(|command| CandidateCommand { prompt, ..command }).ok_or_else(|| {
                 Error::usage(format!("{candidate} has no command to run again"))
                     .hint(format!("give one: `git frites spawn --again {candidate} -- CMD`"))
             })?
@@ -236,8 +236,8 @@ pub fn order(
                 .hint("name one agent"));
         }
     };
-    order.require_prompt()?;
-    Ok(order)
+    command.require_prompt()?;
+    Ok(command)
 }
 
 /// The agent or the command in the options; fails if there is none, or more than one.
@@ -253,12 +253,12 @@ pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignmen
 }
 
 /// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`.
-fn assignments(session: &Session, asked: &[AgentCount]) -> Result<Vec<(Name, Assignment)>> {
+fn assignments(session: &Session, counts: &[AgentCount]) -> Result<Vec<(Name, Assignment)>> {
     // One more than the limit is enough to be refused.
     let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
     let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
     let mut found = Vec::new();
-    for AgentCount { agent, count } in asked {
+    for AgentCount { agent, count } in counts {
         for _ in 0..(*count).min(limit) {
             let number = numbers.entry(agent).or_default();
             *number += 1;

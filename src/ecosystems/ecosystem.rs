@@ -1,4 +1,4 @@
-//! What an ecosystem consists of, and what it says about a path.
+//! The description of an ecosystem, and its statements about a path.
 use crate::ecosystems::manifest::DecisivePart;
 use crate::ecosystems::project::Detector;
 
@@ -35,7 +35,7 @@ pub struct Ecosystem {
 }
 
 impl Ecosystem {
-    /// An ecosystem about which nothing is known: the value of every field that is left out.
+    /// An ecosystem without any property: the value of every field that is left out.
     pub const NOTHING: Ecosystem = Ecosystem {
         detectors: &[],
         extensions: &[],

@@ -62,7 +62,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The words of a command, or of its start.
 type Words = &'static [&'static str];
 
-/// How commands run in the environment that a lock file describes.
+/// The commands that run a tool in the environment that a lock file describes.
 struct LockedEnvironment {
     /// The words before a tool.
     run: Words,

@@ -147,7 +147,8 @@ impl ReusableCheckout {
         if warm {
             self.sweep_warm()?;
         }
-        self.now = Some(self.scan(index, before.as_ref().filter(|_| !warm))?);
+        let unchanged = if warm { None } else { before.as_ref() };
+        self.now = Some(self.scan(index, unchanged)?);
         Ok(())
     }
 
@@ -325,7 +326,10 @@ impl ReusableCheckout {
             let TrackedFiles { index, stamps, .. } = before?;
             let at = index.parsed.entry_index_by_path(path).ok()?;
             let old = &index.parsed.entries()[at];
-            stamps[at].as_ref().filter(|_| (old.id, old.mode) == (entry.id, entry.mode))
+            if (old.id, old.mode) != (entry.id, entry.mode) {
+                return None;
+            }
+            stamps[at].as_ref()
         };
         let mut stamps = Vec::with_capacity(index.parsed.entries().len());
         for entry in index.parsed.entries() {

@@ -108,9 +108,9 @@ pub struct Git {
 enum CallSettings {
     /// Ours alone: fixed settings, our identity.
     Own,
-    /// Those of the user's checkout for its files; no program runs.
+    /// The settings of the user's checkout that concern its files; no program runs.
     Checkout,
-    /// All of the user's: hooks, identity, editor.
+    /// All settings of the user: hooks, identity, editor.
     User,
 }
 

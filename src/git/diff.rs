@@ -73,8 +73,7 @@ impl ChangeStatus {
 
     /// Reads git's letter; none for any other text.
     fn parse(text: &str) -> Option<Self> {
-        let mut letters = text.chars();
-        let letter = letters.next().filter(|_| letters.as_str().is_empty())?;
+        let letter: char = text.parse().ok()?;
         Self::LETTERS.iter().find(|(_, other)| *other == letter).map(|(status, _)| *status)
     }
 }

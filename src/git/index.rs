@@ -13,7 +13,7 @@ use crate::model::oid::Oid;
 pub struct ScratchIndex {
     git: Git,
     file: PathBuf,
-    /// A directory of its own: git writes a lock file beside an index.
+    /// A separate directory: git writes a lock file beside an index.
     _directory: TempDir,
 }
 

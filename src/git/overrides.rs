@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// What the calls of one repository use instead of its configuration.
+/// The settings that calls in one repository use instead of its configuration.
 #[derive(Debug, Default)]
 pub struct Overrides {
     settings: RwLock<SettingOverrides>,
@@ -109,12 +109,12 @@ impl SettingOverrides {
     }
 }
 
-/// True if a setting names a program that calls of ours would start.
+/// True if a setting names a program that our calls would start.
 pub fn names_a_program(key: &str) -> bool {
     no_program(key).is_some()
 }
 
-/// The value that stands for "no program", for a setting that names one which calls of ours would start.
+/// The value that stands for "no program", for a setting that names one which our calls would start.
 /// Every other setting that names a program is fixed for all calls, or concerns commands that we never run.
 ///
 /// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong merge.
@@ -163,7 +163,7 @@ mod tests {
         Repo::discover(directory).expect("a repository")
     }
 
-    /// What a call of the repository's sees as `filter.x.clean`.
+    /// The value of `filter.x.clean` in a call for the repository.
     fn filter(repo: &Repo) -> String {
         let call = repo.git().call("config").args(["--get", "filter.x.clean"]);
         String::from_utf8_lossy(&call.output().expect("git runs").stdout).trim().to_owned()

@@ -1,4 +1,4 @@
-//! Refs: the names of ours, reading them, and moving them only from the value that was read.
+//! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -58,8 +58,8 @@ pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
 /// The run of a ref that holds captures, records or outcomes; none for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
-    let kept = !rest.starts_with('@') || rest == "@record" || rest.starts_with("@results/");
-    run.parse().ok().filter(|_| kept)
+    let is_kept = !rest.starts_with('@') || rest == "@record" || rest.starts_with("@results/");
+    if is_kept { run.parse().ok() } else { None }
 }
 
 /// True if git accepts a branch of that name.
@@ -144,7 +144,7 @@ impl Repo {
         Ok(DeletionGuard { file })
     }
 
-    /// Removes a `packed-refs.lock` that a killed deletion of ours left, and no other: the guard's
+    /// Removes a `packed-refs.lock` that a killed deletion by git-frites left, and no other: the guard's
     /// file is not empty although nobody has locked it, and the lock has the same age.
     pub fn heal_deletion(&self) -> Result<()> {
         let path = self.common_dir().join(DELETING);

@@ -302,7 +302,7 @@ impl Repo {
         {
             return true;
         }
-        // Nor does it read Apple's own file, and that of a git with a prefix of its own.
+        // Nor does it read Apple's own file, and that of a git with its own prefix.
         let on_path = std::env::var_os("PATH").unwrap_or_default();
         let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
         let prefixed = git.and_then(|bin| Some(bin.parent()?.join("etc/gitconfig")));
@@ -339,7 +339,7 @@ impl Repo {
         Ok(last.insert((*commit, Arc::new(index))).1.clone())
     }
 
-    /// gix's own handle, for the other rooms of `git/`.
+    /// gix's own handle, for the other modules of `git/`.
     pub(super) fn gix(&self) -> gix::Repository {
         self.shared.to_thread_local()
     }

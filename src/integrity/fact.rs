@@ -13,7 +13,7 @@ pub enum FactKind {
     Hook,
     /// A file of the git directory that changes what git sees: `info/exclude`, alternates, ….
     Info,
-    /// What a checkout's HEAD names.
+    /// The target of a checkout's HEAD.
     Head,
     /// A ref.
     Ref,

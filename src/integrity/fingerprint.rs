@@ -196,13 +196,11 @@ impl Fingerprint {
 
     /// A setting's effective value: that of the nearest scope that sets it.
     pub fn effective(&self, fact: &Fact) -> Option<String> {
-        let scopes = ["worktree", "", "global", "system"];
-        let places = scopes.iter().filter(|_| scopes.contains(&fact.place.as_str()));
-        let own = std::iter::once(fact.place.as_str());
-        places
-            .copied()
-            .chain(own)
-            .find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
+        const SCOPES: [&str; 4] = ["worktree", "", "global", "system"];
+        if !SCOPES.contains(&fact.place.as_str()) {
+            return self.setting(fact);
+        }
+        SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
     /// The fingerprint as JSON. Of settings that name no program it holds the digest alone: some are secrets.
@@ -389,8 +387,10 @@ fn checkouts(repo: &Repo, scope: &Scope<'_>) -> Vec<OtherCheckout> {
     let common = repo.common_dir();
     let root = if common.file_name().is_some_and(|n| n == ".git") {
         common.parent()
+    } else if repo.git_dir() == common {
+        repo.work_tree()
     } else {
-        repo.work_tree().filter(|_| repo.git_dir() == common)
+        None
     };
     let mut found =
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];

@@ -21,7 +21,7 @@ use crate::integrity::fingerprint::{Scope, WatchedWorktree};
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// The parts of a session that this room works with.
+/// The parts of a session that this module works with.
 #[derive(Clone, Copy)]
 pub struct IntegrityContext<'a> {
     /// The repository and its state.

@@ -93,7 +93,7 @@ fn of_command(command: &Command, name: &str) -> Page {
     page.push_str(&roff.to_roff());
 
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (status, told): (Vec<&str>, Vec<&str>) =
+    let (status, paragraphs): (Vec<&str>, Vec<&str>) =
         help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
     let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
     // The text before the first heading continues DESCRIPTION.
@@ -102,7 +102,7 @@ fn of_command(command: &Command, name: &str) -> Page {
     let mut roff = Roff::new();
     markup::add(
         &mut roff,
-        &format!("# DESCRIPTION\n{}\n\n{description}", told.join("\n\n").trim()),
+        &format!("# DESCRIPTION\n{}\n\n{description}", paragraphs.join("\n\n").trim()),
     );
     page.push_str(&roff.to_roff());
 
@@ -159,7 +159,7 @@ fn synopsis(command: &Command) -> Vec<Inline> {
         let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
         let more = arg.get_num_args().is_some_and(|n| n.max_values() > 1)
             || matches!(arg.get_action(), ArgAction::Append);
-        let name = arg.get_value_names().and_then(|names| names.first()).filter(|_| takes);
+        let name = if takes { arg.get_value_names().and_then(|names| names.first()) } else { None };
         (name.map(ToString::to_string), if more { "..." } else { "" })
     };
     for arg in command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()) {

@@ -389,8 +389,8 @@ mod tests {
             }
         }
 
-        /// Whatever finishes when, and however many run at once: what `undecided` leaves out could
-        /// not have been recommended.
+        /// A candidate that `undecided` leaves out could not have been recommended, in whatever
+        /// order the commands end and however many run at once.
         #[test]
         fn stopping_early_recommends_what_a_full_run_does(
             raw in prop::collection::vec((0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8)), 1..9),

@@ -26,7 +26,7 @@ pub enum Flag {
     TestsSkipped {
         /// The file that holds the tests.
         path: String,
-        /// The text that skips a test, as it stands in the file.
+        /// The text that skips a test, as it is in the file.
         marker: String,
     },
     /// The candidate has a link that leads out of the checkout, to files that are not in the tree

@@ -29,7 +29,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    /// The key, as it stands in a message.
+    /// The key, as it is in a message.
     pub fn key(self) -> &'static str {
         match self {
             Trailer::Run => "Frites-Run",

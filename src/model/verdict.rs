@@ -83,8 +83,8 @@ pub struct Entry {
     /// The size of the judged tree's change.
     #[serde(flatten)]
     pub blast: Blast,
-    /// How much the change overlaps with those of the others, from 0 to 1; none if there is no
-    /// other.
+    /// The overlap of the change with the other candidates' changes, from 0 to 1; none if there is
+    /// no other candidate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
     /// The reason why the worktree could not be captured. Such a candidate cannot win.
@@ -341,7 +341,7 @@ impl Verdict {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// True if the recommended candidate passed in a pristine checkout, and nothing tainted the
+    /// True if the recommended candidate passed in a clean checkout, and nothing tainted the
     /// results.
     pub fn verified(&self) -> bool {
         self.decision.decision.verified() && self.settings.allow_verification()

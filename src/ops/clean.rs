@@ -50,7 +50,9 @@ pub fn remove(
         let worktree = Worktree::find(repo, &path)?;
         refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
         let tip = repo.read_ref(&branch)?;
-        if let Some(tip) = tip.as_ref().filter(|_| !discard) {
+        if let Some(tip) = &tip
+            && !discard
+        {
             let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
             if !repo.is_ancestor(tip, &saved)? {
                 return Err(Error::no(format!(

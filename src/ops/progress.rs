@@ -27,7 +27,10 @@ pub fn live<T>(
     names: &[Name],
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let Some(live) = Live::on_terminal().filter(|_| !session.ui.is_quiet()) else { return work() };
+    if session.ui.is_quiet() {
+        return work();
+    }
+    let Some(live) = Live::on_terminal() else { return work() };
     session.ui.begin_live(live);
     let result = thread::scope(|scope| {
         let (done, waiting) = channel::<()>();

@@ -68,7 +68,7 @@ impl Session {
             store: &store,
             home: home.as_deref(),
             ui: &ui,
-            is_pool_checkout: pool::is_pristine,
+            is_pool_checkout: pool::is_pool_checkout,
         };
         overrides::update(integrity, None);
         for line in recover(&store)? {
@@ -90,7 +90,7 @@ impl Session {
             store: &self.store,
             home: self.home.as_deref(),
             ui: &self.ui,
-            is_pool_checkout: pool::is_pristine,
+            is_pool_checkout: pool::is_pool_checkout,
         }
     }
 

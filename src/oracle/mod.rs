@@ -1,4 +1,4 @@
-//! The oracle: the project's commands, the pristine checkouts to run them in, and the cache of
+//! The oracle: the project's commands, the clean checkouts to run them in, and the cache of
 //! their results.
 pub mod cache;
 pub mod junit;

@@ -1,7 +1,7 @@
-//! The pool of pristine checkouts: each holds the tracked files of exactly one tree and the seeds,
+//! The pool of judge checkouts: each holds the tracked files of exactly one tree and the seeds,
 //! and lies outside every checkout of the repository.
 //!
-//! It lies outside because build tools search the directories above: `node_modules`,
+//! The pool lies outside the user's checkout because build tools search the directories above: `node_modules`,
 //! `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect the
 //! results.
 use std::ffi::OsStr;
@@ -89,7 +89,7 @@ impl<'a> CheckoutPool<'a> {
         self
     }
 
-    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but not pristine.
+    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but the checkout is not clean.
     #[must_use]
     pub fn warm(mut self, warm: bool) -> Self {
         self.warm = warm;
@@ -167,7 +167,7 @@ impl<'a> CheckoutPool<'a> {
 }
 
 /// True if a directory is a checkout of a pool, of this process or another.
-pub fn is_pristine(path: &Path) -> bool {
+pub fn is_pool_checkout(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
     };

@@ -59,7 +59,7 @@ pub struct ExecContext<'a> {
     pub on_end: &'a dyn Fn(&StageResult),
 }
 
-/// How the oracle ended on one tree.
+/// The end of the oracle's run on one tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OracleEnd {
     /// The results of all commands, in order; those after a failure are skipped.

@@ -90,7 +90,7 @@ fn older(log: &Path) -> PathBuf {
 
 /// The last line of a log that is being written, other than empty ones; none without such a line.
 ///
-/// It is given as a terminal would show it: a carriage return begins the line again, and colours and other
+/// The line is given as a terminal would show it: a carriage return begins the line again, and colours and other
 /// control characters are left out.
 pub fn last_line(log: &Path) -> Option<String> {
     const ENOUGH: u64 = 4096;
@@ -113,7 +113,7 @@ pub fn last_line(log: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is left in the log after these writes, with parts of 8 bytes.
+    /// The content of the log after these writes, with parts of 8 bytes.
     fn logged(writes: &[&str]) -> String {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");

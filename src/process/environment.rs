@@ -72,7 +72,7 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: the variables of ours that pass, without those that tie it to our
+    /// The environment of a command: the variables of git-frites that pass, without those that tie it to our
     /// repository, those that trace git-frites, and those that `hide` names; and `set` on top.
     pub fn environment(
         &self,

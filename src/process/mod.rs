@@ -27,7 +27,7 @@ pub struct Job<'a> {
     pub argv: &'a [OsString],
     /// The directory it runs in.
     pub dir: &'a Path,
-    /// The variables of ours that it sees.
+    /// The variables of git-frites that the command sees.
     pub policy: &'a Policy,
     /// Variables that are set in addition.
     pub env: Vec<(String, OsString)>,
@@ -198,7 +198,7 @@ pub fn processors() -> usize {
     *PROCESSORS
 }
 
-/// Does `work` on every item in threads of its own, at most `jobs` at once; gives the results in the items' order.
+/// Does `work` on every item in separate threads, at most `jobs` at once; gives the results in the items' order.
 /// For commands and whole captures; for many short reads see [`crate::fs::parallel`].
 ///
 /// All items are worked on even if one fails; the error is that of the first item that failed.

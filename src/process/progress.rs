@@ -57,8 +57,10 @@ pub fn running(directory: &Path) -> Option<Running> {
         })
         .find_map(|(what, mark)| {
             let file = File::open(&mark).ok()?;
-            let held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-            let began = file.metadata().and_then(|m| m.modified()).ok().filter(|_| held)?;
+            if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+                return None;
+            }
+            let began = file.metadata().and_then(|m| m.modified()).ok()?;
             let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
             let last_line = capped::last_line(&directory.join(format!("{what}.log")));
             Some(Running { what, elapsed, last_line })

@@ -1,7 +1,7 @@
 //! The supervising process: git-frites starts itself once for each command of the user's. That process
 //! starts the command, stores its output, and ends its whole tree.
 //!
-//! It is a process of its own because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant that loses
+//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant that loses
 //! its parent, even after `setsid` and a double fork: it is the only place that can find all of them. Its
 //! standard input is a pipe that git-frites holds. End of file means that git-frites is gone, for whatever
 //! reason, and then nothing may survive (GIT-FACTS, "Processes"). On other systems only the command's process
@@ -47,7 +47,7 @@ pub mod order {
     pub const CONTINUE: u8 = b'c';
 }
 
-/// What to supervise, as arguments of the supervisor.
+/// The supervisor's arguments: the command to supervise, with its log and its limits.
 pub struct SupervisorArguments<'a> {
     /// The file for the command's output.
     pub log: &'a Path,
@@ -144,7 +144,7 @@ fn supervise(
     let mut log = Capped::create(log)?;
     let (output, input) = io::pipe()?;
     let mut command = Command::new(program);
-    // A group of its own, so that a signal to it cannot reach us.
+    // The command gets its own process group, so that a signal to it cannot reach us.
     command
         .args(arguments)
         .stdin(File::open(stdin)?)

@@ -36,7 +36,7 @@ pub enum Event {
         candidate: Name,
         /// Its state afterwards.
         state: State,
-        /// How it ended.
+        /// The end of the command.
         #[serde(flatten)]
         how: HowEnded,
     },
@@ -116,7 +116,7 @@ pub enum Event {
         candidate: Name,
         /// The branch, by its short name.
         branch: String,
-        /// How the branch moved.
+        /// The move of the branch.
         #[serde(flatten)]
         moved: BranchMove,
     },
@@ -126,7 +126,7 @@ pub enum Event {
         candidate: Name,
         /// The branch, by its short name.
         branch: String,
-        /// How the branch moved; none if it was deleted.
+        /// The move of the branch; none if it was deleted.
         #[serde(flatten)]
         moved: Option<BranchMove>,
     },
@@ -172,11 +172,11 @@ pub enum Event {
     },
 }
 
-/// How a candidate's command ended.
+/// The end of a candidate's command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HowEnded {
-    /// It ran.
+    /// The command ran.
     Ran {
         /// Its exit code.
         exit_code: Option<i32>,
@@ -187,7 +187,7 @@ pub enum HowEnded {
         /// Its duration.
         seconds: f64,
     },
-    /// It never started.
+    /// The command never started.
     NotStarted {
         /// The reason.
         reason: String,
@@ -242,7 +242,7 @@ pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
     let mut log =
         OpenOptions::new().create(true).append(true).read(true).open(file).context(failed)?;
     if !log.metadata().context(failed)?.is_file() {
-        // What is written into a pipe is gone.
+        // Bytes that were written into a pipe are gone, so nothing can be repaired.
         return Err(io::Error::from(io::ErrorKind::InvalidData)).context(failed);
     }
     let mut line = format!("{}\n", Value::Object(object));

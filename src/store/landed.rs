@@ -26,7 +26,7 @@ impl Store {
         write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)
     }
 
-    /// How a candidate landed on a fresh branch; none if no record of it is left.
+    /// The intent of a candidate's landing on a fresh branch; none if no record of it is left.
     pub fn landed(&self, candidate: &Candidate) -> Option<LandingIntent> {
         read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
     }

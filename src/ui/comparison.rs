@@ -65,7 +65,7 @@ pub fn as_json(verdict: &Verdict) -> Value {
     value
 }
 
-/// A progress line: how one command ended on the tree that `name` stands for.
+/// A progress line: the end of one command on the tree that `name` stands for.
 pub fn stage_line(name: &str, result: &StageResult) -> String {
     let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier } = result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
@@ -168,7 +168,7 @@ const WIDTH: usize = 80;
 const NAME: usize = 24;
 
 /// The comparison: a row for each candidate. The recommended one is marked, and green if it is
-/// verified. Flags stand at the end of the row if they fit there, and otherwise below it.
+/// verified. Flags are at the end of the row if they fit there, and otherwise below it.
 fn grid<'a>(styles: Styles, rows: impl Iterator<Item = (&'a Entry, bool, bool)>) -> String {
     let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);

@@ -74,7 +74,7 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A text cut to 40 columns, for a cell that must leave room for others.
+/// A text cut to 40 columns, for a cell that must leave space for others.
 pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
@@ -90,7 +90,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// How long ago something was, for people: `5 min`, `3 h`, `2 days`.
+/// The time since `then`, for people: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
     // A time in the future, after the clock was set back, counts as now.
     let elapsed =

@@ -20,7 +20,7 @@ pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
 }
 
 /// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
-/// can write to every file of ours.
+/// can write to every file of git-frites.
 pub fn trustworthy_index(repo: &Repo, file: &Path) -> Option<gix::index::File> {
     let index = open_index(repo, file)?;
     let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));

@@ -115,7 +115,7 @@ impl Scan {
         }
     }
 
-    /// Adds an untracked path; a directory that is a repository of its own ends in a slash.
+    /// Adds an untracked path; a directory that is itself a repository ends in a slash.
     fn add_untracked(&mut self, source: &CaptureSource<'_>, path: &[u8], tracked: &AttemptPaths) {
         if source.seeds.still_hold(source.worktree, path) {
             // The user's file, not the attempt's.

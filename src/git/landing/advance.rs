@@ -94,9 +94,9 @@ pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
 /// The state of files after [`recover`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recovered {
-    /// They are as before.
+    /// All files are as before.
     Whole,
-    /// Somebody edited one of them: none was put back.
+    /// Somebody edited one of the files: none was put back.
     Edited,
     /// git could not put them back.
     Failed,

@@ -254,9 +254,9 @@ pub enum Interrupted {
     Done,
     /// The checkout is on the branch, with the conflicts that a person is to resolve.
     Unmerged,
-    /// It was half done, and has been taken back.
+    /// The landing was half done, and has been rolled back.
     RolledBack,
-    /// It is half done, and this file was edited since: taking the landing back would lose the
+    /// The landing is half done, and this file was edited since: a rollback would lose the
     /// edits.
     Edited(TreePath),
 }

@@ -405,7 +405,7 @@ impl SeedSearch<'_> {
         let [own, _] = self.patterns;
         if !own.is_empty() {
             let untracked = list(&[])?;
-            // With a slash at the end it is a repository of its own.
+            // With a slash at the end the path is itself a repository.
             found.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.matches(p, false))

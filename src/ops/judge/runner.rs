@@ -1,5 +1,5 @@
 //! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
-//! checkout of its own.
+//! separate checkout.
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -60,7 +60,7 @@ impl<'a> OracleRunner<'a> {
     ) -> Result<OracleRunner<'a>> {
         let seeds = session.seeds(&run.base)?;
         let options = options(settings, timeout);
-        // In a checkout that is not pristine, an outcome depends on more than the tree.
+        // In a checkout that is not clean, an outcome depends on more than the tree.
         let cache = if use_cache && !settings.in_place && !settings.warm {
             let conditions = Conditions::new(oracle, &options, &seeds, &session.policy)?;
             let distrusted = when_attempts_ran(session)?;
@@ -221,7 +221,7 @@ impl<'a> OracleRunner<'a> {
         self.execute(&dir, report, cancel, &|| Ok(Vec::new()))
     }
 
-    /// Runs the oracle on one commit in a pristine checkout.
+    /// Runs the oracle on one commit in a clean checkout.
     fn run_on_commit(&self, commit: &Oid, report: &ReportTo, cancel: &Cancel) -> Result<OracleEnd> {
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
@@ -327,17 +327,17 @@ fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>>
     let store = &session.store;
     let mut spans = Vec::new();
     for run in store.runs()? {
-        let mut worked = store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
-        worked.retain(|c| c.started.is_some());
+        let mut started = store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
+        started.retain(|c| c.started.is_some());
         let ends: Option<Vec<SystemTime>> =
-            worked.iter().map(|c| c.ended.map(SystemTime::from)).collect();
+            started.iter().map(|c| c.ended.map(SystemTime::from)).collect();
         let last = ends.map_or(Some(SystemTime::now()), |ends| ends.into_iter().max());
         spans.extend(last.map(|last| (SystemTime::from(run.created), last)));
     }
     Ok(spans)
 }
 
-/// Runs a verdict's oracle, with its settings, on one more commit in a pristine checkout.
+/// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
 ///
 /// `name` stands for the commit in messages. The directory `logs` is made.
 pub fn judge_commit(

@@ -1,6 +1,6 @@
 //! The scheduler: which tree is judged next, on how many threads, and when judging stops.
 //!
-//! It knows neither git nor processes: unit tests give it a [`Judge`] of their own.
+//! The scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +29,7 @@ pub trait Judge: Sync {
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 ///
-/// A group of entries with one tree goes by the position of its first entry, which is the one that
+/// The key of a group of entries with one tree is the position of its first entry, which is the one that
 /// is judged.
 pub struct Scheduler<'e> {
     stop: StopWhen,

@@ -136,7 +136,7 @@ pub fn resolve(
             target_time,
         }));
     }
-    // Removals first: they make room where a file takes the place of a directory.
+    // Removals first: they make space where a file takes the place of a directory.
     edits.sort_by_key(|(_, entry)| entry.is_some());
     let tree = edit_tree(session, &conflicts.tree, &edits)?;
     Ok((tree, choices))

@@ -50,9 +50,9 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
 enum UndoChoice {
     /// That of the candidate with this index.
     Only(usize),
-    /// None stands now; a merge before the last landing may.
+    /// No landing is in effect now; a merge before the last landing may.
     Earlier,
-    /// Several stand: those of the candidates with these indexes.
+    /// Several landings are in effect: those of the candidates with these indexes.
     Several(Vec<usize>),
 }
 
@@ -125,7 +125,7 @@ struct LoggedMerge {
     reverts: bool,
 }
 
-/// The candidate as of an earlier merge that still stands. Its record has only the last landing;
+/// The candidate as of an earlier merge that is still in effect. Its record has only the last landing;
 /// the branches have all.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let mut seen = BTreeSet::new();

@@ -22,7 +22,7 @@ use crate::store::events::{Event, HowEnded};
 use crate::store::intents::{Active, Phase};
 use crate::ui::table;
 
-/// How commands run.
+/// The options with which the candidates' commands run.
 pub struct AttemptOptions {
     /// The number of commands that run at once.
     pub jobs: usize,
@@ -90,7 +90,7 @@ fn is_running(candidate: CandidateRef<'_>) -> bool {
     candidate.record().is_ok_and(|record| record.state == State::Running)
 }
 
-/// Marks a candidate whose attempt ended by an error of ours: it can be resumed.
+/// Marks a candidate whose attempt ended by an error of git-frites: the candidate can be resumed.
 fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     let marked = candidate.update(|record| {
         if record.state == State::Running {

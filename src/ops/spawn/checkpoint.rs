@@ -42,7 +42,9 @@ fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     }
     match session.capture(candidate) {
         Ok(captured) => {
-            if let Some(capture) = captured.capture.filter(|_| captured.fresh) {
+            if let Some(capture) = captured.capture
+                && captured.fresh
+            {
                 ui.note(format!(
                     "{candidate}@{}: checkpoint, {}",
                     capture.iteration, captured.blast

@@ -134,15 +134,15 @@ pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result
     })
 }
 
-/// Refuses to judge if the checkouts of `jobs` parallel jobs in `room` would leave less than `limits.min-free-disk`
+/// Refuses to judge if the checkouts of `jobs` parallel jobs in `directory` would leave less than `limits.min-free-disk`
 /// free.
 pub fn require_space_to_judge(
     session: &Session,
-    room: &Path,
+    directory: &Path,
     base: &Oid,
     jobs: usize,
 ) -> Result<()> {
-    require_free(session, room, base, jobs, "checkouts").map_err(|e| {
+    require_free(session, directory, base, jobs, "checkouts").map_err(|e| {
         e.hint("make room with `git frites clean RUN`, or judge fewer at once with `-j`")
             .hint(LESS_FREE)
     })

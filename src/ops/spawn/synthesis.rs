@@ -97,8 +97,8 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let worked = attempt::run_attempts(session, &run, &[(name, command)], options)?;
-    Ok((run, worked))
+    let report = attempt::run_attempts(session, &run, &[(name, command)], options)?;
+    Ok((run, report))
 }
 
 fn next_name(run: &Run) -> Result<Name> {
