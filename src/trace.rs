@@ -81,7 +81,7 @@ where
         .with_filter(Targets::new().with_target(target, level))
 }
 
-/// Where a layer writes. One write is one event.
+/// The output of a layer. One write is one event.
 #[derive(Clone)]
 enum Destination {
     Stderr(Ui),

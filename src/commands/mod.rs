@@ -50,7 +50,8 @@ fn print_verdict(
     quiet: bool,
     hints: bool,
 ) -> Result<()> {
-    let (ui, run) = (&session.ui, &verdict.run);
+    let ui = &session.ui;
+    let run = &verdict.run;
     if let Some(document) = document {
         return ui.answer(json::document(document));
     }

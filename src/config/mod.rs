@@ -33,7 +33,7 @@ pub struct SourcedValue {
     pub place: String,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     /// See [`SourcedValue::source`].

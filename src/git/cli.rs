@@ -127,9 +127,9 @@ pub struct Call {
 pub struct Output {
     /// The exit code; 128 + n for a signal.
     pub code: i32,
-    /// Its standard output, as it was.
+    /// git's standard output, as it was.
     pub stdout: Vec<u8>,
-    /// Its standard error, for messages.
+    /// git's standard error, for messages.
     pub stderr: String,
 }
 

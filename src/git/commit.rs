@@ -24,13 +24,13 @@ pub struct CommitMessage {
 /// A commit to be made in the user's name.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRequest<'a> {
-    /// Its tree.
+    /// The commit's tree.
     pub tree: &'a Oid,
-    /// Its first parent.
+    /// The commit's first parent.
     pub parent: &'a Oid,
-    /// Its second parent, if it is a merge.
+    /// The commit's second parent, if it is a merge.
     pub merged: Option<&'a Oid>,
-    /// Its message.
+    /// The commit's message.
     pub message: &'a CommitMessage,
 }
 

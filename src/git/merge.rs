@@ -39,9 +39,9 @@ pub struct Conflicts {
 /// One side's version of a conflicted path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStage {
-    /// Its mode.
+    /// The stage's mode.
     pub mode: EntryMode,
-    /// Its blob.
+    /// The stage's blob.
     pub blob: Oid,
     /// 1 for the base, [`OURS`] or [`THEIRS`].
     pub number: u8,
@@ -51,7 +51,7 @@ pub struct IndexStage {
 /// twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGroup {
-    /// Its paths, sorted.
+    /// The group's paths, sorted.
     pub paths: Vec<TreePath>,
     /// The kinds of conflict: `contents`, `modify/delete`, `binary`, ….
     pub kinds: Vec<String>,

@@ -238,7 +238,7 @@ fn signature() -> String {
 /// A ref to move.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
-    /// Its name.
+    /// The ref's name.
     pub name: &'a RefName,
     /// The old value; none if the ref must not exist.
     pub old: Option<&'a Oid>,

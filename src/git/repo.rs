@@ -24,13 +24,13 @@ pub struct Repo {
 
 /// The parts of a commit that git-frites uses.
 pub struct Commit {
-    /// Its tree.
+    /// The commit's tree.
     pub tree: Oid,
-    /// Its parents, in order.
+    /// The commit's parents, in order.
     pub parents: Vec<Oid>,
-    /// Its whole message.
+    /// The commit's whole message.
     pub message: String,
-    /// Its committer's time, seconds since 1970.
+    /// The commit's committer date, in seconds since 1970.
     pub time: i64,
 }
 

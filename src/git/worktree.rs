@@ -32,9 +32,9 @@ pub enum Head<'a> {
 /// A registered worktree.
 #[derive(Clone, Debug)]
 pub struct Worktree {
-    /// Its directory.
+    /// The worktree's directory.
     pub path: PathBuf,
-    /// Its administrative entry in git's directory.
+    /// The worktree's administrative entry in git's directory.
     pub admin: PathBuf,
     overrides: Arc<Overrides>,
 }

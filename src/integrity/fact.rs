@@ -26,7 +26,7 @@ pub enum FactKind {
 /// The subject of a fact: its kind, the place where it was found (empty for the usual one), its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fact {
-    /// Its kind.
+    /// The fact's kind.
     pub kind: FactKind,
     /// A scope of configuration, a checkout or a directory.
     pub place: String,

@@ -203,7 +203,7 @@ impl Fingerprint {
         SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
-    /// The fingerprint as JSON. Of settings that name no program it holds the digest alone: some are secrets.
+    /// The fingerprint as JSON. A setting that names no program is given by its digest alone, because some are secrets.
     pub fn to_json(&self) -> Vec<u8> {
         let facts: Vec<(&Fact, FactValue)> = self
             .0

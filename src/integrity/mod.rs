@@ -28,7 +28,7 @@ pub struct IntegrityContext<'a> {
     pub store: &'a Store,
     /// The user's own checkout; none in a bare repository.
     pub home: Option<&'a Path>,
-    /// Where changes are reported.
+    /// The user interface, which reports changes.
     pub ui: &'a Ui,
     /// True for a checkout in which a candidate is judged.
     pub is_pool_checkout: fn(&Path) -> bool,

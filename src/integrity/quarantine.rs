@@ -22,7 +22,7 @@ use crate::store::{Store, remove};
 pub struct Moment {
     /// The run.
     pub run: Name,
-    /// True if they were the oracle's commands, false if they were the run's own.
+    /// True if the commands were the oracle's, false if they were the run's own.
     #[serde(default)]
     pub judging: bool,
     /// The only candidate that was judged, if that is certain.
@@ -53,12 +53,12 @@ pub struct Suspect {
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
-    /// Its digest when the commands had ended; none if the thing was gone. As long as this digest is found,
+    /// The thing's digest when the commands had ended; none if the thing was gone. As long as this digest is found,
     /// the planted value is still there.
     pub digest: Option<String>,
     /// The setting's value before, which our calls go on using.
     pub before: Option<String>,
-    /// True if it may configure git-frites itself: then `judge` waits for a person.
+    /// True if the thing may configure git-frites itself: then `judge` waits for a person.
     #[serde(rename = "configures_us")]
     pub affects_own_config: bool,
 }
@@ -86,7 +86,7 @@ pub fn suspects(store: &Store) -> Vec<Suspect> {
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
-/// Adds changes. Of two changes of one thing the newer stays, with the older one's value from before.
+/// Adds changes. If a thing has changed twice, the newer change stays, with the older one's value from before.
 pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
     if new.is_empty() {
         return Ok(());

@@ -35,11 +35,11 @@ const TUTORIAL: &str = include_str!("tutorial.txt");
 
 /// A page of the manual.
 pub struct Page {
-    /// Its name: `git-frites-judge`.
+    /// The page's name: `git-frites-judge`.
     pub name: String,
-    /// Its section.
+    /// The page's section.
     pub section: u8,
-    /// Its text, as roff.
+    /// The page's text, as roff.
     pub roff: String,
 }
 

@@ -13,17 +13,17 @@ use crate::model::refname::RefName;
 pub enum State {
     /// A person works in the worktree; there is no command.
     Open,
-    /// Its command runs.
+    /// The candidate's command runs.
     Running,
-    /// Its command exited 0 and changed something.
+    /// The candidate's command exited 0 and changed something.
     Succeeded,
-    /// Its command exited 0 and changed nothing.
+    /// The candidate's command exited 0 and changed nothing.
     Empty,
-    /// Its command did not exit 0.
+    /// The candidate's command did not exit 0.
     Failed,
-    /// Its command took too long.
+    /// The candidate's command took too long.
     TimedOut,
-    /// Its command was ended from outside.
+    /// The candidate's command was ended from outside.
     Cancelled,
 }
 
@@ -110,30 +110,30 @@ const REMAKING: &str = "its worktree is being made again";
 pub struct Candidate {
     /// The record's format.
     pub version: u32,
-    /// Its run.
+    /// The candidate's run.
     pub run: Name,
-    /// Its name, unique in the run.
+    /// The candidate's name, unique in the run.
     pub candidate: Name,
-    /// Its place in spawn order, from 1.
+    /// The candidate's place in spawn order, from 1.
     pub index: u32,
-    /// Its state.
+    /// The candidate's state.
     pub state: State,
-    /// Its landing state.
+    /// The candidate's landing state.
     #[serde(default)]
     pub landing: Landing,
     /// The time of its landing, or of the undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_time: Option<jiff::Timestamp>,
-    /// True if it never expires, because a person wants to review it.
+    /// True if the worktree never expires, because a person wants to review it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// The first of the ten ports that are reserved for its command.
+    /// The first of the ten ports that are reserved for the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The commit that landed it or undid that; none if it was only staged.
+    /// The commit that landed the candidate or undid the landing; none if the change was only staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,
-    /// That branch.
+    /// The branch of `landing_commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_branch: Option<RefName>,
     /// The command's exit code, if it ended by itself.
@@ -148,17 +148,17 @@ pub struct Candidate {
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
-    /// True if its command is from a further round (`spawn --again`): then `--resume` must not
+    /// True if the command is from a further round (`spawn --again`): then `--resume` must not
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// True while its worktree is made again, after an interruption: the files in it are incomplete.
+    /// True while the worktree is made again, after an interruption: the files in it are incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remaking: bool,
-    /// When the command started.
+    /// The time at which the command started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<jiff::Timestamp>,
-    /// When the command ended.
+    /// The time at which the command ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<jiff::Timestamp>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
@@ -199,7 +199,7 @@ impl Candidate {
         self.reason = Some(REMAKING.into());
     }
 
-    /// True if its worktree was being made again when git-frites was killed.
+    /// True if the worktree was being made again when git-frites was killed.
     pub fn is_remaking(&self) -> bool {
         // Records of earlier versions have no such field.
         self.remaking || self.reason.as_deref() == Some(REMAKING)

@@ -74,7 +74,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
         ));
     }
     for pair in usable.windows(2) {
-        let (a, b) = (pair[0], pair[1]);
+        let [a, b] = pair else { continue };
         lines.push(format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules)));
     }
     lines
@@ -411,7 +411,8 @@ mod tests {
                 full.push(e);
             }
             let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Vec::new(), ..e.clone() }).collect();
-            let (mut running, mut ran): (Vec<u32>, usize) = (Vec::new(), 0);
+            let mut running: Vec<u32> = Vec::new();
+            let mut ran = 0;
             let mut order = order.iter().cycle();
             loop {
                 let wanted: Vec<u32> = undecided(&known, rules).iter().map(|e| e.index).collect();
@@ -425,7 +426,8 @@ mod tests {
                 known[done].results.clone_from(&full[done].results);
                 ran += 1;
             }
-            let (early, late) = (decide(&known, None, rules), decide(&full, None, rules));
+            let early = decide(&known, None, rules);
+            let late = decide(&full, None, rules);
             prop_assert_eq!(&early.recommended, &late.recommended);
             prop_assert_eq!(early.decision.verified(), late.decision.verified());
             prop_assert_eq!(early.not_run.len() + ran, early.passed.len() + early.failed.len() + early.not_run.len());

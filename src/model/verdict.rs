@@ -306,7 +306,7 @@ pub struct Verdict {
     pub version: u32,
     /// The run.
     pub run: Name,
-    /// Its base.
+    /// The run's base.
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,
@@ -369,7 +369,7 @@ pub struct PartialVerdict {
     pub version: u32,
     /// The run.
     pub run: Name,
-    /// Its base.
+    /// The run's base.
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,

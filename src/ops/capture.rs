@@ -21,9 +21,9 @@ use crate::store::records::read_toml;
 
 /// A candidate's record, its newest capture and the changes in it.
 pub struct Captured {
-    /// Its record.
+    /// The candidate's record.
     pub candidate: Candidate,
-    /// Its newest capture; none if it never changed anything.
+    /// The candidate's newest capture; none if it never changed anything.
     pub capture: Option<Capture>,
     /// True if that capture was made just now.
     pub fresh: bool,
@@ -43,7 +43,7 @@ impl Captured {
         self.capture.as_ref().map_or(base, |c| &c.tree)
     }
 
-    /// True if it may be judged.
+    /// True if the candidate may be judged.
     pub fn usable(&self) -> bool {
         self.problem.is_none() && self.candidate.state.usable(self.blast.files)
     }

@@ -17,9 +17,9 @@ pub struct Iteration {
     pub capture: Capture,
     /// The time of the capture, in seconds since 1970.
     pub time: i64,
-    /// Its changes against the base.
+    /// The capture's changes against the base.
     pub changes: Vec<Change>,
-    /// Its changes against the iteration before.
+    /// The capture's changes against the iteration before.
     pub step: Vec<Change>,
 }
 
@@ -64,9 +64,9 @@ pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<
 
 /// The bytes that a run takes on disk.
 pub struct Disk {
-    /// Its worktrees.
+    /// The run's worktrees.
     pub worktrees: u64,
-    /// Its records and logs.
+    /// The run's records and logs.
     pub records: u64,
     /// The objects that nothing else in the repository reaches.
     pub objects: u64,

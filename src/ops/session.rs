@@ -22,9 +22,9 @@ use crate::ui::Ui;
 pub struct Session {
     /// The repository.
     pub repo: Arc<Repo>,
-    /// Its state.
+    /// The repository's state.
     pub store: Store,
-    /// Its configuration.
+    /// The repository's configuration.
     pub config: Config,
     /// The screen.
     pub ui: Ui,

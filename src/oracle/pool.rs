@@ -45,9 +45,9 @@ pub struct CheckoutPool<'a> {
 
 /// One checkout, detached at a commit of its tree.
 pub struct PooledCheckout {
-    /// Its files.
+    /// The checkout's files.
     pub files: ReusableCheckout,
-    /// Why it is not whole: a submodule at a commit that the user's checkout has not.
+    /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout has not.
     pub problem: Option<String>,
 }
 

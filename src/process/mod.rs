@@ -33,30 +33,31 @@ pub struct Job<'a> {
     pub env: Vec<(String, OsString)>,
     /// Variables that it must not see, whatever the policy.
     pub hide: &'a [&'a str],
-    /// The file for its standard input; /dev/null if none.
+    /// The file for the command's standard input; /dev/null if none.
     pub stdin: Option<&'a Path>,
-    /// The file for both its output streams: the first and the last 4 MiB of them.
+    /// The file for both output streams of the command: the first and the last 4 MiB of them.
     pub log: &'a Path,
-    /// Its time limits.
+    /// The command's time limits.
     pub limits: Limits,
 }
 
 /// The time limits of a command; none is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// From its start to its end.
+    /// The limit from the command's start to its end.
     pub hard: Option<Duration>,
-    /// From one byte of output to the next.
+    /// The limit from one byte of output to the next.
     pub idle: Option<Duration>,
 }
 
 /// The end of a command.
 pub struct End {
-    /// Its outcome.
+    /// The command's outcome.
     pub outcome: Outcome,
-    /// True if it was ended because git-frites was asked to stop, or because it was cancelled.
+    /// True if the command was ended because git-frites was asked to stop, or because a caller cancelled
+    /// it.
     pub cancelled: bool,
-    /// True if it left processes behind, which were ended.
+    /// True if the command left processes behind, which were ended.
     pub leaky: bool,
     /// Wall-clock time.
     pub elapsed: Duration,

@@ -37,7 +37,7 @@ impl Drop for Mark {
 /// A command that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Its log's name: `agent`, `setup`, `build`, `lint` or `test`.
+    /// The name of the command's log: `agent`, `setup`, `build`, `lint` or `test`.
     pub what: String,
     /// The time since its start.
     pub elapsed: Duration,

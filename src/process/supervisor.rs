@@ -75,15 +75,15 @@ impl SupervisorArguments<'_> {
 pub struct SupervisorReport {
     /// The command's exit code.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
-    /// Why it could not be started.
+    /// The reason why the command could not be started.
     pub reason: Option<String>,
-    /// True if it exceeded a time limit.
+    /// True if the command exceeded a time limit.
     pub timed_out: bool,
-    /// True if git-frites ordered its end.
+    /// True if git-frites ordered the command's end.
     pub cancelled: bool,
-    /// True if it left processes behind when it ended by itself.
+    /// True if the command left processes behind when it ended by itself.
     pub leaky: bool,
 }
 

@@ -19,9 +19,9 @@ use crate::store::records::LOST;
 #[derive(Clone, Copy)]
 pub struct CandidateRef<'a> {
     store: &'a Store,
-    /// Its run.
+    /// The candidate's run.
     pub run: &'a Run,
-    /// Its name.
+    /// The candidate's name.
     pub name: &'a Name,
 }
 
@@ -50,22 +50,22 @@ impl CandidateRef<'_> {
         self.to_string()
     }
 
-    /// Its worktree.
+    /// The candidate's worktree.
     pub fn worktree(self) -> PathBuf {
         self.worktree_root().join(self.run.run.as_str()).join(self.name.as_str())
     }
 
-    /// The directory that holds the worktrees of its run and of others.
+    /// The directory that holds the worktrees of the candidate's run and of others.
     pub fn worktree_root(self) -> PathBuf {
         self.store.worktrees(self.run.worktree_root.as_deref())
     }
 
-    /// The name of its branch.
+    /// The name of the candidate's branch.
     pub fn branch(self) -> RefName {
         refs::branch(&self.run.run, self.name)
     }
 
-    /// The ref that holds its captures.
+    /// The ref that holds the candidate's captures.
     pub fn capture_ref(self) -> RefName {
         refs::capture(&self.run.run, self.name)
     }
@@ -75,37 +75,37 @@ impl CandidateRef<'_> {
         self.store.candidate_dir(&self.run.run, self.name)
     }
 
-    /// Its private index.
+    /// The candidate's private index.
     pub fn index(self) -> PathBuf {
         self.directory().join("index")
     }
 
-    /// The record of the files that its worktree was given before its attempt began.
+    /// The record of the files that the worktree was given before the attempt began.
     pub fn seeds(self) -> PathBuf {
         self.directory().join("seeds.toml")
     }
 
-    /// The file that holds its prompt.
+    /// The file that holds the candidate's prompt.
     pub fn prompt(self) -> PathBuf {
         self.directory().join("prompt.md")
     }
 
-    /// Its patch, as last captured.
+    /// The candidate's patch, as last captured.
     pub fn patch(self) -> PathBuf {
         self.directory().join("candidate.diff")
     }
 
-    /// Its log of one command: `agent`, `setup`, `build`, `lint` or `test`.
+    /// The candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
     pub fn log(self, command: &str) -> PathBuf {
         self.directory().join(format!("{command}.log"))
     }
 
-    /// Waits for its lock, which whoever captures it or changes its record holds.
+    /// Waits for the candidate's lock, which protects its captures and its record.
     pub fn lock(self) -> Result<Lock> {
         self.store.lock_candidate(&self.run.run, self.name)
     }
 
-    /// Its record: read from its file, or rebuilt from its captures when the file is lost.
+    /// The candidate's record: read from its file, or rebuilt from its captures when the file is lost.
     pub fn record(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let file = self.directory().join("candidate.toml");
@@ -123,7 +123,7 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// A record made from its newest capture, or from its run's verdict.
+    /// A record made from the candidate's newest capture, or from the run's verdict.
     fn rebuilt(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
@@ -146,7 +146,7 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// Changes its record under its lock. Gives the new record.
+    /// Changes the candidate's record under its lock. Gives the new record.
     pub fn update(self, change: impl FnOnce(&mut Candidate)) -> Result<Candidate> {
         let _lock = self.lock()?;
         let mut record = self.record()?;
@@ -155,7 +155,7 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// Its newest capture; none if nothing was ever captured.
+    /// The candidate's newest capture; none if nothing was ever captured.
     pub fn latest(self) -> Result<Option<Capture>> {
         let repo = &self.store.repo;
         let Some(commit) = repo.read_ref(&self.capture_ref())? else { return Ok(None) };

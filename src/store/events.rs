@@ -23,7 +23,7 @@ pub enum Event {
     Spawned {
         /// The commit that it starts from.
         base: Oid,
-        /// Its candidates.
+        /// The run's candidates.
         candidates: Vec<Name>,
         /// The candidate that it was spawned from.
         parent: Option<Parent>,
@@ -34,7 +34,7 @@ pub enum Event {
     Ended {
         /// The candidate.
         candidate: Name,
-        /// Its state afterwards.
+        /// The candidate's state afterwards.
         state: State,
         /// The end of the command.
         #[serde(flatten)]
@@ -60,7 +60,7 @@ pub enum Event {
         iteration: u32,
         /// The capture.
         commit: Oid,
-        /// Its tree.
+        /// The capture's tree.
         tree: Oid,
         /// Changed lines.
         lines: u64,
@@ -83,7 +83,7 @@ pub enum Event {
     Outcome {
         /// The candidate.
         candidate: Name,
-        /// True if it passed.
+        /// True if the candidate passed.
         passed: bool,
     },
     /// A candidate landed on a fresh branch.
@@ -126,7 +126,7 @@ pub enum Event {
         candidate: Name,
         /// The branch, by its short name.
         branch: String,
-        /// The move of the branch; none if it was deleted.
+        /// The move of the branch; none if the branch was deleted.
         #[serde(flatten)]
         moved: Option<BranchMove>,
     },
@@ -178,13 +178,13 @@ pub enum Event {
 pub enum HowEnded {
     /// The command ran.
     Ran {
-        /// Its exit code.
+        /// The command's exit code.
         exit_code: Option<i32>,
-        /// The signal that ended it.
+        /// The signal that ended the command.
         signal: Option<i32>,
-        /// True if it left processes behind.
+        /// True if the command left processes behind.
         leaky: bool,
-        /// Its duration.
+        /// The command's duration.
         seconds: f64,
     },
     /// The command never started.

@@ -44,7 +44,7 @@ pub struct LandingIntent {
     /// True if the landing is being undone.
     #[serde(default)]
     pub undoing: bool,
-    /// Where the checkout was before.
+    /// The place of the checkout's HEAD before the landing.
     pub from: Position,
 }
 
@@ -91,9 +91,9 @@ pub struct MoveIntent {
 /// A candidate in whose worktree its own branch moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its run.
+    /// The candidate's run.
     pub run: Name,
-    /// Its name.
+    /// The candidate's name.
     pub candidate: Name,
 }
 

@@ -1,7 +1,7 @@
 //! Colors by meaning, set per stream. No meaning is shown by color alone.
 use owo_colors::Style;
 
-/// When to use colors.
+/// The choice of when to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColorMode {
     /// On a terminal, unless NO_COLOR or TERM=dumb is set.

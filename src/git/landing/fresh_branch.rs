@@ -22,7 +22,7 @@ use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
 use crate::model::refname::RefName;
 
-/// Where HEAD of a checkout is, to go back there.
+/// The place of a checkout's HEAD, for the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
 /// A fresh branch for the user's checkout.
 #[derive(Clone, Copy)]
 pub struct FreshBranch<'a> {
-    /// Where the checkout was before.
+    /// The place of the checkout's HEAD before the landing.
     pub from: &'a Position,
     /// The branch.
     pub branch: &'a RefName,

@@ -194,7 +194,8 @@ fn copy(
 /// Makes the directories of `path` below `into` with the modes that they have below `root`; returns
 /// false if a link or a file is in the way.
 fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
-    let (mut from, mut to) = (root.to_owned(), into.to_owned());
+    let mut from = root.to_owned();
+    let mut to = into.to_owned();
     for component in path {
         from.push(component);
         to.push(component);

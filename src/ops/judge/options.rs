@@ -12,7 +12,8 @@ use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
 use crate::oracle::{self, OracleFlags};
 
-/// The options of one judging. What they leave open comes from configuration and the base's files.
+/// The options of one judging. Configuration and the base's files
+/// complete them.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
     /// The commands that flags name.

@@ -37,9 +37,9 @@ pub struct Choice {
     pub path: TreePath,
     /// The side that won.
     pub side: Side,
-    /// When the change that lands wrote the path, in seconds since 1970; none if unknown.
+    /// The time at which the landing change wrote the path, in seconds since 1970; none if unknown.
     pub landing_time: Option<i64>,
-    /// When the target wrote the path, in the same unit.
+    /// The time at which the target wrote the path, in seconds since 1970; none if unknown.
     pub target_time: Option<i64>,
 }
 
@@ -147,8 +147,8 @@ fn newer(landing_time: Option<i64>, target_time: Option<i64>) -> Side {
     if landing_time >= target_time { Side::Landing } else { Side::Target }
 }
 
-/// When a candidate wrote its files, if the target is one's worktree; else the branch's commits
-/// tell.
+/// The times at which a candidate wrote its files, if the target is a candidate's worktree; none
+/// otherwise, because the branch's commits give the times.
 fn target_times(session: &Session, target: &ResolvedTarget) -> Result<Option<WriteTimes>> {
     let Some((run, name)) = target.candidate_here() else { return Ok(None) };
     let candidate = session.store.candidate(run, name);
@@ -191,14 +191,14 @@ fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
     scratch.write_tree()
 }
 
-/// When a candidate wrote its files.
+/// The times at which a candidate wrote its files.
 struct WriteTimes {
     base: Oid,
     /// The attempt's own commits.
     heads: Vec<Oid>,
     /// The captures, newest first: commit and time in seconds since 1970.
     captures: Vec<(Oid, i64)>,
-    /// When the files of the newest capture were written, in seconds since 1970.
+    /// The times at which the files of the newest capture were written, in seconds since 1970.
     written: BTreeMap<TreePath, i64>,
 }
 
@@ -222,7 +222,7 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// When the attempt gave a path the content of the newest capture: the time of the attempt's
+    /// The time at which the attempt gave a path the content of the newest capture: that of the attempt's
     /// commit, else the file's own time; for a deleted file, the time of the first capture without
     /// it.
     fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {

@@ -36,9 +36,9 @@ pub struct LandOptions {
 
 /// A capture that is to land.
 pub struct Plan {
-    /// Its run.
+    /// The candidate's run.
     pub run: Run,
-    /// Its candidate.
+    /// The candidate.
     pub candidate: Name,
     /// The capture.
     pub capture: Capture,

@@ -222,7 +222,7 @@ impl ResolvedTarget {
         self.checkout.as_ref()?.candidate.as_ref()
     }
 
-    /// That candidate, as intents name it.
+    /// The candidate in whose worktree the target is, as intents name it.
     pub fn holder(&self) -> Option<Holder> {
         let (run, name) = self.candidate_here()?;
         Some(Holder { run: run.run.clone(), candidate: name.clone() })

@@ -48,7 +48,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
 /// The landing that `--undo` takes among a run's candidates.
 #[derive(Debug, PartialEq, Eq)]
 enum UndoChoice {
-    /// That of the candidate with this index.
+    /// The landing of the candidate with this index.
     Only(usize),
     /// No landing is in effect now; a merge before the last landing may.
     Earlier,
@@ -121,7 +121,7 @@ struct LoggedMerge {
     commit: Oid,
     /// The branch that it was made on.
     branch: RefName,
-    /// True if it reverts a merge.
+    /// True if the commit reverts a merge.
     reverts: bool,
 }
 

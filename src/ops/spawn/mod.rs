@@ -34,9 +34,9 @@ use crate::store::intents::{Active, Phase};
 
 /// The description of a new run. Its candidates' names are valid and distinct.
 pub struct Request {
-    /// Its name; the next number if none.
+    /// The run's name; the next number if none.
     pub name: Option<Name>,
-    /// Its candidates, in spawn order.
+    /// The run's candidates, in spawn order.
     pub candidates: Vec<Name>,
     /// The place where they start.
     pub start: Start,

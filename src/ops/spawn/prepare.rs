@@ -116,7 +116,8 @@ fn run_setup(
 ) -> Result<Option<String>> {
     let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
     let argv = setup.command.argv();
-    let (policy, hide) = (&session.policy, &env::ALL);
+    let policy = &session.policy;
+    let hide = &env::ALL;
     let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
     let end = process::run(&job).context(|| "could not run the setup command".into())?;
     if end.cancelled {

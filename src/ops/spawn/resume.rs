@@ -17,9 +17,9 @@ use crate::store::intents::{Active, Phase};
 /// The effect of resuming on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
-    /// Its command ended, or never was one: it stays as it is.
+    /// The candidate's command ended, or never was one: it stays as it is.
     Ended,
-    /// Its command runs again in a fresh worktree.
+    /// The candidate's command runs again in a fresh worktree.
     Repeat,
     /// A later round (`spawn --again`) was interrupted: a fresh worktree would lack the rounds before.
     LaterRound,

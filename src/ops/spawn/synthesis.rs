@@ -119,7 +119,8 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
 /// first. A patch that exceeds the limit is only listed, with the path of its file.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
-    let (best, others) = (material[0], &material[1..]);
+    let best = material[0];
+    let others = &material[1..];
     let checks: Vec<String> =
         verdict.oracle.iter().map(|c| format!("{}: `{}`", c.stage, c.command)).collect();
     let mut text = format!(
