@@ -7,8 +7,8 @@ use crate::model::name::Name;
 use crate::model::nearest::nearest;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
 
-/// The built-in agents with the options that run them non-interactively, from `--help` of the versions
-/// named here; `git config frites.agent.NAME.command` replaces them.
+/// The built-in agents with the options that run them non-interactively, from `--help` of the
+/// versions named here; `git config frites.agent.NAME.command` replaces them.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     // Claude Code 2.1.197. As root it also wants IS_SANDBOX=1 in its environment.
     ("claude", &["claude", "-p", "--permission-mode", "bypassPermissions"]),
@@ -45,8 +45,8 @@ pub fn names(config: &Config) -> Vec<String> {
     names
 }
 
-/// The assignment for the `number`-th candidate (from 1) of the agent `name`. Fails if there is no such
-/// agent.
+/// The assignment for the `number`-th candidate (from 1) of the agent `name`. Fails if there is no
+/// such agent.
 pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment> {
     let command = match config.get_for(keys::AGENT_COMMAND, name.as_str()) {
         Some(Argv(words)) => words,

@@ -16,7 +16,8 @@ use crate::commands::status::StatusArgs;
 use crate::ui::style::ColorMode;
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
-/// lint and test commands decide which of them work; land the smallest one that works on a fresh branch.
+/// lint and test commands decide which of them work; land the smallest one that works on a fresh
+/// branch.
 #[derive(Debug, Parser)]
 #[command(
     name = "git-frites",
@@ -46,8 +47,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The arguments of `run`, from the words after the program's name; none if these are invalid or
-    /// name another command.
+    /// The arguments of `run`, from the words after the program's name; none if these are invalid
+    /// or name another command.
     pub fn parse_run(words: &[String]) -> Option<RunArgs> {
         let program = "git-frites".to_owned();
         match Cli::try_parse_from([&program].into_iter().chain(words)).ok()?.command {

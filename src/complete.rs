@@ -1,7 +1,7 @@
 //! Shell completion: the runs, candidates, branches, agents and keys that an argument can name.
 //!
-//! A TAB must be quick and must never print: completers read the repository in process, and skip what
-//! they cannot read. Each argument names its completer.
+//! A TAB must be quick and must never print: completers read the repository in process, and skip
+//! what they cannot read. Each argument names its completer.
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// The command line with hidden options: the engine offers hidden arguments only if there is nothing
-/// else, for instance after a `-`. git does the same.
+/// The command line with hidden options: the engine offers hidden arguments only if there is
+/// nothing else, for instance after a `-`. git does the same.
 fn with_hidden_options(mut command: Command) -> Command {
     command.build();
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
@@ -63,8 +63,8 @@ fn offer(value: impl Into<OsString>, about: Option<String>) -> CompletionCandida
     CompletionCandidate::new(value).help(about.map(StyledStr::from))
 }
 
-/// The largest number of offers with a description. Reading a record takes long, so old runs are offered
-/// by name alone.
+/// The largest number of offers with a description. Reading a record takes long, so old runs are
+/// offered by name alone.
 const DESCRIBED: usize = 16;
 
 /// The runs of the repository of the current directory.
@@ -142,7 +142,8 @@ pub fn runs(current: &OsStr) -> Offers {
     runs.offer(current)
 }
 
-/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their run.
+/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their
+/// run.
 pub fn addresses(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();

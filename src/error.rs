@@ -81,8 +81,8 @@ impl ErrorKind {
     }
 }
 
-/// The reason for an error, as far as code decides by it: whether a retry can help, or which command
-/// the user could type next.
+/// The reason for an error, as far as code decides by it: whether a retry can help, or which
+/// command the user could type next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// git failed, and its message names none of the reasons below.

@@ -1,5 +1,6 @@
-//! git-frites: competing attempts at one change, each in its own git worktree, judged by the project's
-//! own commands. The contract is docs/DESIGN.md. This crate is internal to the program, not an API.
+//! git-frites: competing attempts at one change, each in its own git worktree, judged by the
+//! project's own commands. The contract is docs/DESIGN.md. This crate is internal to the program,
+//! not an API.
 #[cfg(not(unix))]
 compile_error!("git-frites needs a Unix: Linux or macOS. Windows is not supported yet.");
 

@@ -1,7 +1,9 @@
-//! Tracing for whoever looks for a fault: `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own `GIT_TRACE*`.
+//! Tracing for whoever looks for a fault: `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own
+//! `GIT_TRACE*`.
 //!
-//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard output
-//! never changes. Without any of these the process has no subscriber, and an event costs next to nothing.
+//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard
+//! output never changes. Without any of these the process has no subscriber, and an event costs
+//! next to nothing.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};

@@ -29,7 +29,8 @@ with each other. Candidates are captured first.\n\n\
 Exit status: 0; with --exit-code, 1 if there are differences."
 )]
 pub struct DiffArgs {
-    /// RUN, RUN/CAND, RUN/CAND@N, RUN/CAND@N..@M, or a candidate of the newest run  [default: the newest run]
+    /// RUN, RUN/CAND, RUN/CAND@N, RUN/CAND@N..@M, or a candidate of the newest run  [default: the
+    /// newest run]
     #[arg(
         value_name = "RUN[/CAND[@N]]",
         value_parser = sides,
@@ -79,8 +80,8 @@ pub struct DiffSides {
     second: Option<Address>,
 }
 
-/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`; `RUN/CAND@1..` ends with
-/// the candidate as it is now.
+/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`; `RUN/CAND@1..` ends
+/// with the candidate as it is now.
 fn sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
         return Ok(DiffSides { first: values::address(text)?, second: None });

@@ -52,7 +52,8 @@ pub struct JudgeArgs {
     /// Number of candidates that are judged at once
     #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
     pub jobs: u32,
-    /// Kill a command, and all processes that it started, after this time  [default: oracle.timeout, or 10m]
+    /// Kill a command, and all processes that it started, after this time  [default:
+    /// oracle.timeout, or 10m]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Judge in the worktrees themselves: faster, but never verified

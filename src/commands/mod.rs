@@ -41,8 +41,8 @@ fn resume_hint(run: &Run) -> String {
     format!("continue with `git frites run --resume {}`", run.run)
 }
 
-/// Prints a verdict: as `document` if there is one; with `quiet`, the winner's address alone; else the
-/// comparison, and with `hints` what to do next.
+/// Prints a verdict: as `document` if there is one; with `quiet`, the winner's address alone; else
+/// the comparison, and with `hints` what to do next.
 fn print_verdict(
     session: &Session,
     verdict: &Verdict,

@@ -147,8 +147,8 @@ fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
     if args.merge { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
 }
 
-/// The words after `run` on the command line; none if they are not UTF-8, because a record cannot hold
-/// those.
+/// The words after `run` on the command line; none if they are not UTF-8, because a record cannot
+/// hold those.
 fn typed() -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         std::env::args_os().map(|word| word.into_string().ok()).collect();
@@ -157,14 +157,16 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// The options that a run was started with, overridden by those typed now; none if they are not recorded.
+/// The options that a run was started with, overridden by those typed now; none if they are not
+/// recorded.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     if run.arguments.is_empty() {
         return None;
     }
     let now = typed()?;
-    // The options typed now go before the `--` of the command and after the recorded ones: the last one
-    // wins. The first `--` may be a prompt, so the length of the command tells which one is meant.
+    // The options typed now go before the `--` of the command and after the recorded ones: the last
+    // one wins. The first `--` may be a prompt, so the length of the command tells which one is
+    // meant.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
         0
     } else {
@@ -265,8 +267,8 @@ fn judge_options(args: &RunArgs) -> JudgeOptions {
     JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
 }
 
-/// The maker of a synthesis: the recommended candidate's agent, or the run's command if the run has a
-/// prompt. None if there are too few candidates to combine, no maker, or a synthesis already.
+/// The maker of a synthesis: the recommended candidate's agent, or the run's command if the run has
+/// a prompt. None if there are too few candidates to combine, no maker, or a synthesis already.
 fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
     let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly
         && run.synthesis.is_empty();

@@ -85,7 +85,8 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     Ok(conclude(session, &run, &report, &resume_hint(&run)))
 }
 
-/// Runs another command in one candidate's worktree, or its last one again, perhaps with a new prompt.
+/// Runs another command in one candidate's worktree, or its last one again, perhaps with a new
+/// prompt.
 fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let options = spawn_args::options(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
@@ -110,7 +111,8 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     Ok(conclude(session, &run, &report, &resume_hint(&run)))
 }
 
-/// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an interrupt.
+/// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an
+/// interrupt.
 fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;

@@ -99,7 +99,8 @@ pub struct SharedSpawnArgs {
     /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
-    /// Kill a command, and all processes that it started, after this time  [default: spawn.timeout, or 1h]
+    /// Kill a command, and all processes that it started, after this time  [default: spawn.timeout,
+    /// or 1h]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or never]
@@ -213,8 +214,8 @@ pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(R
     }
 }
 
-/// The next command of a candidate: the one in the options, or else its last one. The prompt is chosen
-/// in the same way.
+/// The next command of a candidate: the one in the options, or else its last one. The prompt is
+/// chosen in the same way.
 pub fn command(
     session: &Session,
     args: &SharedSpawnArgs,

@@ -38,7 +38,8 @@ pub struct StatusArgs {
         add = ArgValueCompleter::new(complete::addresses),
     )]
     pub address: Option<Address>,
-    /// Update the display every second until no command runs; if the output is not a terminal, print one line per change
+    /// Update the display every second until no command runs; if the output is not a terminal,
+    /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
     /// Print one JSON document
@@ -109,8 +110,8 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
-        // Twice, because nothing runs for a moment between a candidate's command and its first oracle
-        // command.
+        // Twice, because nothing runs for a moment between a candidate's command and its first
+        // oracle command.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
             return Ok(exit::OK);

@@ -6,8 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 use crate::model::nearest::nearest;
 
-/// The error that a user reads for clap's error `e`. `typed` are the words after the program's name:
-/// they tell which command was meant.
+/// The error that a user reads for clap's error `e`. `typed` are the words after the program's
+/// name: they tell which command was meant.
 pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
     if let Some(own) = e.source().and_then(|source| source.downcast_ref::<Error>()) {

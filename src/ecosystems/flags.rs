@@ -31,7 +31,8 @@ pub fn is_test_path(path: &str) -> bool {
     is_test_path_among(ALL, path)
 }
 
-/// True if a symlink's target lies outside the checkout, so that its content is no part of the tree.
+/// True if a symlink's target lies outside the checkout, so that its content is no part of the
+/// tree.
 pub fn leads_outside(path: &str, target: &str) -> bool {
     if target.starts_with('/') {
         return true;

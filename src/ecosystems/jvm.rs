@@ -1,4 +1,5 @@
-//! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are any.
+//! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
+//! any.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::without_sections;
 use crate::ecosystems::project::{RootFiles, command};

@@ -1,7 +1,7 @@
 //! Locks that die with their holder: `flock` on files of our own.
 //!
-//! Locks are taken in this order, so that no two processes wait for each other: landing, run, candidate,
-//! repository.
+//! Locks are taken in this order, so that no two processes wait for each other: landing, run,
+//! candidate, repository.
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use crate::error::{Error, IoContext, Result};
 
-/// A held lock. It is released when it is dropped, or when the process ends. The descriptor is close-on-exec,
-/// so that no daemon that a command leaves behind keeps the lock.
+/// A held lock. It is released when it is dropped, or when the process ends. The descriptor is
+/// close-on-exec, so that no daemon that a command leaves behind keeps the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -82,8 +82,8 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
-/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it between the
-/// opening and the locking, and then two processes would each hold a lock.
+/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it
+/// between the opening and the locking, and then two processes would each hold a lock.
 fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),

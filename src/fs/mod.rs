@@ -1,4 +1,5 @@
-//! The file system: atomic writes, locks, directory trees, regular files, file states, many reads at once.
+//! The file system: atomic writes, locks, directory trees, regular files, file states, many reads
+//! at once.
 pub mod atomic;
 pub mod lock;
 pub mod parallel;

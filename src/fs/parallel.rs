@@ -1,10 +1,11 @@
-//! Short reads of many files at once, on one pool of threads for the whole process: work within work shares it.
+//! Short reads of many files at once, on one pool of threads for the whole process: work within
+//! work shares it.
 use rayon::prelude::*;
 
 use crate::error::Result;
 
-/// Does `work` on every item; gives the results in the items' order. All items are worked on even if one
-/// fails; the error is that of the first item that failed.
+/// Does `work` on every item; gives the results in the items' order. All items are worked on even
+/// if one fails; the error is that of the first item that failed.
 ///
 /// `work` must take no lock: a thread that waits for its own part may begin another caller's.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
@@ -12,8 +13,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
-/// Does `work` on about as many runs of neighbouring items as there are threads. For items that are cheaper than
-/// a result of their own.
+/// Does `work` on about as many runs of neighbouring items as there are threads. For items that are
+/// cheaper than a result of their own.
 pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,

@@ -1,6 +1,7 @@
 //! The gateway to the git program: a clean environment, fixed settings, results as bytes.
 //!
-//! GIT-FACTS.md has the measurements behind each fixed setting ("Capture and diff", "Own git calls").
+//! GIT-FACTS.md has the measurements behind each fixed setting ("Capture and diff", "Own git
+//! calls").
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,8 +14,8 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::model::oid::Oid;
 
-/// The variables of git's that reach our own calls: they say where git itself and the user's files are.
-/// Of the others that begin with `GIT_` only those that trace git do.
+/// The variables of git's that reach our own calls: they say where git itself and the user's files
+/// are. Of the others that begin with `GIT_` only those that trace git do.
 const KEPT: [&str; 6] = [
     "GIT_EXEC_PATH",
     "GIT_CONFIG_GLOBAL",
@@ -47,8 +48,8 @@ const TRACE_DESTINATIONS: [&str; 13] = [
     "GIT_TRACE_SHALLOW",
 ];
 
-/// Settings of every call except the user's own commit: no program that a configuration names runs by
-/// itself, and git's output is the same everywhere.
+/// Settings of every call except the user's own commit: no program that a configuration names runs
+/// by itself, and git's output is the same everywhere.
 const QUIET: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -61,12 +62,12 @@ const QUIET: [&str; 9] = [
     "submodule.recurse=false",
 ];
 
-/// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees nor patches,
-/// and a power cut loses no object.
+/// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees
+/// nor patches, and a power cut loses no object.
 ///
-/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a candidate's
-/// worktree a capture must hold the bytes that were written, and `* -diff` must not make every attempt look
-/// small. `.gitattributes` of the tree still count.
+/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a
+/// candidate's worktree a capture must hold the bytes that were written, and `* -diff` must not
+/// make every attempt look small. `.gitattributes` of the tree still count.
 const EXACT: [&str; 10] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
@@ -83,7 +84,8 @@ const EXACT: [&str; 10] = [
 /// The name and the e-mail address of git-frites itself.
 pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 
-/// The author and committer of captures and records: never the user, whose identity may not even be set.
+/// The author and committer of captures and records: never the user, whose identity may not even be
+/// set.
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -91,7 +93,8 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The place that git calls work on: a git directory, perhaps a work tree and an index, all absolute.
+/// The place that git calls work on: a git directory, perhaps a work tree and an index, all
+/// absolute.
 #[derive(Clone, Debug)]
 pub struct Git {
     git_dir: PathBuf,
@@ -134,8 +137,8 @@ pub struct Output {
 }
 
 impl Git {
-    /// git on `git_dir`, without a work tree. Others than [`crate::git::repo::Repo`] ask that for one, so
-    /// that its overrides count.
+    /// git on `git_dir`, without a work tree. Others than [`crate::git::repo::Repo`] ask that for
+    /// one, so that its overrides count.
     pub(super) fn at(git_dir: &Path, overrides: Arc<Overrides>) -> Self {
         Git {
             git_dir: git_dir.to_owned(),
@@ -172,7 +175,8 @@ impl Git {
         self
     }
 
-    /// Makes calls obey the settings that the user's checkout has for its files (`core.autocrlf`, …).
+    /// Makes calls obey the settings that the user's checkout has for its files (`core.autocrlf`,
+    /// …).
     #[must_use]
     pub fn in_checkout(mut self) -> Self {
         self.settings = CallSettings::Checkout;
@@ -193,8 +197,8 @@ impl Git {
         self
     }
 
-    /// Switches off the filters that the repository itself configures. For a repository that an attempt may
-    /// have made.
+    /// Switches off the filters that the repository itself configures. For a repository that an
+    /// attempt may have made.
     pub fn without_own_filters(mut self) -> Result<Self> {
         let list = self.call("config").args([
             "--local",
@@ -261,8 +265,8 @@ impl Call {
         })
     }
 
-    /// Runs the call with the terminal attached (an editor, a passphrase), its standard output sent to
-    /// standard error. Gives the exit code.
+    /// Runs the call with the terminal attached (an editor, a passphrase), its standard output sent
+    /// to standard error. Gives the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
         let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
@@ -337,8 +341,8 @@ impl Call {
             CallSettings::Checkout => [&QUIET[..], &[]],
             CallSettings::User => [&[][..], &[]],
         };
-        // git itself finds this out when it makes a repository. One that came from a Mac may still have the
-        // other setting, and then git takes two files for one.
+        // git itself finds this out when it makes a repository. One that came from a Mac may still
+        // have the other setting, and then git takes two files for one.
         let there = |name: &str| self.git.git_dir.join(name).exists();
         let is_case_sensitive =
             self.git.settings == CallSettings::Own && there("HEAD") && !there("hEAD");
@@ -366,7 +370,8 @@ impl Call {
         if self.git.settings != CallSettings::User {
             let fixed =
                 [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            // An attempt can write replacements and grafts, too: calls must see the objects themselves.
+            // An attempt can write replacements and grafts, too: calls must see the objects
+            // themselves.
             let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
@@ -434,8 +439,8 @@ struct GitFailure {
     stderr: String,
 }
 
-/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match counts:
-/// a full disk also leaves objects behind that cannot be read.
+/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match
+/// counts: a full disk also leaves objects behind that cannot be read.
 const CAUSES: [(Cause, &[&str]); 4] = [
     (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
     (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
@@ -479,7 +484,8 @@ pub fn traces_to_stderr() -> bool {
     stderr_traces().next().is_some()
 }
 
-/// The variables that are set to send traces to standard error, in the values that git takes for that.
+/// The variables that are set to send traces to standard error, in the values that git takes for
+/// that.
 fn stderr_traces() -> impl Iterator<Item = &'static str> {
     TRACE_DESTINATIONS.into_iter().filter(|name| {
         let value = std::env::var(name).unwrap_or_default();
@@ -487,8 +493,8 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A file that takes the traces of one call: its standard error is captured as the call's message, and must
-/// not hold them.
+/// A file that takes the traces of one call: its standard error is captured as the call's message,
+/// and must not hold them.
 struct TraceFile(tempfile::NamedTempFile);
 
 impl TraceFile {

@@ -1,8 +1,8 @@
-//! The configuration that our own git calls use in place of the repository's, while commands run or after
-//! one of them changed it.
+//! The configuration that our own git calls use in place of the repository's, while commands run or
+//! after one of them changed it.
 //!
-//! One value belongs to a repository and is shared by every [`crate::git::cli::Git`] made from it: a change
-//! counts for the next call of each of them. `integrity/` sets it.
+//! One value belongs to a repository and is shared by every [`crate::git::cli::Git`] made from it:
+//! a change counts for the next call of each of them. `integrity/` sets it.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ impl Overrides {
         *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key with `=` in it.
+    /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key
+    /// with `=` in it.
     pub(super) fn settings_environment(
         &self,
         more: &SettingOverrides,
@@ -76,8 +77,8 @@ impl Overrides {
         env
     }
 
-    /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other directory;
-    /// none if the call stays where it is.
+    /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other
+    /// directory; none if the call stays where it is.
     pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
         let stand_in = self.stand_in.read().unwrap_or_else(PoisonError::into_inner);
         let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };
@@ -95,8 +96,9 @@ impl Overrides {
 }
 
 impl SettingOverrides {
-    /// Overrides a setting with `value`, or with "no program", if it names a program or tells git where to
-    /// fetch from. Any other setting stays as it is, and so does one that is overridden already.
+    /// Overrides a setting with `value`, or with "no program", if it names a program or tells git
+    /// where to fetch from. Any other setting stays as it is, and so does one that is overridden
+    /// already.
     pub fn add(&mut self, key: &str, value: Option<String>) {
         if decides_fetches(key) {
             self.offline = true;
@@ -114,10 +116,12 @@ pub fn names_a_program(key: &str) -> bool {
     no_program(key).is_some()
 }
 
-/// The value that stands for "no program", for a setting that names one which our calls would start.
-/// Every other setting that names a program is fixed for all calls, or concerns commands that we never run.
+/// The value that stands for "no program", for a setting that names one which our calls would
+/// start. Every other setting that names a program is fixed for all calls, or concerns commands
+/// that we never run.
 ///
-/// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong merge.
+/// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong
+/// merge.
 fn no_program(key: &str) -> Option<&'static str> {
     match split_key(key) {
         ("filter", Some(_), "clean" | "smudge" | "process") => Some(""),
@@ -129,7 +133,8 @@ fn no_program(key: &str) -> Option<&'static str> {
     }
 }
 
-/// True if a setting decides which program git starts, or which server it asks, to fetch a missing object.
+/// True if a setting decides which program git starts, or which server it asks, to fetch a missing
+/// object.
 fn decides_fetches(key: &str) -> bool {
     let (section, sub, name) = split_key(key);
     match (section, sub) {

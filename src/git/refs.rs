@@ -144,8 +144,8 @@ impl Repo {
         Ok(DeletionGuard { file })
     }
 
-    /// Removes a `packed-refs.lock` that a killed deletion by git-frites left, and no other: the guard's
-    /// file is not empty although nobody has locked it, and the lock has the same age.
+    /// Removes a `packed-refs.lock` that a killed deletion by git-frites left, and no other: the
+    /// guard's file is not empty although nobody has locked it, and the lock has the same age.
     pub fn heal_deletion(&self) -> Result<()> {
         let path = self.common_dir().join(DELETING);
         let length = |path: &Path| fs::metadata(path).map_or(0, |m| m.len());

@@ -1,6 +1,6 @@
-//! Baselines: the fingerprint from before commands that run an attempt's code, in `watches/RUN.XXXXXX/`
-//! until their changes are reported. Other processes read it, and so does the process that finds the commands
-//! interrupted.
+//! Baselines: the fingerprint from before commands that run an attempt's code, in
+//! `watches/RUN.XXXXXX/` until their changes are reported. Other processes read it, and so does the
+//! process that finds the commands interrupted.
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::store::Store;
 const COMMANDS: &str = "before-commands.json";
 const JUDGING: &str = "before-judging.json";
 
-/// The directory of one watch, locked by the process that watches. One run can have several: its candidates can
-/// be judged by several processes.
+/// The directory of one watch, locked by the process that watches. One run can have several: its
+/// candidates can be judged by several processes.
 #[derive(Debug)]
 pub struct BaselineDir {
     run: Name,
@@ -45,8 +45,8 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
-/// The fingerprint of a baseline, and true if it is from before judging; none if the commands have not
-/// started, or the file is damaged.
+/// The fingerprint of a baseline, and true if it is from before judging; none if the commands have
+/// not started, or the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, bool)> {
     let (name, judging) = [(COMMANDS, false), (JUDGING, true)]
         .into_iter()
@@ -60,8 +60,8 @@ impl BaselineDir {
         let root = root(store);
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(&root).context(failed)?;
-        // Under the repository lock nobody sees the directory before it is locked, and takes it for an
-        // interrupted one.
+        // Under the repository lock nobody sees the directory before it is locked, and takes it for
+        // an interrupted one.
         let _repository = store.lock_repository()?;
         let path = tempfile::Builder::new()
             .prefix(&format!("{run}."))
@@ -97,7 +97,8 @@ impl BaselineDir {
         atomic::write(&self.path.join(if judging { JUDGING } else { COMMANDS }), &before.to_json())
     }
 
-    /// Removes the directory, after the differences were reported and stored. The lock is held until it is gone.
+    /// Removes the directory, after the differences were reported and stored. The lock is held
+    /// until it is gone.
     pub fn close(self) -> Result<()> {
         tree::delete_tree(&self.path)
             .context(|| format!("could not remove '{}'", self.path.display()))

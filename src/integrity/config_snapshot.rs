@@ -1,9 +1,10 @@
-//! Snapshots of git's configuration: a stand-in for the shared git directory, with configuration, attributes
-//! and excludes as they were at one time.
+//! Snapshots of git's configuration: a stand-in for the shared git directory, with configuration,
+//! attributes and excludes as they were at one time.
 //!
-//! While commands run, a setting that one attempt plants could run in the capture or in the checkout of another,
-//! however recently we looked. So our calls go through a directory that has copies of the files that decide
-//! which programs run, and links to everything else: `git` sees no other configuration, not even the user's own.
+//! While commands run, a setting that one attempt plants could run in the capture or in the
+//! checkout of another, however recently we looked. So our calls go through a directory that has
+//! copies of the files that decide which programs run, and links to everything else: `git` sees no
+//! other configuration, not even the user's own.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -24,8 +25,8 @@ const NAME: &str = "git";
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// Copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
-/// Not linked: left out, or copied in part. Everything else is linked, because filters (LFS) store data in
-/// the git directory and would otherwise lose it.
+/// Not linked: left out, or copied in part. Everything else is linked, because filters (LFS) store
+/// data in the git directory and would otherwise lose it.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
 /// The directory in which Git LFS stores filtered content; LFS makes it at its first use.
@@ -37,8 +38,8 @@ pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
 }
 
-/// Takes a snapshot of the configuration, in a new directory in `parent`. That directory must outlive the
-/// snapshot.
+/// Takes a snapshot of the configuration, in a new directory in `parent`. That directory must
+/// outlive the snapshot.
 pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
     let dir = parent.join(NAME);
@@ -78,7 +79,8 @@ impl Drop for ConfigSnapshot {
     }
 }
 
-/// The settings of a list that git wrote with `-z --show-scope`, as one configuration file without includes.
+/// The settings of a list that git wrote with `-z --show-scope`, as one configuration file without
+/// includes.
 fn as_file(list: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut fields = list.split(|b| *b == 0);
@@ -133,7 +135,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and nothing a NUL.
+    /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and
+    /// nothing a NUL.
     fn setting() -> impl Strategy<Value = Vec<u8>> {
         let byte = || prop_oneof![1u8.., prop::sample::select(b" \"\\\n\r\t#;.=[]".to_vec())];
         let below = prop::option::of(vec(byte().prop_filter("a newline", |b| *b != b'\n'), 0..6));

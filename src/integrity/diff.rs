@@ -2,8 +2,8 @@
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
 
-/// Sections of git's configuration for identities, remotes and maintenance: people and tests set them all the
-/// time, and they change no file.
+/// Sections of git's configuration for identities, remotes and maintenance: people and tests set
+/// them all the time, and they change no file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 
@@ -32,8 +32,8 @@ impl Difference {
         }
     }
 
-    /// True if the change may alter the outcome of commands that use git. Hooks do not: they run when somebody
-    /// commits, and package managers install them (husky, lefthook, pre-commit).
+    /// True if the change may alter the outcome of commands that use git. Hooks do not: they run
+    /// when somebody commits, and package managers install them (husky, lefthook, pre-commit).
     pub fn affects_outcomes(&self) -> bool {
         let Fact { kind, name, .. } = &self.fact;
         let submodules = name.starts_with("submodule.")
@@ -66,7 +66,8 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         if !fact.place.is_empty() && differs(&worktree) {
             continue;
         }
-        // A fact that cannot be read is not gone; and a configuration that cannot be read breaks everything else.
+        // A fact that cannot be read is not gone; and a configuration that cannot be read breaks
+        // everything else.
         let place = if fact.kind == FactKind::Config { "" } else { &fact.place };
         let unseen = !after.0.contains_key(fact) && broken(fact.kind, place);
         let consequence = fact.name == UNREADABLE
@@ -100,7 +101,8 @@ pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<D
     compare_only(before, after, |fact| matches!(fact.kind, FactKind::Config | FactKind::OwnFile))
 }
 
-/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`], without worktrees.
+/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`], without
+/// worktrees.
 pub fn compare_decisive(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     let mut found = compare_only(before, after, Fact::is_decisive);
     found.retain(|difference| difference.fact.kind != FactKind::Worktree);

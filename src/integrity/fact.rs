@@ -23,7 +23,8 @@ pub enum FactKind {
     File,
 }
 
-/// The subject of a fact: its kind, the place where it was found (empty for the usual one), its name.
+/// The subject of a fact: its kind, the place where it was found (empty for the usual one), its
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fact {
     /// The fact's kind.

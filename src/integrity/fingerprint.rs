@@ -1,9 +1,10 @@
-//! Fingerprints of the things that a candidate can reach through the shared git directory and must not
-//! change: configuration, hooks, refs, HEADs, worktrees, and the files of checkouts that are no candidate's.
+//! Fingerprints of the things that a candidate can reach through the shared git directory and must
+//! not change: configuration, hooks, refs, HEADs, worktrees, and the files of checkouts that are no
+//! candidate's.
 //!
-//! One is taken before a run's commands start and one after they have ended; [`crate::integrity::diff`]
-//! names the differences. Nothing here fails: a part that cannot be read is a fact like any other, because an
-//! attempt may have broken it.
+//! One is taken before a run's commands start and one after they have ended;
+//! [`crate::integrity::diff`] names the differences. Nothing here fails: a part that cannot be read
+//! is a fact like any other, because an attempt may have broken it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -85,8 +86,9 @@ pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     found
 }
 
-/// The facts that decide what git does in any checkout: configuration, hooks, and the files of git directories.
-/// The list of worktrees belongs to them: if one comes or goes, its other facts are not worth a report.
+/// The facts that decide what git does in any checkout: configuration, hooks, and the files of git
+/// directories. The list of worktrees belongs to them: if one comes or goes, its other facts are
+/// not worth a report.
 pub fn decisive(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     let mut found = configuration(repo, scope);
     let common = repo.common_dir();
@@ -112,7 +114,8 @@ pub fn decisive(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     found
 }
 
-/// The facts that decide which programs run: git's configuration, and ours. Cheap enough for every command.
+/// The facts that decide which programs run: git's configuration, and ours. Cheap enough for every
+/// command.
 pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     let mut found = Fingerprint::default();
     let checkouts = checkouts(repo, scope);
@@ -151,8 +154,9 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     found
 }
 
-/// Inode, change time and size of the files that most of [`decisive`] is read from. A program that writes one of
-/// them cannot keep its change time, so an equal list means, without a call of git, that nothing has changed.
+/// Inode, change time and size of the files that most of [`decisive`] is read from. A program that
+/// writes one of them cannot keep its change time, so an equal list means, without a call of git,
+/// that nothing has changed.
 pub fn stamps(repo: &Repo, scope: &Scope<'_>) -> FileStamps {
     let common = repo.common_dir();
     let mut files = vec![common.join("config"), common.join("config.worktree")];
@@ -203,7 +207,8 @@ impl Fingerprint {
         SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
-    /// The fingerprint as JSON. A setting that names no program is given by its digest alone, because some are secrets.
+    /// The fingerprint as JSON. A setting that names no program is given by its digest alone,
+    /// because some are secrets.
     pub fn to_json(&self) -> Vec<u8> {
         let facts: Vec<(&Fact, FactValue)> = self
             .0
@@ -344,7 +349,8 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the files that `git status` lists, each with size and time, so that a second write shows.
+    /// Adds the files that `git status` lists, each with size and time, so that a second write
+    /// shows.
     fn files(&mut self, repo: &Repo, git_dir: &Path, root: &Path, place: &str, scope: &Scope<'_>) {
         let call = repo.git_at(git_dir).in_checkout().work_tree(root).call("status");
         let list =

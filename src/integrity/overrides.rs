@@ -1,4 +1,5 @@
-//! Overriding planted settings in our own git calls: they see such a setting as it was before, or as nothing.
+//! Overriding planted settings in our own git calls: they see such a setting as it was before, or
+//! as nothing.
 use crate::git::overrides::SettingOverrides;
 use crate::integrity::baseline::{self, BaselineDir};
 use crate::integrity::diff::compare_configuration;
@@ -6,11 +7,11 @@ use crate::integrity::fact::FactKind;
 use crate::integrity::fingerprint::{self, Fingerprint};
 use crate::integrity::{IntegrityContext, quarantine};
 
-/// Overrides the settings that are planted now: those in quarantine that are still as they were found, and
-/// those that have changed since the commands of any run started.
+/// Overrides the settings that are planted now: those in quarantine that are still as they were
+/// found, and those that have changed since the commands of any run started.
 ///
-/// `own` is a watch of this process: its fingerprint in memory counts, because an attempt could have edited
-/// the file.
+/// `own` is a watch of this process: its fingerprint in memory counts, because an attempt could
+/// have edited the file.
 pub fn update(context: IntegrityContext<'_>, own: Option<(&BaselineDir, &Fingerprint)>) {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);
@@ -38,8 +39,8 @@ pub fn update(context: IntegrityContext<'_>, own: Option<(&BaselineDir, &Fingerp
     context.repo().overrides().set_settings(settings);
 }
 
-/// Adds the settings that differ, each with its value in `before`. A setting that is overridden already stays
-/// so: `before` may hold what another run's attempts planted.
+/// Adds the settings that differ, each with its value in `before`. A setting that is overridden
+/// already stays so: `before` may hold what another run's attempts planted.
 fn override_differences(
     before: &Fingerprint,
     after: &Fingerprint,

@@ -1,8 +1,8 @@
 //! The quarantine: changes that attempts may have planted, until a person accepts them. It is
 //! `untrusted.json` in the state root.
 //!
-//! There is one list for the repository and not one per run: the configuration belongs to all runs, and a
-//! planted setting stays dangerous after its run was forgotten.
+//! There is one list for the repository and not one per run: the configuration belongs to all runs,
+//! and a planted setting stays dangerous after its run was forgotten.
 use std::fmt;
 use std::path::PathBuf;
 
@@ -53,8 +53,8 @@ pub struct Suspect {
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
-    /// The thing's digest when the commands had ended; none if the thing was gone. As long as this digest is found,
-    /// the planted value is still there.
+    /// The thing's digest when the commands had ended; none if the thing was gone. As long as this
+    /// digest is found, the planted value is still there.
     pub digest: Option<String>,
     /// The setting's value before, which our calls go on using.
     pub before: Option<String>,
@@ -86,7 +86,8 @@ pub fn suspects(store: &Store) -> Vec<Suspect> {
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
-/// Adds changes. If a thing has changed twice, the newer change stays, with the older one's value from before.
+/// Adds changes. If a thing has changed twice, the newer change stays, with the older one's value
+/// from before.
 pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
     if new.is_empty() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Trust in the configuration and the records of git-frites after attempts' commands ran: refusals until a
-//! person has accepted the changes.
+//! Trust in the configuration and the records of git-frites after attempts' commands ran: refusals
+//! until a person has accepted the changes.
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::integrity::diff::{self, Difference};
@@ -11,7 +11,8 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
-/// Refuses a run whose record somebody else wrote while commands ran: it may claim a pass that never was.
+/// Refuses a run whose record somebody else wrote while commands ran: it may claim a pass that
+/// never was.
 pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let name = refs::record(&run.run);
     let now = context.repo().read_ref(&name)?;
@@ -45,8 +46,9 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to run the commands that our own configuration names if that is not what the user left. `run` is the
-/// one to be judged; without it a run is to be made, whose setup the configuration names.
+/// Refuses to run the commands that our own configuration names if that is not what the user left.
+/// `run` is the one to be judged; without it a run is to be made, whose setup the configuration
+/// names.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
     let mut suspects = quarantine::suspects(context.store);
     suspects.retain(|suspect| suspect.affects_own_config);
@@ -92,7 +94,8 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Warns before the user's own commit of settings and hooks in force that attempts may have planted.
+/// Warns before the user's own commit of settings and hooks in force that attempts may have
+/// planted.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
     let suspects = quarantine::suspects(context.store);
     if suspects.is_empty() {

@@ -1,7 +1,9 @@
-//! The watch over commands that run an attempt's code: a run's own, or those that judge it. It reports the
-//! changes outside the worktrees, and puts those that may have been planted into quarantine.
+//! The watch over commands that run an attempt's code: a run's own, or those that judge it. It
+//! reports the changes outside the worktrees, and puts those that may have been planted into
+//! quarantine.
 //!
-//! Another process of git-frites that works meanwhile looks at the configuration once, at its start.
+//! Another process of git-frites that works meanwhile looks at the configuration once, at its
+//! start.
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
@@ -43,8 +45,8 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch, before a run's own commands start or, if it is `judging`, those of the oracle. Until the watch
-/// ends, our captures and checkouts use the configuration of now.
+/// Begins a watch, before a run's own commands start or, if it is `judging`, those of the oracle.
+/// Until the watch ends, our captures and checkouts use the configuration of now.
 pub fn begin(context: IntegrityContext<'_>, run: &Run, judging: bool) -> Result<IntegrityWatch> {
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
     let before = fingerprint_of(context, run);
@@ -55,8 +57,8 @@ pub fn begin(context: IntegrityContext<'_>, run: &Run, judging: bool) -> Result<
     Ok(IntegrityWatch { before, stamps, judging, report, dir, _snapshot: snapshot })
 }
 
-/// The values of some work and of ending the watch over it. If both failed, the error is the work's, and `warn`
-/// gets the other: a failing watch must not hide the cause.
+/// The values of some work and of ending the watch over it. If both failed, the error is the
+/// work's, and `warn` gets the other: a failing watch must not hide the cause.
 pub fn with_work<T, W>(
     work: Result<T>,
     watch: Result<W>,
@@ -73,9 +75,9 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores the decisive facts that changed since the last look, before the next command starts.
-    /// Without a change in the files' stamps this costs next to nothing. `candidate` is the only one that can
-    /// have made the changes.
+    /// Reports and stores the decisive facts that changed since the last look, before the next
+    /// command starts. Without a change in the files' stamps this costs next to nothing.
+    /// `candidate` is the only one that can have made the changes.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -172,8 +174,8 @@ fn report_all(
     Ok(differences)
 }
 
-/// True if git-frites itself moved one of its refs, in this process or another: for a person, or for an attempt
-/// in a run that is new. Refs of the watched run move all the time.
+/// True if git-frites itself moved one of its refs, in this process or another: for a person, or
+/// for an attempt in a run that is new. Refs of the watched run move all the time.
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -214,7 +216,8 @@ fn close(context: IntegrityContext<'_>, dir: BaselineDir) -> Result<()> {
     Ok(())
 }
 
-/// Reports the differences, if there are any, and puts those into quarantine that may have been planted.
+/// Reports the differences, if there are any, and puts those into quarantine that may have been
+/// planted.
 fn report_and_store(
     context: IntegrityContext<'_>,
     moment: &Moment,

@@ -69,7 +69,8 @@ pub fn inlines(line: &str) -> Vec<Inline> {
     found
 }
 
-/// Breaks the text lines of a page at 80 bytes, and removes trailing space, as mandoc's lint requires.
+/// Breaks the text lines of a page at 80 bytes, and removes trailing space, as mandoc's lint
+/// requires.
 pub fn fill(page: &str) -> String {
     let mut filled = String::new();
     let mut as_it_stands = false;
@@ -103,7 +104,8 @@ pub fn fill(page: &str) -> String {
     filled
 }
 
-/// The width of a word as mandoc counts it: a character beyond ASCII is an escape like `\[u2026]` there.
+/// The width of a word as mandoc counts it: a character beyond ASCII is an escape like `\[u2026]`
+/// there.
 fn source_width(word: &str) -> usize {
     let width = |c: char| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() };
     word.chars().map(width).sum()

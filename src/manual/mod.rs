@@ -1,6 +1,6 @@
 //! Generates the manual: a page for git-frites and one for each command, from the command line's
-//! definition, the tables of keys and exit codes, and the hand-written parts beside this file. `man/`
-//! contains the pages as they are installed.
+//! definition, the tables of keys and exit codes, and the hand-written parts beside this file.
+//! `man/` contains the pages as they are installed.
 mod json;
 mod markup;
 

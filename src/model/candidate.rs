@@ -130,7 +130,8 @@ pub struct Candidate {
     /// The first of the ten ports that are reserved for the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The commit that landed the candidate or undid the landing; none if the change was only staged.
+    /// The commit that landed the candidate or undid the landing; none if the change was only
+    /// staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,
     /// The branch of `landing_commit`.
@@ -152,7 +153,8 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// True while the worktree is made again, after an interruption: the files in it are incomplete.
+    /// True while the worktree is made again, after an interruption: the files in it are
+    /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remaking: bool,
     /// The time at which the command started.

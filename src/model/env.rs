@@ -19,5 +19,6 @@ pub const PORT: &str = "FRITES_PORT";
 /// The number of candidates' commands that surround this one, itself included.
 pub const DEPTH: &str = "FRITES_DEPTH";
 
-/// All of these. An oracle's command must not see any of them: its outcome depends on the tree alone.
+/// All of these. An oracle's command must not see any of them: its outcome depends on the tree
+/// alone.
 pub const ALL: [&str; 9] = [RUN, CANDIDATE, INDEX, COUNT, BASE, WORKTREE, PROMPT_FILE, PORT, DEPTH];

@@ -33,7 +33,8 @@ pub struct Captured {
     pub blast: Blast,
     /// The parts of the worktree that the capture left out; empty without a worktree.
     pub omissions: Omissions,
-    /// The reason why the worktree could not be captured; the other fields describe the last capture then.
+    /// The reason why the worktree could not be captured; the other fields describe the last
+    /// capture then.
     pub problem: Option<String>,
 }
 
@@ -58,8 +59,9 @@ impl Session {
         }
     }
 
-    /// Captures a candidate's worktree if it differs from the last capture. Only a damaged private index
-    /// leads to a second attempt, without that index; the first error stays the source of the second.
+    /// Captures a candidate's worktree if it differs from the last capture. Only a damaged private
+    /// index leads to a second attempt, without that index; the first error stays the source of the
+    /// second.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
@@ -82,8 +84,8 @@ impl Session {
         })
     }
 
-    /// Captures a candidate. If that fails, gives its last capture with the problem, so that the other
-    /// candidates can still be compared.
+    /// Captures a candidate. If that fails, gives its last capture with the problem, so that the
+    /// other candidates can still be compared.
     pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture(candidate).or_else(|error| {
             let stored = self.stored(candidate)?;
@@ -91,7 +93,8 @@ impl Session {
         })
     }
 
-    /// A candidate's newest capture, if its worktree certainly still equals it. None means that it may differ.
+    /// A candidate's newest capture, if its worktree certainly still equals it. None means that it
+    /// may differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
         let Some(previous) = candidate.latest()? else {

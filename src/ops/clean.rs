@@ -29,10 +29,11 @@ pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Resu
     Ok(())
 }
 
-/// Removes a candidate's worktree, admin directory and branch. Gives the bytes freed, or none if nothing was left.
+/// Removes a candidate's worktree, admin directory and branch. Gives the bytes freed, or none if
+/// nothing was left.
 ///
-/// The worktree is renamed first, so that a kill leaves no half-deleted worktree in its place. Unless `discard`
-/// is true, the newest capture must reach the branch's tip.
+/// The worktree is renamed first, so that a kill leaves no half-deleted worktree in its place.
+/// Unless `discard` is true, the newest capture must reach the branch's tip.
 pub fn remove(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -138,8 +139,8 @@ fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Res
     Err(Error::no(what).hint("switch to another branch there"))
 }
 
-/// True if `[retention]` lets a candidate's worktree expire: it exists, is not kept, nothing runs in it, and its last
-/// activity is older than the configured age.
+/// True if `[retention]` lets a candidate's worktree expire: it exists, is not kept, nothing runs
+/// in it, and its last activity is older than the configured age.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
     let record = candidate.record()?;

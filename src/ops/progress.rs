@@ -20,7 +20,8 @@ pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
     progress::running(&candidate.directory())
 }
 
-/// Does `work` for some candidates of a run. On a terminal, a line for each of them shows its progress.
+/// Does `work` for some candidates of a run. On a terminal, a line for each of them shows its
+/// progress.
 pub fn live<T>(
     session: &Session,
     run: &Run,

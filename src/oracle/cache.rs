@@ -1,7 +1,7 @@
 //! The outcome cache: how the oracle ended on a tree, kept in the user's cache directory for a day.
 //!
-//! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt can write to
-//! this directory as well, for nothing is sandboxed. But an outcome that appeared while an
+//! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt can
+//! write to this directory as well, for nothing is sandboxed. But an outcome that appeared while an
 //! attempt's command ran is not believed: its change time tells, and no program can choose that.
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,8 +124,8 @@ impl Conditions {
 }
 
 /// `conditions.json` in the cache: all that an outcome depends on. Its digest is the outcome's key.
-/// This record is kept beside the outcome, so that a person can compare two of them to see why an outcome
-/// was not found in the cache.
+/// This record is kept beside the outcome, so that a person can compare two of them to see why an
+/// outcome was not found in the cache.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
     tree: Oid,

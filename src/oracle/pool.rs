@@ -1,9 +1,9 @@
 //! The pool of judge checkouts: each holds the tracked files of exactly one tree and the seeds,
 //! and lies outside every checkout of the repository.
 //!
-//! The pool lies outside the user's checkout because build tools search the directories above: `node_modules`,
-//! `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect the
-//! results.
+//! The pool lies outside the user's checkout because build tools search the directories above:
+//! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must
+//! not affect the results.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -47,7 +47,8 @@ pub struct CheckoutPool<'a> {
 pub struct PooledCheckout {
     /// The checkout's files.
     pub files: ReusableCheckout,
-    /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout has not.
+    /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout
+    /// has not.
     pub problem: Option<String>,
 }
 
@@ -89,7 +90,8 @@ impl<'a> CheckoutPool<'a> {
         self
     }
 
-    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but the checkout is not clean.
+    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but the checkout is
+    /// not clean.
     #[must_use]
     pub fn warm(mut self, warm: bool) -> Self {
         self.warm = warm;

@@ -9,8 +9,8 @@ const PART: u64 = 4 << 20;
 
 /// A log file that is being written. Its size does not count in memory.
 ///
-/// The file itself takes the head. Later output goes to a file beside it, which is renamed when it is as long as
-/// a part: so the last part of the output is always in those two.
+/// The file itself takes the head. Later output goes to a file beside it, which is renamed when it
+/// is as long as a part: so the last part of the output is always in those two.
 pub struct Capped {
     /// The file that is written now: the log, or the tail beside it.
     file: File,
@@ -51,7 +51,8 @@ impl Capped {
         Ok(())
     }
 
-    /// Appends the tail to the head, with a line between them that says how many bytes are left out.
+    /// Appends the tail to the head, with a line between them that says how many bytes are left
+    /// out.
     pub fn finish(self) -> io::Result<()> {
         if self.total <= self.part {
             return Ok(());
@@ -90,8 +91,8 @@ fn older(log: &Path) -> PathBuf {
 
 /// The last line of a log that is being written, other than empty ones; none without such a line.
 ///
-/// The line is given as a terminal would show it: a carriage return begins the line again, and colours and other
-/// control characters are left out.
+/// The line is given as a terminal would show it: a carriage return begins the line again, and
+/// colours and other control characters are left out.
 pub fn last_line(log: &Path) -> Option<String> {
     const ENOUGH: u64 = 4096;
     let mut file = File::open(tail(log)).or_else(|_| File::open(log)).ok()?;

@@ -7,9 +7,9 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::model::env;
 
-/// The variables that `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one repository.
-/// A candidate's command must find its own worktree's repository, not the one of the hook or alias
-/// that git-frites was started from.
+/// The variables that `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one
+/// repository. A candidate's command must find its own worktree's repository, not the one of the
+/// hook or alias that git-frites was started from.
 pub const LOCAL_ENV_VARS: [&str; 16] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CONFIG",
@@ -38,8 +38,8 @@ pub const LOG_FILE: &str = "FRITES_LOG_FILE";
 /// The beginning of the names of the variables that make git trace its work.
 pub const GIT_TRACE: &str = "GIT_TRACE";
 
-/// The variables by which a program finds other programs, its user, its terminal, its language and its directory
-/// for temporary files: `env.mode = "clean"` starts from them.
+/// The variables by which a program finds other programs, its user, its terminal, its language and
+/// its directory for temporary files: `env.mode = "clean"` starts from them.
 const CLEAN: [&str; 12] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
     "XDG_*",
@@ -55,8 +55,9 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// With `clean`, passes the few variables that every program needs and those that match `pass`; otherwise all.
-    /// In both cases `deny` takes variables away. A pattern that is no glob is an error, which holds the pattern.
+    /// With `clean`, passes the few variables that every program needs and those that match `pass`;
+    /// otherwise all. In both cases `deny` takes variables away. A pattern that is no glob is an
+    /// error, which holds the pattern.
     pub fn new(
         clean: bool,
         pass: &[String],
@@ -72,8 +73,9 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: the variables of git-frites that pass, without those that tie it to our
-    /// repository, those that trace git-frites, and those that `hide` names; and `set` on top.
+    /// The environment of a command: the variables of git-frites that pass, without those that tie
+    /// it to our repository, those that trace git-frites, and those that `hide` names; and `set` on
+    /// top.
     pub fn environment(
         &self,
         hide: &[&str],
@@ -86,13 +88,14 @@ impl Policy {
     }
 }
 
-/// True for a variable by which somebody traces git-frites. A command that saw it would print more than
-/// usual, and its outcome would not be found in the cache.
+/// True for a variable by which somebody traces git-frites. A command that saw it would print more
+/// than usual, and its outcome would not be found in the cache.
 fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide itself.
+/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide
+/// itself.
 pub fn caller() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Some(format!("{}/{}", variable(env::RUN)?, variable(env::CANDIDATE)?))

@@ -1,5 +1,6 @@
-//! Signals from outside. Ctrl-C once ends commands politely and keeps their work, twice kills them, three times
-//! ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go on.
+//! Signals from outside. Ctrl-C once ends commands politely and keeps their work, twice kills them,
+//! three times ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go
+//! on.
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -20,8 +21,9 @@ pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and SIGTSTP stops the
-/// commands with git-frites. SIGHUP and SIGTSTP stay ignored if they were ignored from the start.
+/// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and
+/// SIGTSTP stops the commands with git-frites. SIGHUP and SIGTSTP stay ignored if they were ignored
+/// from the start.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -33,7 +35,8 @@ pub fn listen() {
     });
 }
 
-/// True if our parent process set a signal to be ignored, according to `/proc`; false on systems without it.
+/// True if our parent process set a signal to be ignored, according to `/proc`; false on systems
+/// without it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -82,7 +85,8 @@ struct Cancelling {
 }
 
 impl Cancel {
-    /// Kills the jobs that were included, and those that are included later. They have nothing to save.
+    /// Kills the jobs that were included, and those that are included later. They have nothing to
+    /// save.
     pub fn cancel(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.ordered = true;

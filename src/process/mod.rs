@@ -54,8 +54,8 @@ pub struct Limits {
 pub struct End {
     /// The command's outcome.
     pub outcome: Outcome,
-    /// True if the command was ended because git-frites was asked to stop, or because a caller cancelled
-    /// it.
+    /// True if the command was ended because git-frites was asked to stop, or because a caller
+    /// cancelled it.
     pub cancelled: bool,
     /// True if the command left processes behind, which were ended.
     pub leaky: bool,
@@ -73,8 +73,8 @@ impl End {
 
 /// Runs a job and everything it starts to their end.
 ///
-/// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends the
-/// command and is seen by [`interrupt::signal`].
+/// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends
+/// the command and is seen by [`interrupt::signal`].
 pub fn run(job: &Job<'_>) -> io::Result<End> {
     run_until(job, &Cancel::default())
 }
@@ -90,7 +90,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
         return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
     }
     let _mark = Mark::put(job.log)?;
-    // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes from holding it.
+    // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes
+    // from holding it.
     let (orders, pipe) = io::pipe()?;
     let Limits { hard, idle } = job.limits;
     let arguments = SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle };
@@ -120,8 +121,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     cancel.include(&listener);
     let output = handle.into_output()?;
     drop(listener);
-    // A command can write to its supervisor's standard output and then kill it: the report counts only if the
-    // supervisor ended by itself.
+    // A command can write to its supervisor's standard output and then kill it: the report counts
+    // only if the supervisor ended by itself.
     let answer = if output.status.success() { output.stdout.as_slice() } else { b"" };
     let report: SupervisorReport = serde_json::from_slice(answer).unwrap_or_else(|_| {
         supervisor::end_strays();
@@ -174,7 +175,8 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Sends `bytes` to a pager, which is a shell command line as in git. Quitting it early is no error.
+/// Sends `bytes` to a pager, which is a shell command line as in git. Quitting it early is no
+/// error.
 pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     let mut expression = duct::cmd!("sh", "-c", pager).stdin_bytes(bytes).unchecked();
     // git's own defaults for less and lv (pager.c).
@@ -199,8 +201,8 @@ pub fn processors() -> usize {
     *PROCESSORS
 }
 
-/// Does `work` on every item in separate threads, at most `jobs` at once; gives the results in the items' order.
-/// For commands and whole captures; for many short reads see [`crate::fs::parallel`].
+/// Does `work` on every item in separate threads, at most `jobs` at once; gives the results in the
+/// items' order. For commands and whole captures; for many short reads see [`crate::fs::parallel`].
 ///
 /// All items are worked on even if one fails; the error is that of the first item that failed.
 pub fn in_parallel<T: Sync, R: Send>(
@@ -255,7 +257,8 @@ mod tests {
 
     #[test]
     fn work_in_parallel_is_nested_without_a_limit_of_its_own() {
-        // Each outer item needs two inner ones at once: a barrier shows that neither waits for the other's end.
+        // Each outer item needs two inner ones at once: a barrier shows that neither waits for the
+        // other's end.
         let done = in_parallel(2, &[1, 2], |outer| {
             let barrier = std::sync::Barrier::new(2);
             in_parallel(2, &[10, 20], |inner| {

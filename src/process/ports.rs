@@ -5,13 +5,14 @@ use std::net::{Ipv4Addr, TcpListener};
 /// The number of ports in a block.
 pub const BLOCK: u16 = 10;
 
-/// Blocks lie above the ports that programs commonly listen on, and below 32768, where Linux takes ports for
-/// outgoing connections.
+/// Blocks lie above the ports that programs commonly listen on, and below 32768, where Linux takes
+/// ports for outgoing connections.
 const FIRST: u16 = 20_000;
 const BLOCKS: u16 = (32_760 - FIRST) / BLOCK;
 
-/// The first ports of up to `count` blocks that are not `taken`, and in which no process listens now. `key` decides
-/// where the search begins, so that two repositories seldom choose the same block.
+/// The first ports of up to `count` blocks that are not `taken`, and in which no process listens
+/// now. `key` decides where the search begins, so that two repositories seldom choose the same
+/// block.
 pub fn free_blocks(count: usize, taken: &BTreeSet<u16>, key: u64) -> Vec<u16> {
     let start = u16::try_from(key % u64::from(BLOCKS)).expect("it is below a u16");
     let blocks = (0..BLOCKS).map(|at| FIRST + (start + at) % BLOCKS * BLOCK);

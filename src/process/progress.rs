@@ -1,7 +1,8 @@
-//! The commands that run at this moment, for the progress lines of this process and for `status` in another.
+//! The commands that run at this moment, for the progress lines of this process and for `status` in
+//! another.
 //!
-//! While a command runs, there is a locked file beside its log. The file's time is the command's start. If no
-//! process holds the lock, git-frites was killed and nothing runs.
+//! While a command runs, there is a locked file beside its log. The file's time is the command's
+//! start. If no process holds the lock, git-frites was killed and nothing runs.
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};

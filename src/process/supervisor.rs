@@ -1,11 +1,12 @@
-//! The supervising process: git-frites starts itself once for each command of the user's. That process
-//! starts the command, stores its output, and ends its whole tree.
+//! The supervising process: git-frites starts itself once for each command of the user's. That
+//! process starts the command, stores its output, and ends its whole tree.
 //!
-//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant that loses
-//! its parent, even after `setsid` and a double fork: it is the only place that can find all of them. Its
-//! standard input is a pipe that git-frites holds. End of file means that git-frites is gone, for whatever
-//! reason, and then nothing may survive (GIT-FACTS, "Processes"). On other systems only the command's process
-//! group is ended: a descendant that left the group with `setsid` escapes.
+//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every
+//! descendant that loses its parent, even after `setsid` and a double fork: it is the only place
+//! that can find all of them. Its standard input is a pipe that git-frites holds. End of file means
+//! that git-frites is gone, for whatever reason, and then nothing may survive (GIT-FACTS,
+//! "Processes"). On other systems only the command's process group is ended: a descendant that left
+//! the group with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,8 +29,9 @@ pub const VERB: &str = "__supervise";
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// The time in which processes may end by themselves after their command before they count as left behind:
-/// `git commit` leaves its maintenance running for a moment, and most shells a helper or two.
+/// The time in which processes may end by themselves after their command before they count as left
+/// behind: `git commit` leaves its maintenance running for a moment, and most shells a helper or
+/// two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
@@ -192,7 +194,8 @@ fn supervise(
         report: SupervisorReport::default(),
     };
     tree.follow_to_its_end();
-    // A process that still holds the output is out of our reach: it got the descriptor from another process.
+    // A process that still holds the output is out of our reach: it got the descriptor from another
+    // process.
     if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
     }
@@ -339,7 +342,8 @@ impl SupervisedTree {
         true
     }
 
-    /// The time at which the command will have printed nothing for too long; none without such a limit.
+    /// The time at which the command will have printed nothing for too long; none without such a
+    /// limit.
     fn idle_end(&self) -> Option<Instant> {
         let last = *self.last_output.lock().unwrap_or_else(PoisonError::into_inner);
         self.idle.map(|idle| last + idle)
@@ -427,7 +431,8 @@ fn pump(
     let _ = sender.send(TreeEvent::OutputClosed);
 }
 
-/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do that.
+/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
+/// that.
 #[cfg(target_os = "linux")]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
@@ -485,8 +490,8 @@ fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our children. They are
-/// in a group of their own, and are no supervisors, nor about to become one.
+/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our
+/// children. They are in a group of their own, and are no supervisors, nor about to become one.
 pub fn end_strays() {
     let own = std::fs::read_link("/proc/self/exe").ok();
     let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());

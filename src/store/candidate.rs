@@ -105,7 +105,8 @@ impl CandidateRef<'_> {
         self.store.lock_candidate(&self.run.run, self.name)
     }
 
-    /// The candidate's record: read from its file, or rebuilt from its captures when the file is lost.
+    /// The candidate's record: read from its file, or rebuilt from its captures when the file is
+    /// lost.
     pub fn record(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let file = self.directory().join("candidate.toml");

@@ -253,8 +253,8 @@ pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
     log.write_all(line.as_bytes()).context(failed)
 }
 
-/// Reads all events, oldest first, as they were written: an attempt can write into the log. Lines that
-/// are not JSON objects, such as a torn line, are left out.
+/// Reads all events, oldest first, as they were written: an attempt can write into the log. Lines
+/// that are not JSON objects, such as a torn line, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     let bytes = match regular::read(file) {
         Ok(bytes) => bytes,

@@ -1,7 +1,7 @@
 //! The state between commands: records in refs and files, locks, events (DESIGN.md §4).
 //!
-//! Refs and commits are authoritative. The files under `.frites/` serve people and speed, and can be
-//! rebuilt. An attempt can write there, so no decision rests on these files alone.
+//! Refs and commits are authoritative. The files under `.frites/` serve people and speed, and can
+//! be rebuilt. An attempt can write there, so no decision rests on these files alone.
 pub mod candidate;
 pub mod events;
 pub mod intents;
@@ -84,7 +84,8 @@ impl Store {
         }
     }
 
-    /// True if a checkout is a candidate's worktree, in whichever directory its run keeps worktrees.
+    /// True if a checkout is a candidate's worktree, in whichever directory its run keeps
+    /// worktrees.
     pub fn is_candidates(&self, checkout: &Path) -> Result<bool> {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
@@ -116,7 +117,8 @@ impl Store {
         events::append(&self.events(), run, event)
     }
 
-    /// Waits for the repository lock. Its holder may number runs, and may add and remove admin directories.
+    /// Waits for the repository lock. Its holder may number runs, and may add and remove admin
+    /// directories.
     pub fn lock_repository(&self) -> Result<Lock> {
         lock::wait(&self.lock_file("repository")?)
     }
@@ -131,8 +133,8 @@ impl Store {
         lock::attempt(&self.lock_file("landing")?)
     }
 
-    /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or cleans a
-    /// run holds its lock throughout.
+    /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or
+    /// cleans a run holds its lock throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
         lock::attempt(&self.lock_file(&format!("run/{run}"))?)
     }
@@ -142,13 +144,15 @@ impl Store {
         self.try_lock_run(run)?.ok_or_else(|| busy(run))
     }
 
-    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process holds it alone.
+    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process
+    /// holds it alone.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {
         lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
     }
 
-    /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the candidate's
-    /// directory exists, and anything that an attempt put in place of it or of its files is removed.
+    /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the
+    /// candidate's directory exists, and anything that an attempt put in place of it or of its
+    /// files is removed.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
         let dir = self.candidate_dir(run, candidate);

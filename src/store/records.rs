@@ -1,5 +1,5 @@
-//! Records: runs and verdicts are commits under `refs/frites/RUN/@record`; candidates are files that can be
-//! rebuilt from their captures.
+//! Records: runs and verdicts are commits under `refs/frites/RUN/@record`; candidates are files
+//! that can be rebuilt from their captures.
 use std::io;
 use std::path::Path;
 
@@ -24,7 +24,8 @@ use crate::store::Store;
 /// The file of a partial verdict.
 const PART: &str = "outcome.toml";
 
-/// The errors of reading a file that is lost, damaged or replaced by something else: its content is rebuilt.
+/// The errors of reading a file that is lost, damaged or replaced by something else: its content is
+/// rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,
@@ -78,8 +79,8 @@ impl Store {
         Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other. `judged` is a
-    /// commit of the judged tree, which the ref keeps alive.
+    /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other.
+    /// `judged` is a commit of the judged tree, which the ref keeps alive.
     pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
         let old = self.repo.read_ref(&name)?;
@@ -112,8 +113,8 @@ impl Store {
         stored(&self.repo, run, &refs::record(run), file)
     }
 
-    /// Writes a run's record and verdict to its ref, and to files. `judged` are commits of the judged trees,
-    /// which the ref keeps alive.
+    /// Writes a run's record and verdict to its ref, and to files. `judged` are commits of the
+    /// judged trees, which the ref keeps alive.
     pub fn save_record(&self, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));

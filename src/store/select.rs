@@ -1,4 +1,5 @@
-//! Resolves the addresses that users type: the newest run, exact names, unique prefixes of named runs.
+//! Resolves the addresses that users type: the newest run, exact names, unique prefixes of named
+//! runs.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::Address;
 use crate::model::name::{Name, matching_names};
@@ -141,7 +142,8 @@ pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -
     }
 }
 
-/// The error for an unknown word without a slash: the user may have meant a candidate of the newest run.
+/// The error for an unknown word without a slash: the user may have meant a candidate of the newest
+/// run.
 fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     if word.number().is_some() {
         return unknown(runs, word);

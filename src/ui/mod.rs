@@ -64,8 +64,8 @@ impl Ui {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints `word` and one line to standard error, above the progress lines. Control characters are
-    /// escaped, so that it stays one line. Ignores a closed standard error.
+    /// Prints `word` and one line to standard error, above the progress lines. Control characters
+    /// are escaped, so that it stays one line. Ignores a closed standard error.
     fn say(&self, word: &str, line: &str) {
         let print = || drop(writeln!(io::stderr().lock(), "{word}{}", printable(line)));
         match &*self.live() {

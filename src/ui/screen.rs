@@ -17,8 +17,8 @@ impl Screen {
         ui.on_terminal() && moves_cursor()
     }
 
-    /// Replaces the text drawn before, in one write, so that nothing flickers. Lines that do not fit on
-    /// the terminal are left out.
+    /// Replaces the text drawn before, in one write, so that nothing flickers. Lines that do not
+    /// fit on the terminal are left out.
     pub fn draw(&mut self, ui: &Ui, text: &str) -> Result<()> {
         let (rows, columns) = window();
         let mut frame =

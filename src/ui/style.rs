@@ -87,8 +87,8 @@ impl Styles {
     }
 }
 
-/// True if a stream gets colors. Decided by `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, the terminal
-/// (no-color.org, bixense.com/clicolors).
+/// True if a stream gets colors. Decided by `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`,
+/// `TERM=dumb`, the terminal (no-color.org, bixense.com/clicolors).
 pub fn wanted(choice: ColorMode, is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     match choice {

@@ -135,8 +135,8 @@ fn add_submodules(
     Ok(())
 }
 
-/// The work in a submodule's directory that is stored nowhere else; none if there is none. `commit` is
-/// the submodule's commit in the base.
+/// The work in a submodule's directory that is stored nowhere else; none if there is none. `commit`
+/// is the submodule's commit in the base.
 fn unsaved_submodule_work(
     repo: &Repo,
     directory: &Path,

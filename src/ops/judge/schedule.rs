@@ -1,6 +1,7 @@
 //! The scheduler: which tree is judged next, on how many threads, and when judging stops.
 //!
-//! The scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
+//! The scheduler uses neither git nor processes, so that unit tests can give it their own
+//! [`Judge`].
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -29,8 +30,8 @@ pub trait Judge: Sync {
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 ///
-/// The key of a group of entries with one tree is the position of its first entry, which is the one that
-/// is judged.
+/// The key of a group of entries with one tree is the position of its first entry, which is the one
+/// that is judged.
 pub struct Scheduler<'e> {
     stop: StopWhen,
     /// The group of each entry, by the entry's spawn index.

@@ -222,9 +222,9 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// The time at which the attempt gave a path the content of the newest capture: that of the attempt's
-    /// commit, else the file's own time; for a deleted file, the time of the first capture without
-    /// it.
+    /// The time at which the attempt gave a path the content of the newest capture: that of the
+    /// attempt's commit, else the file's own time; for a deleted file, the time of the first
+    /// capture without it.
     fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
         let repo = &session.repo;
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {

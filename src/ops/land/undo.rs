@@ -125,8 +125,8 @@ struct LoggedMerge {
     reverts: bool,
 }
 
-/// The candidate as of an earlier merge that is still in effect. Its record has only the last landing;
-/// the branches have all.
+/// The candidate as of an earlier merge that is still in effect. Its record has only the last
+/// landing; the branches have all.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let mut seen = BTreeSet::new();
     for LoggedMerge { branch, .. } in logged_merges(session, undone, "--branches")? {

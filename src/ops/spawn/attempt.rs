@@ -43,8 +43,8 @@ pub struct AttemptReport {
     pub escaped: Vec<String>,
 }
 
-/// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the run's
-/// lock, and the run is marked as running.
+/// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
+/// run's lock, and the run is marked as running.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -65,7 +65,8 @@ pub fn run_attempts(
     });
     // The watch reports even if an attempt failed: a changed configuration may be the cause.
     let watched = watch.end(session.integrity(), run);
-    // While a record still says that its command runs, the next command must find the run interrupted.
+    // While a record still says that its command runs, the next command must find the run
+    // interrupted.
     let done =
         if results.is_ok() || !names.iter().any(|name| is_running(store.candidate(run, name))) {
             store.clear_active(&run.run)
@@ -102,8 +103,8 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     let _ = marked;
 }
 
-/// Runs another command in a candidate's own worktree. The worktree is captured first, so that both rounds
-/// are iterations of their own.
+/// Runs another command in a candidate's own worktree. The worktree is captured first, so that both
+/// rounds are iterations of their own.
 pub fn rerun(
     session: &Session,
     candidate: CandidateRef<'_>,

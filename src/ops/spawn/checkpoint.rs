@@ -1,5 +1,5 @@
-//! Checkpoints: captures of candidates at intervals while their commands run. A capture has its own index, so
-//! it does not disturb a command.
+//! Checkpoints: captures of candidates at intervals while their commands run. A capture has its own
+//! index, so it does not disturb a command.
 use crate::store::candidate::CandidateRef;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -33,8 +33,8 @@ pub fn beside<T>(
     })
 }
 
-/// Captures one candidate if its command runs. A failure is only noted, for example when a file disappears while
-/// it is read: the next checkpoint follows.
+/// Captures one candidate if its command runs. A failure is only noted, for example when a file
+/// disappears while it is read: the next checkpoint follows.
 fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     let ui = &session.ui;
     if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {

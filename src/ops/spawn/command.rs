@@ -32,7 +32,8 @@ pub struct CandidateCommand {
 }
 
 impl CandidateCommand {
-    /// A command as it was typed. It reads the prompt from its standard input, unless an argument takes it.
+    /// A command as it was typed. It reads the prompt from its standard input, unless an argument
+    /// takes it.
     pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
         let stdin = !argv.iter().any(|arg| holds(arg, PROMPT) || holds(arg, PROMPT_FILE));
         CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
@@ -67,7 +68,8 @@ impl CandidateCommand {
         Ok((!argv.is_empty()).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
-    /// Refuses a command that needs a prompt when there is none, and a prompt that no argument can hold.
+    /// Refuses a command that needs a prompt when there is none, and a prompt that no argument can
+    /// hold.
     pub fn require_prompt(&self) -> Result<()> {
         let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
         // As long as the longest argument will be, with the words around the prompt.
@@ -89,7 +91,8 @@ impl CandidateCommand {
             .hint("let the command read {prompt_file} instead of {prompt}, or its standard input"))
     }
 
-    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or make one up.
+    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or make
+    /// one up.
     fn require_no_prompt(&self) -> Result<()> {
         let placeholder = [PROMPT, PROMPT_FILE]
             .into_iter()

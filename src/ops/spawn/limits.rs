@@ -13,7 +13,8 @@ pub fn depth() -> Result<u32> {
     })
 }
 
-/// Refuses to start candidates' commands inside a candidate's command, deeper than `limits.nesting`.
+/// Refuses to start candidates' commands inside a candidate's command, deeper than
+/// `limits.nesting`.
 pub fn require_depth(session: &Session) -> Result<()> {
     let depth = depth()?;
     let nesting = session.config.get(keys::LIMITS_NESTING);
@@ -26,8 +27,8 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a run of `wanted` new candidates that exceeds `limits.candidates`, or, with the worktrees of all
-/// runs, `limits.worktrees`.
+/// Refuses a run of `wanted` new candidates that exceeds `limits.candidates`, or, with the
+/// worktrees of all runs, `limits.worktrees`.
 pub fn require_room(session: &Session, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     if wanted > candidates {

@@ -78,8 +78,8 @@ impl Start {
         Ok(Start { base: session.repo.resolve_commit(revision)?, parent: None })
     }
 
-    /// A candidate's current state, which is captured first. Refuses a chain of parents that is longer than
-    /// `limits.inheritance`.
+    /// A candidate's current state, which is captured first. Refuses a chain of parents that is
+    /// longer than `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
         let run = candidate.run;
         let (depth, limit) =
@@ -124,7 +124,8 @@ pub struct SpawnedRun {
 
 /// Makes a run, or nothing.
 ///
-/// Every refusal comes before the first effect: limits, a missing program, a full disk, a name in use.
+/// Every refusal comes before the first effect: limits, a missing program, a full disk, a name in
+/// use.
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
@@ -192,7 +193,8 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     };
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
     let ports = free_ports(session, run.candidates.len())?;
-    // The intent is written before the first effect: if this process dies, the next command removes the run.
+    // The intent is written before the first effect: if this process dies, the next command removes
+    // the run.
     store.set_active(&run.run, &active)?;
     let made = store.save_intent(&run).and_then(|()| {
         run.candidates
@@ -237,8 +239,8 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// Ports for `count` candidates that no other candidate with a worktree has. The caller holds the repository
-/// lock.
+/// Ports for `count` candidates that no other candidate with a worktree has. The caller holds the
+/// repository lock.
 pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();

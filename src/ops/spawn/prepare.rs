@@ -41,7 +41,8 @@ pub struct Prepared {
 }
 
 impl Preparation {
-    /// Finds the seeds and the setup command. Refuses a setup command that could not start in any worktree.
+    /// Finds the seeds and the setup command. Refuses a setup command that could not start in any
+    /// worktree.
     pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
         let setup = session
             .config
@@ -55,8 +56,8 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup })
     }
 
-    /// Prepares a worktree whose files are checked out, and records the untracked files in it: neither seeds nor
-    /// the files that setup makes belong to the attempt.
+    /// Prepares a worktree whose files are checked out, and records the untracked files in it:
+    /// neither seeds nor the files that setup makes belong to the attempt.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
         let mut given = self.seeds.place(&dir)?;
@@ -106,8 +107,8 @@ impl Preparation {
     }
 }
 
-/// Runs the setup command as for judging: with the oracle's time limit, and without the candidate's variables.
-/// Gives the reason of a failure.
+/// Runs the setup command as for judging: with the oracle's time limit, and without the candidate's
+/// variables. Gives the reason of a failure.
 fn run_setup(
     session: &Session,
     setup: &OracleCommand,
@@ -135,8 +136,8 @@ pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result
     })
 }
 
-/// Refuses to judge if the checkouts of `jobs` parallel jobs in `directory` would leave less than `limits.min-free-disk`
-/// free.
+/// Refuses to judge if the checkouts of `jobs` parallel jobs in `directory` would leave less than
+/// `limits.min-free-disk` free.
 pub fn require_space_to_judge(
     session: &Session,
     directory: &Path,

@@ -21,7 +21,8 @@ enum Resumption {
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
-    /// A later round (`spawn --again`) was interrupted: a fresh worktree would lack the rounds before.
+    /// A later round (`spawn --again`) was interrupted: a fresh worktree would lack the rounds
+    /// before.
     LaterRound,
 }
 
@@ -35,8 +36,8 @@ fn resumption(record: &Candidate) -> Resumption {
 
 /// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed.
 ///
-/// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no undisturbed run
-/// starts from. Its old worktree is captured first, and stays an iteration.
+/// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
+/// undisturbed run starts from. Its old worktree is captured first, and stays an iteration.
 pub fn resume(
     session: &Session,
     run: &Run,
@@ -86,8 +87,8 @@ pub fn resume(
     attempt::run_attempts(session, run, &pending, options)
 }
 
-/// Makes worktrees for candidates of an existing run, and marks the run as running. The caller holds the
-/// run's lock, and calls [`attempt::run_attempts`] next.
+/// Makes worktrees for candidates of an existing run, and marks the run as running. The caller
+/// holds the run's lock, and calls [`attempt::run_attempts`] next.
 pub fn add_worktrees(
     session: &Session,
     run: &Run,

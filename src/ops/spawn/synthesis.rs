@@ -1,5 +1,6 @@
-//! Synthesis: one more candidate, which integrates those that passed. It begins with the recommended candidate's
-//! files, gets the other patches in its prompt, and is judged like any other candidate (DESIGN.md §3).
+//! Synthesis: one more candidate, which integrates those that passed. It begins with the
+//! recommended candidate's files, gets the other patches in its prompt, and is judged like any
+//! other candidate (DESIGN.md §3).
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -22,8 +23,8 @@ use crate::store::events::Event;
 /// The limit of patches in a prompt, in bytes: an agent's context needs room for its work.
 const MAX_PATCH_BYTES: usize = 256 * 1024;
 
-/// The candidates that a synthesis integrates: those that passed with distinct trees, the best first, without
-/// earlier syntheses. None if there are fewer than two.
+/// The candidates that a synthesis integrates: those that passed with distinct trees, the best
+/// first, without earlier syntheses. None if there are fewer than two.
 pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
@@ -37,7 +38,8 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
 
 /// Adds a candidate to a run and runs the command of `assignment` in it. Gives the changed run.
 ///
-/// Refuses a run that was not judged, or in which fewer than two candidates passed with different trees.
+/// Refuses a run that was not judged, or in which fewer than two candidates passed with different
+/// trees.
 pub fn synthesize(
     session: &Session,
     run: &Run,
@@ -115,8 +117,9 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
     entry.judged().unwrap_or(&run.base)
 }
 
-/// The prompt of a synthesis: the task, the changes in its worktree, and the other attempts' patches, the smallest
-/// first. A patch that exceeds the limit is only listed, with the path of its file.
+/// The prompt of a synthesis: the task, the changes in its worktree, and the other attempts'
+/// patches, the smallest first. A patch that exceeds the limit is only listed, with the path of its
+/// file.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let best = material[0];
