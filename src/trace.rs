@@ -21,11 +21,13 @@ use crate::git::cli;
 use crate::process::environment::{LOG, LOG_FILE};
 use crate::ui::Ui;
 
-/// Starts tracing if the environment or `-v` asks for it. Fails if `FRITES_LOG` is no filter, or if
+/// Starts tracing if the environment or `-v` asks for it. Fails if `FRITES_LOG` is not a valid filter, or if
 /// the file that `FRITES_LOG_FILE` names cannot be written.
 pub fn start(verbose: bool, ui: &Ui) -> Result<()> {
-    let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
     let file = std::env::var_os(LOG_FILE).filter(|path| !path.is_empty());
+    let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
+    // Whoever names a file wants a log in it.
+    let filter = filter.or_else(|| file.is_some().then(|| "debug".to_owned()));
     let traces = cli::traces_to_stderr();
     if filter.is_none() && !verbose && !traces {
         return Ok(());
@@ -49,7 +51,7 @@ where
 {
     let filter = EnvFilter::try_new(filter)
         .map_err(|e| {
-            Error::usage(format!("{LOG} is no filter: {e}"))
+            Error::usage(format!("{LOG} is not a valid filter: {e}"))
                 .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
         })?
         // git's own traces are printed as git writes them, if they are asked for.

@@ -301,6 +301,7 @@ fn linked_seed_is_a_copy_that_the_attempt_may_edit() {
 fn command_does_not_write_through_a_linked_seed() {
     let harm = "find node_modules vendor/ deps/ secrets/ -type f -exec chmod u+w {} + -exec sh -c \
         'for f; do echo harm >> \"$f\"; done' sh {} + && echo harm > .env && echo harm > .env.shared && \
+        echo harm >> deps/alias/m/index.js && { (echo harm >> deps/up) 2>&- || :; } && \
         rm deps/back/m/index.js && rm -rf node_modules/* && echo harm > vendor/new";
     let all = ["node_modules", "vendor", "deps", "secrets", ".env"].map(|name| ("seed.link", name));
     for command in ["setup", "test", "agent"] {
@@ -319,6 +320,11 @@ fn command_does_not_write_through_a_linked_seed() {
         symlink(elsewhere.join("env"), world.repo.join(".env")).unwrap();
         symlink(elsewhere.join("env"), world.repo.join(".env.shared")).unwrap();
         symlink(world.repo.join("node_modules"), world.repo.join("deps/back")).unwrap();
+        // The checkout by another name, and a link that a worktree's depth makes lead there.
+        symlink(&world.repo, world.home().join("other-name")).unwrap();
+        let alias = world.home().join("other-name/node_modules");
+        symlink(alias, world.repo.join("deps/alias")).unwrap();
+        symlink("../../../../../secrets/key", world.repo.join("deps/up")).unwrap();
         let users = || (World::files_of(&world.repo), World::files_of(&elsewhere));
         let before = users();
         match command {

@@ -93,7 +93,8 @@ fn log_file_takes_the_log_instead_of_standard_error() {
     assert!(!log.contains("git_frites::process"), "the filter names git alone:\n{log}");
     let nowhere = [("FRITES_LOG", "debug"), ("FRITES_LOG_FILE", "/nowhere/log")];
     frites(&world, &["status"], &nowhere).refuses(128, "could not open '/nowhere/log'");
-    frites(&world, &["status"], &[("FRITES_LOG", "a=b=c")]).refuses(2, "FRITES_LOG is no filter");
+    frites(&world, &["status"], &[("FRITES_LOG", "a=b=c")])
+        .refuses(2, "FRITES_LOG is not a valid filter");
 }
 
 #[test]

@@ -119,8 +119,8 @@ impl Seeds {
     ///
     /// Copies keep their modes and their times: a copied build output must look older than the
     /// sources that were just checked out, or a build would take it for theirs (GIT-FACTS, "Not
-    /// safe for build tools"). An absolute link into the user's checkout leads to the same path in
-    /// `into`, so that no path of a worktree leads to the user's own files.
+    /// safe for build tools"). A link into the user's checkout leads to the same path in `into`, so
+    /// that no path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
@@ -137,7 +137,7 @@ impl Seeds {
                     return Ok(false);
                 }
                 ready = directory.to_owned();
-                copy(from, &to, |target| redirected(target, &self.root, into), &mut clones)
+                copy(from, &to, |target| redirected(target, path, &self.root, into), &mut clones)
             };
             if unless_vanished(attempt).context(|| format!("could not seed '{}'", to.display()))? {
                 got.push(path.clone());

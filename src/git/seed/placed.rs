@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::bstr::{ByteSlice, ByteVec};
@@ -103,12 +103,13 @@ impl PlacedSeeds {
         Ok(PlacedSeeds(seeds))
     }
 
-    /// Makes each link with a target below `root` lead to the same path below `into`.
+    /// Gives each link the target that its copy has below `into`; see [`redirected`].
     pub fn redirect_links(&mut self, root: &Path, into: &Path) {
-        for seed in self.0.values_mut() {
+        for (path, seed) in &mut self.0 {
             if let Seed::Link(target) = seed {
                 let moved = redirected(
                     PathBuf::from(OsString::from_vec(std::mem::take(target))),
+                    path,
                     root,
                     into,
                 );
@@ -238,10 +239,39 @@ impl SeedContents {
     }
 }
 
-/// The target of a link: the same path below `into` if it is below `root`, or else as it is.
-pub fn redirected(target: PathBuf, root: &Path, into: &Path) -> PathBuf {
-    match target.strip_prefix(root) {
-        Ok(relative) => into.join(relative),
-        Err(_) => target,
+/// The target for a copy, below `into`, of the link at `path` in the checkout at `root`.
+///
+/// A relative target that stays inside the checkout is kept. Any other target is compared by its
+/// real path, because a checkout can be reached through links: one inside the checkout becomes the
+/// same path below `into`, and one outside becomes or stays absolute. A relative target outside
+/// would lead to another place from the depth of a worktree, perhaps back into the checkout.
+pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) -> PathBuf {
+    let link = path.on_disk(root);
+    let directory = link.parent().unwrap_or(root);
+    if target.is_relative() && stays_below(root, &directory.join(&target)) {
+        return target;
     }
+    let real = tree::nearest_real(&tree::nearest_real(directory).join(&target));
+    match real.strip_prefix(tree::nearest_real(root)) {
+        Ok(relative) => into.join(relative),
+        Err(_) if target.is_absolute() => target,
+        Err(_) => real,
+    }
+}
+
+/// True if no component of `path` leads out of `root`, which it begins with; links are not resolved.
+fn stays_below(root: &Path, path: &Path) -> bool {
+    let Ok(below) = path.strip_prefix(root) else { return false };
+    let mut depth = 0_i32;
+    for component in below.components() {
+        match component {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    true
 }
