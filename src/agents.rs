@@ -8,7 +8,7 @@ use crate::model::nearest::nearest;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
 
 /// The built-in agents with the options that run them non-interactively, from `--help` of the
-/// versions named here; `git config frites.agent.NAME.command` replaces them.
+/// versions named here; `git config frites.agents.NAME.command` replaces them.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     // Claude Code 2.1.197. As root it also wants IS_SANDBOX=1 in its environment.
     ("claude", &["claude", "-p", "--permission-mode", "bypassPermissions"]),
@@ -80,6 +80,6 @@ fn unknown(config: &Config, name: &Name) -> Error {
         None => error,
     };
     error.hint(format!(
-        "or configure its command: `git config frites.agent.{name}.command 'PROGRAM ARGUMENTS'`"
+        "or configure its command: `git config frites.agents.{name}.command 'PROGRAM ARGUMENTS'`"
     ))
 }

@@ -215,7 +215,7 @@ fn impossible_agent_options_are_refused_before_anything_is_made() {
         (
             &["--agent", "codex", "-p", "x"],
             128,
-            "the agent 'codex' is not here: 'codex' is not on PATH",
+            "the agent 'codex' cannot start: 'codex' is not on PATH",
         ),
         (&["--agent", "claude=0", "-p", "x"], 2, "'0' is not a number of candidates"),
         (&["--agent", "claude=x", "-p", "x"], 2, "'x' is not a number of candidates"),

@@ -60,10 +60,7 @@ fn attempt_that_edits_its_tests_is_flagged_everywhere() {
         world.attempts(&[script, "echo 3 > value; echo more > more"]);
         let answer = world.frites(["judge", "--explain"]).expect(0);
         let out = answer.out();
-        assert!(
-            out.lines().last().unwrap().ends_with(&format!("; look closely, c1 {words}")),
-            "{out}"
-        );
+        assert!(out.lines().last().unwrap().ends_with(&format!("; check c1: it {words}")), "{out}");
         let label = flag.split_whitespace().next().unwrap().replace('-', " ");
         assert!(out.split("   c2").next().unwrap().contains(&label), "{label}: {out}");
         assert!(

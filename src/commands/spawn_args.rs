@@ -280,10 +280,15 @@ fn candidates(args: &SharedSpawnArgs) -> Result<Vec<Name>> {
 fn refuse_twins(names: &[Name]) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
         if let Some(twin) = names[..at].iter().find(|other| other.collides(name)) {
-            return Err(Error::usage(format!(
-                "-c: '{name}' and '{twin}' are the same name on file systems that ignore case"
-            ))
-            .hint("give each candidate a name that differs in more than case"));
+            let message = if twin == name {
+                format!("-c: the name '{name}' is given twice")
+            } else {
+                format!(
+                    "-c: '{name}' and '{twin}' are the same name on file systems that ignore case"
+                )
+            };
+            return Err(Error::usage(message)
+                .hint("give each candidate a name that differs in more than case"));
         }
     }
     Ok(())

@@ -57,7 +57,7 @@ impl fmt::Display for Flag {
             Flag::TestsDeleted { path } => write!(f, "deletes tests in {path}"),
             Flag::TestsEdited { path } => write!(f, "edits tests in {path}"),
             Flag::TestsSkipped { path, marker } => write!(f, "skips tests in {path} ({marker})"),
-            Flag::LinksOutside { path } => write!(f, "links {path} to what is not in the tree"),
+            Flag::LinksOutside { path } => write!(f, "links {path} to a place outside the tree"),
         }
     }
 }

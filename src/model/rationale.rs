@@ -46,7 +46,7 @@ impl DecisionInputs<'_> {
         }
         let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
         if kind != DecisionKind::NoOracle && !flags.is_empty() {
-            text.push_str(&format!("; look closely, {} {}", winner.candidate, and(&flags)));
+            text.push_str(&format!("; check {}: it {}", winner.candidate, and(&flags)));
         }
         text
     }

@@ -239,7 +239,7 @@ fn linked_paths(root: &Path, named: &[String]) -> Result<Vec<TreePath>> {
         match path.iter().next() {
             None => return Err(refuse(name, "is the checkout itself")),
             Some(first) if first == ".git" || first == ".frites" => {
-                return Err(refuse(name, "is no seed"));
+                return Err(refuse(name, "cannot be a seed"));
             }
             _ => {}
         }

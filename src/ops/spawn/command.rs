@@ -120,8 +120,8 @@ impl CandidateCommand {
             None => Error::fatal(format!("'{program}' is not on PATH"))
                 .hint("a command after -- is a program and its arguments; for a shell line write `-- sh -c '…'`"),
             Some(agent) => {
-                Error::fatal(format!("the agent '{agent}' is not here: '{program}' is not on PATH")).hint(format!(
-                    "install it, or say how it is called: `git config frites.agent.{agent}.command 'PROGRAM ARGUMENTS'`"
+                Error::fatal(format!("the agent '{agent}' cannot start: '{program}' is not on PATH")).hint(format!(
+                    "install it, or set its command: `git config frites.agents.{agent}.command 'PROGRAM ARGUMENTS'`"
                 ))
             }
         })
