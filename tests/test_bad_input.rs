@@ -142,7 +142,8 @@ fn invalid_names_are_refused_with_the_rule() {
         "'two' and 'Two' are the same name",
         "more than case",
     );
-    refused(&world, &["spawn", "-c", "one", "-c", "one"], 2, "'one' and 'one'", "more than case");
+    let twice = ["spawn", "-c", "one", "-c", "one"];
+    refused(&world, &twice, 2, "the name 'one' is given twice", "more than case");
     assert!(!world.repo.join(".frites").exists());
     for good in ["a".repeat(64).as_str(), "runs", "x.lockd", "A_b.c-1"] {
         assert_eq!(world.spawn(["--run", good, "-n", "1"]), good);
