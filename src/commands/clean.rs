@@ -217,19 +217,26 @@ fn only_expired(
 /// Cleans one candidate; a failure is part of the answer and does not stop the others.
 fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -> Removal {
     let address = candidate.address();
-    let attempt = || {
-        if args.dry_run {
-            return clean::dry_run(session, candidate, args.discard);
-        }
-        if !args.discard {
-            clean::capture_or_refuse(session, candidate)?;
-        }
-        clean::remove(session, candidate, args.discard)
-    };
-    match attempt() {
+    match try_remove(session, candidate, args) {
         Ok(bytes) => Removal { address, bytes, error: None },
         Err(error) => Removal { address, bytes: None, error: Some(hints::add(error)) },
     }
+}
+
+/// Removes one candidate's worktree, or only checks that it can be removed. Gives the bytes that are
+/// freed, if they are known.
+fn try_remove(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    args: &CleanArgs,
+) -> Result<Option<u64>> {
+    if args.dry_run {
+        return clean::dry_run(session, candidate, args.discard);
+    }
+    if !args.discard {
+        clean::capture_or_refuse(session, candidate)?;
+    }
+    clean::remove(session, candidate, args.discard)
 }
 
 fn report(

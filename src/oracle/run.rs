@@ -169,14 +169,12 @@ fn forget_logs(logs: &Path, stage: Stage) {
 
 /// The results for a tree that cannot be checked out whole: the first command could not start.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
-    let outcome = |at| {
-        if at == 0 {
-            Outcome::CouldNotStart { reason: reason.to_owned() }
-        } else {
-            Outcome::Skipped
-        }
-    };
-    oracle.iter().enumerate().map(|(at, c)| StageResult::new(c.stage, 0.0, outcome(at))).collect()
+    let mut results: Vec<StageResult> =
+        oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped)).collect();
+    if let Some(first) = results.first_mut() {
+        first.outcome = Outcome::CouldNotStart { reason: reason.to_owned() };
+    }
+    results
 }
 
 fn missing(command: &OracleCommand, program: &str) -> Error {

@@ -41,7 +41,7 @@ const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 pub mod order {
     /// End the tree politely: SIGTERM, and SIGKILL after the grace.
     pub const TERMINATE: u8 = b't';
-    /// End it now.
+    /// End the tree now: SIGKILL.
     pub const KILL: u8 = b'k';
     /// Stop the tree and the clocks of its time limits.
     pub const STOP: u8 = b's';

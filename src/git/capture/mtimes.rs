@@ -68,11 +68,17 @@ pub fn of_capture(
 /// A line for each of these files that exists: seconds since 1970, and the path with bytes that are
 /// not UTF-8 escaped.
 fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
-    let line = |path: &TreePath| {
-        let meta = fs::symlink_metadata(path.on_disk(worktree)).ok()?;
-        Some(format!("{MTIME}{}.{:09} {}\n", meta.mtime(), meta.mtime_nsec(), path.escape_bytes()))
-    };
-    paths.filter_map(line).collect()
+    let mut lines = String::new();
+    for path in paths {
+        let Ok(meta) = fs::symlink_metadata(path.on_disk(worktree)) else { continue };
+        lines.push_str(&format!(
+            "{MTIME}{}.{:09} {}\n",
+            meta.mtime(),
+            meta.mtime_nsec(),
+            path.escape_bytes()
+        ));
+    }
+    lines
 }
 
 /// Reads the lines of [`as_lines`] in any text.

@@ -1,6 +1,6 @@
 //! Recovery of runs whose process was killed while it made them or ran their commands.
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{IoContext, Result};
@@ -144,6 +144,7 @@ fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<P
 
 /// The names of git's administrative entries now, for `Active::entries`.
 pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
-    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
-    Ok(worktree::entries(repo)?.iter().filter_map(|path| name(path)).collect())
+    let entries = worktree::entries(repo)?;
+    let names = entries.iter().filter_map(|path| path.file_name());
+    Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
 }

@@ -104,13 +104,13 @@ pub fn synthesize(
 }
 
 fn next_name(run: &Run) -> Result<Name> {
-    let free = |n: &usize| {
-        let name: Name = format!("synthesis-{n}").parse().expect("it keeps to the rule");
-        (!run.candidates.iter().any(|c| c.collides(&name))).then_some(name)
-    };
-    (1..=run.candidates.len() + 1)
-        .find_map(|n| free(&n))
-        .ok_or_else(|| Error::internal("no name is left for a synthesis"))
+    for n in 1..=run.candidates.len() + 1 {
+        let name: Name = format!("synthesis-{n}").parse().expect("the name is valid");
+        if !run.candidates.iter().any(|c| c.collides(&name)) {
+            return Ok(name);
+        }
+    }
+    Err(Error::internal("no name is left for a synthesis"))
 }
 
 fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
