@@ -255,7 +255,7 @@ impl Call {
         if let Some(traces) = traces {
             traces.print();
         }
-        let output = output.map_err(not_started)?;
+        let output = output.map_err(|e| self.not_started(e))?;
         let code = code_of(output.status);
         self.trace(code, started);
         Ok(Output {
@@ -269,7 +269,7 @@ impl Call {
     /// to standard error. Gives the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
-        let output = self.expression().stdout_to_stderr().run().map_err(not_started)?;
+        let output = self.expression().stdout_to_stderr().run().map_err(|e| self.not_started(e))?;
         let code = code_of(output.status);
         self.trace(code, started);
         Ok(code)
@@ -297,17 +297,7 @@ impl Call {
 
     /// Runs the call and gives its standard output. Any exit code but 0 is an error.
     pub fn bytes(self) -> Result<Vec<u8>> {
-        // The subcommand: the first word after settings of our own.
-        let mut words = self.args.iter().map(|a| a.to_string_lossy());
-        let mut what = words.next().unwrap_or_default().into_owned();
-        while what.starts_with('-') {
-            let value = if what == "-c" { words.next() } else { None };
-            drop(value);
-            match words.next() {
-                Some(word) => what = word.into_owned(),
-                None => break,
-            }
-        }
+        let what = subcommand(&self.args);
         let output = self.output()?;
         if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
     }
@@ -393,6 +383,19 @@ impl Call {
         expression
     }
 
+    fn not_started(&self, e: io::Error) -> Error {
+        // The system gives one error for a missing program and a missing directory to start it in.
+        if let Some(dir) = self.git.work_tree.as_ref().filter(|dir| !dir.is_dir()) {
+            return Error::io(format!("could not start git in '{}'", dir.display()), e);
+        }
+        match e.kind() {
+            io::ErrorKind::NotFound => {
+                Error::fatal("could not start git: it is not installed").hint("git must be on PATH")
+            }
+            _ => Error::io("could not start git", e),
+        }
+    }
+
     fn removes(&self, name: &OsStr) -> bool {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
         if self.git.settings == CallSettings::User {
@@ -440,7 +443,8 @@ struct GitFailure {
 }
 
 /// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match
-/// counts: a full disk also leaves objects behind that cannot be read.
+/// counts: a full disk also leaves objects behind that cannot be read. `ID` stands for an object
+/// id: a lazy fetch from a remote that is offline says `Could not read from remote repository`.
 const CAUSES: [(Cause, &[&str]); 4] = [
     (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
     (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
@@ -452,18 +456,24 @@ const CAUSES: [(Cause, &[&str]); 4] = [
             "bad object",
             "bad tree object",
             "bad signature",
-            "corrupt",
-            "Could not read",
+            "corrupt loose object",
+            "corrupt tree file",
+            "Could not read ID",
             "could not parse",
             "failed to unpack tree object",
+            "index file corrupt",
             "index file smaller than expected",
+            "is corrupt",
             "loose object",
             "missing blob",
             "missing tree",
             "missing commit",
             "not a valid object",
-            "unable to find",
-            "unable to read",
+            "unable to find ID",
+            "unable to read ID",
+            "unable to read blob",
+            "unable to read sha1 file",
+            "unable to read tree",
             "unable to unpack",
         ],
     ),
@@ -475,8 +485,32 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
     if matches!(code, 130 | 143) {
         return Cause::Interrupted;
     }
-    let named = CAUSES.iter().find(|(_, phrases)| phrases.iter().any(|p| stderr.contains(p)));
+    let messages: Vec<&str> = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")))
+        .collect();
+    let named = CAUSES.iter().find(|(_, phrases)| {
+        phrases.iter().any(|phrase| messages.iter().any(|message| says(message, phrase)))
+    });
     named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
+}
+
+/// True if a message has this phrase outside the names that it quotes.
+fn says(message: &str, phrase: &str) -> bool {
+    let (phrase, needs_id) = match phrase.strip_suffix("ID") {
+        Some(phrase) => (phrase, true),
+        None => (phrase, false),
+    };
+    message.match_indices(phrase).any(|(at, _)| {
+        let is_quoted = !phrase.contains('\'') && message[..at].matches('\'').count() % 2 == 1;
+        let rest = &message[at + phrase.len()..];
+        !is_quoted && (!needs_id || begins_with_id(rest))
+    })
+}
+
+fn begins_with_id(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    [40, 64].contains(&digits)
 }
 
 /// True if a `GIT_TRACE*` variable sends git's traces to standard error.
@@ -522,13 +556,17 @@ impl TraceFile {
     }
 }
 
-fn not_started(e: io::Error) -> Error {
-    match e.kind() {
-        io::ErrorKind::NotFound => {
-            Error::fatal("could not start git: it is not installed").hint("git must be on PATH")
+/// The first word after settings of our own.
+fn subcommand(args: &[OsString]) -> String {
+    let mut words = args.iter().map(|a| a.to_string_lossy());
+    while let Some(word) = words.next() {
+        if word == "-c" {
+            words.next();
+        } else if !word.starts_with('-') {
+            return word.into_owned();
         }
-        _ => Error::io("could not start git", e),
     }
+    args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn code_of(status: std::process::ExitStatus) -> i32 {
@@ -571,6 +609,14 @@ mod tests {
                 "fatal: unable to write loose object file: No space left on device",
                 Cause::StorageFull,
             ),
+            (128, "fatal: unable to find 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
+            (128, "error: Could not read 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
+            (128, "fatal: index file corrupt", Cause::Damaged),
+            (128, "fatal: Could not read from remote repository.", Cause::GitExit),
+            (128, "fatal: unable to find remote helper for 'frob'", Cause::GitExit),
+            (128, "error: open(\"src/corrupt.rs\"): Permission denied", Cause::GitExit),
+            (128, "fatal: pathspec 'what is corrupt' did not match any files", Cause::GitExit),
+            (128, "warning: bad object", Cause::GitExit),
             (130, "", Cause::Interrupted),
             (129, "usage: git frob", Cause::GitExit),
             (1, "fatal: something new", Cause::GitExit),
@@ -578,6 +624,23 @@ mod tests {
         for (code, stderr, cause) in cases {
             assert_eq!(cause_of(code, stderr), cause, "{stderr}");
         }
+    }
+
+    #[test]
+    fn work_tree_that_is_gone_is_not_taken_for_a_missing_git() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let gone = dir.path().join("gone");
+        let git = Git::at(dir.path(), Arc::default()).work_tree(&gone);
+        let error = git.call("version").output().expect_err("no such directory");
+        let start = format!("could not start git in '{}'", gone.display());
+        assert!(error.message.starts_with(&start), "{}", error.message);
+    }
+
+    #[test]
+    fn subcommand_is_the_first_word_after_settings() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(subcommand(&words("-c a=b --literal-pathspecs add -A")), "add");
+        assert_eq!(subcommand(&words("--version")), "--version");
     }
 
     #[test]
