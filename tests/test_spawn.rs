@@ -126,6 +126,28 @@ fn ref_that_cannot_be_created_rolls_spawn_back() {
 }
 
 #[test]
+fn spawn_whose_rollback_fails_too_reports_the_first_error() {
+    let world = World::new();
+    // Neither the candidate's record nor the lock for taking the run back can be written.
+    let harm = "cd ../../../..; f=.frites/runs/fix/c1/candidate.toml; rm -rf $f; mkdir -p $f/x
+        rm .frites/locks/repository; mkdir .frites/locks/repository";
+    world.git(["config", "frites.spawn.setup", harm]);
+    let answer = world.frites(["spawn", "--run", "fix", "-n", "1"]).refuses(128, "candidate.toml");
+    assert!(answer.stderr.contains("run fix was not taken back: "), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("nothing was made"), "{}", answer.stderr);
+}
+
+#[test]
+fn spawn_that_cannot_record_its_event_still_gives_the_run() {
+    let world = World::new();
+    let harm = "cd ../../../..; rm -rf .frites/events.jsonl; mkdir -p .frites/events.jsonl";
+    world.git(["config", "frites.spawn.setup", harm]);
+    let answer = world.frites(["spawn", "--run", "fix", "-n", "1"]).expect(0);
+    assert!(answer.stderr.contains("events.jsonl"), "{}", answer.stderr);
+    assert!(world.worktree("fix/c1").is_dir());
+}
+
+#[test]
 fn command_gets_its_candidate_in_variables_and_arguments_without_a_shell() {
     let world = World::new();
     world.write(

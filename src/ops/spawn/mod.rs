@@ -145,8 +145,13 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
         parent: run.parent.clone(),
         task: run.task.clone(),
     };
-    session.store.record_event(&run.run, &event)?;
-    preparation.report(session, run, &run.candidates, &made.prepared)?;
+    // The run exists by now: an error would say that there is none.
+    if let Err(error) = session.store.record_event(&run.run, &event) {
+        session.ui.warn(&error.message);
+    }
+    if let Err(error) = preparation.report(session, run, &run.candidates, &made.prepared) {
+        session.ui.warn(&error.message);
+    }
     Ok(made)
 }
 
@@ -215,8 +220,11 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let prepared = match filled {
         Ok(prepared) => prepared,
         Err(error) => {
-            recover::roll_back(store, &run, &active.entries)?;
-            return Err(error.hint("nothing was made"));
+            let Err(second) = recover::roll_back(store, &run, &active.entries) else {
+                return Err(error.hint("nothing was made"));
+            };
+            session.ui.warn(format!("run {} was not taken back: {}", run.run, second.message));
+            return Err(error.hint("the next command tries again to take it back"));
         }
     };
     if run.has_commands() {
