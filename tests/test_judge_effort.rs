@@ -186,21 +186,27 @@ fn outcome_planted_while_an_attempt_ran_is_not_believed() {
     world.assert_clean();
 }
 
-/// Nor in any other run, nor when the attempt says that it began later than it did.
+/// Nor in any other run, nor when the attempt says that it began later than it did, or clears its
+/// record.
 #[test]
 fn outcome_planted_by_another_runs_attempt_is_not_believed() {
     let world = World::new();
     world.attempts(&[SMALL]);
     world.frites(["judge", "-q", "--test", "false"]).expect(1);
-    let forge = "for f in \"$HOME\"/cache/git-frites/*/outcomes/*/outcome.toml; do sed 's/outcome = \"failed\"/outcome = \"passed\"/; /^code/d' \"$f\" > \"$f.new\"; \
-         mv \"$f.new\" \"$f\"; done; cd \"$HOME/repo/.frites/runs/$FRITES_RUN/c1\"; sed 's/^started.*/started = \"2099-01-01T00:00:00Z\"/' candidate.toml > new; mv new candidate.toml";
-    world.frites(["spawn", "-n", "1", "--", "sh", "-ec", forge]).expect(4);
+    let known = || {
+        world.frites(["judge", "--json", "1", "--test", "false"]).expect(1).json()["effort"]["ran"]
+            .clone()
+    };
+    let plant = "for f in \"$HOME\"/cache/git-frites/*/outcomes/*/outcome.toml; do sed 's/outcome = \"failed\"/outcome = \"passed\"/; /^code/d' \"$f\" > \"$f.new\"; \
+         mv \"$f.new\" \"$f\"; done; cd \"$HOME/repo/.frites/runs/$FRITES_RUN/c1\"";
+    let later = "sed 's/^started.*/started = \"2099-01-01T00:00:00Z\"/' candidate.toml > new; mv new candidate.toml";
+    let forge = format!("{plant}; {later}");
+    world.frites(["spawn", "-n", "1", "--", "sh", "-ec", &forge]).expect(4);
     world.frites(["judge", "-q", "1", "--test", "false"]).expect(1);
-    assert_eq!(
-        world.frites(["judge", "--json", "1", "--test", "false"]).expect(1).json()["effort"]["ran"],
-        0,
-        "known now"
-    );
+    assert_eq!(known(), 0, "cached now");
+    let forge = format!("{plant}; : >candidate.toml");
+    world.frites(["spawn", "-n", "1", "--", "sh", "-ec", &forge]).expect(4);
+    assert_ne!(known(), 0, "the planted outcome was believed");
     world.assert_clean();
 }
 

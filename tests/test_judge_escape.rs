@@ -169,6 +169,21 @@ fn change_found_only_at_the_end_counts_and_empties_the_cache() {
 }
 
 #[test]
+fn outcome_of_a_base_that_makes_a_change_is_not_cached() {
+    let world = World::new();
+    world.attempts(&["echo 1 >good"]);
+    let test = "test -e good || git config alias.x log; false";
+    let ran = |count: u64| {
+        let verdict = world.frites(["judge", "--json", "--test", test]).expect(1).json();
+        assert_eq!(verdict["effort"]["ran"], count, "{verdict}");
+    };
+    ran(2);
+    // The candidate's outcome, from before the change, is cached.
+    ran(1);
+    ran(0);
+}
+
+#[test]
 fn judging_a_single_candidate_is_watched() {
     let world = world();
     let judge = |candidates: &[&str]| {

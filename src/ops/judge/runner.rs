@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
 use crate::integrity::watch;
@@ -151,9 +151,10 @@ impl<'a> OracleRunner<'a> {
         }
         self.require_space(&judged.commit, 1)?;
         let results = self.finish_on_commit(&judged.commit, &report)?;
-        if !self.tamper.affects_outcomes() {
+        self.tamper.check(None, || {
             self.keep_cached(&judged, &results, &report)?;
-        }
+            Ok(Some(judged))
+        })?;
         effort.ran += commands_run(&results);
         Ok(results)
     }
@@ -245,7 +246,9 @@ impl<'a> OracleRunner<'a> {
     fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Vec<StageResult>> {
         match self.run_on_commit(commit, report, &Cancel::default())? {
             OracleEnd::Finished(results) => Ok(results),
-            OracleEnd::Cancelled => Ok(Vec::new()),
+            OracleEnd::Cancelled => {
+                Err(Error::internal(format!("{}: judging ended too early", report.name)))
+            }
         }
     }
 
@@ -321,18 +324,23 @@ fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
 /// The spans of time in which commands of any run's attempts may have been at work.
 ///
 /// Each goes from the making of a run to the end of its last command, with no gap: the record of
-/// when each command began is a file that the command could write. It goes up to now where an end
-/// is missing because git-frites was killed.
+/// when each command began is a file that the command could write. It goes up to now where a start
+/// or an end is missing: the command was not started, git-frites was killed, or the record was
+/// lost. A run without commands counts only with the candidates that `spawn --again` ran one for.
 fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let mut spans = Vec::new();
     for run in store.runs()? {
-        let mut started = store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
-        started.retain(|c| c.started.is_some());
-        let ends: Option<Vec<SystemTime>> =
-            started.iter().map(|c| c.ended.map(SystemTime::from)).collect();
-        let last = ends.map_or(Some(SystemTime::now()), |ends| ends.into_iter().max());
-        spans.extend(last.map(|last| (SystemTime::from(run.created), last)));
+        let mut attempts =
+            store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
+        if !run.has_commands() {
+            attempts.retain(|c| c.again || c.started.is_some() || c.ended.is_some());
+        }
+        let ends = attempts.iter().map(|c| match (c.started, c.ended) {
+            (Some(_), Some(end)) => SystemTime::from(end),
+            _ => SystemTime::now(),
+        });
+        spans.extend(ends.max().map(|last| (SystemTime::from(run.created), last)));
     }
     Ok(spans)
 }

@@ -72,11 +72,6 @@ impl<'a> TamperWatch<'a> {
         Ok(())
     }
 
-    /// True if a change was found that affects outcomes.
-    pub fn affects_outcomes(&self) -> bool {
-        self.lock().watch.as_ref().is_some_and(IntegrityWatch::affects_outcomes)
-    }
-
     /// Ends the watch after the last command.
     pub fn end(self) -> Result<WatchEnd> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
