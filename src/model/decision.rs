@@ -6,7 +6,8 @@ use crate::model::agreement;
 use crate::model::name::Name;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
-    Rules, combined_lines, preferred_synthesis, ranked, reached, within_ceiling,
+    Rules, combined_lines, is_rejected_synthesis, preferred_synthesis, ranked, reached,
+    within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
@@ -15,7 +16,8 @@ use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 ///
 /// `entries` may come in any order. If no usable candidate has any result, there was no oracle.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
-    let usable = ranked(entries, rules);
+    let mut usable = ranked(entries, rules);
+    usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
     let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
     let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
     let case =
@@ -39,8 +41,9 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         let name = ranking.remove(at);
         ranking.insert(0, name);
     }
+    let all_usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     let names = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<Name> {
-        rationale::in_spawn_order(&usable)
+        rationale::in_spawn_order(&all_usable)
             .filter(|e| wanted(e))
             .map(|e| e.candidate.clone())
             .collect()
@@ -58,9 +61,10 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
 
 /// The steps of the ranking, one line each.
 pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
-    let usable = ranked(entries, rules);
-    let mut lines: Vec<String> = Vec::new();
+    let mut usable = ranked(entries, rules);
     let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
+    usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
+    let mut lines: Vec<String> = Vec::new();
     for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {
         let combined = combined_lines(synthesis, &passing).unwrap_or_default();
         let fits = within_ceiling(synthesis, &passing, rules);
@@ -70,7 +74,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
             synthesis.blast.lines,
             if fits { "at most" } else { "more than" },
             rules.ceiling,
-            if fits { "comes first" } else { "is ranked as any other" },
+            if fits { "comes first" } else { "is not ranked" },
         ));
     }
     for pair in usable.windows(2) {
@@ -259,6 +263,48 @@ mod tests {
         assert_eq!(with_size(15).0, DecisionKind::Synthesis);
         assert_eq!(with_size(15).1, "synthesis-1");
         assert_eq!((with_size(16).0, with_size(16).1.as_str()), (DecisionKind::Judge, "a"));
+    }
+
+    #[test]
+    fn a_synthesis_above_its_ceiling_is_not_ranked() {
+        let flaky = [Outcome::Passed, Outcome::Passed, Outcome::Flaky { refused: false }];
+        let synthesis = |lines| {
+            let mut synthesis = entry("synthesis-1", 3, lines, 2, &PASS);
+            synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
+            synthesis.agreement = Some(1.0);
+            synthesis
+        };
+        let reason = "; synthesis-1 is not preferred: its 305 lines are more than 1.5 times the 11 \
+                      that it drew on";
+        // A clean pass ranks before a flaky one, and the higher agreement before the lower.
+        for (ends, rank) in [(&flaky, Rank::BlastRadius), (&PASS, Rank::Agreement)] {
+            let entries = [entry("a", 1, 5, 1, ends), entry("b", 2, 6, 1, ends), synthesis(305)];
+            let rules = Rules { rank, ..Rules::default() };
+            let decision = decide(&entries, None, rules);
+            assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
+            assert_eq!(decision.ranking.len(), 2, "{:?}", decision.ranking);
+            assert_eq!(decision.passed.len(), 3, "{:?}", decision.passed);
+            let why = decision.rationale;
+            assert!(why.starts_with("2 of 2 passed") && why.ends_with(reason), "{why}");
+            assert!(steps(&entries, rules)[0].ends_with("it is not ranked"));
+        }
+        // A ceiling below 1 refuses a synthesis that is smaller than each original.
+        let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
+        let decision = decide(&entries, None, Rules { ceiling: 0.1, ..Rules::default() });
+        assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
+        // The verdict is that of the originals, also if none of them passed.
+        let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
+        let (kind, winner, why) = decided(&entries);
+        assert_eq!((kind, winner.as_str()), (DecisionKind::NearMiss, "a"));
+        let reason = "; synthesis-1 is not preferred: none of those that it drew on passed";
+        assert!(why.ends_with(reason), "{why}");
+        let (kind, _, why) = decided(&[synthesis(4)]);
+        assert_eq!(kind, DecisionKind::None);
+        assert_eq!(
+            why,
+            "no usable candidate: synthesis-1 is a synthesis, and none of those that it drew on \
+             passed"
+        );
     }
 
     #[test]

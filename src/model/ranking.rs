@@ -83,6 +83,13 @@ pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) 
         .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
 }
 
+/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, or made the
+/// same tree as another candidate. The verdict is then that of the originals.
+pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
+    let passing: Vec<&Entry> = entries.iter().filter(|e| e.passed()).collect();
+    !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)
+}
+
 /// The lines of those among `candidates` that `entry` drew on; `None` if it is no synthesis.
 pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64> {
     if entry.drew_on.is_empty() {
@@ -120,10 +127,17 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         needed.extend(own.iter().filter(|e| e.not_run()).chain(drawn));
     }
     if certain.is_none() {
-        let best = passing.iter().map(|e| rules.at_best(e)).min();
-        let before =
-            |e: &&&Entry| best.as_ref().is_none_or(|best| (false, rules.rank_key(e)) < *best);
-        needed.extend(open.iter().filter(before));
+        let originals = passing.iter().filter(|e| e.drew_on.is_empty());
+        let best = originals.map(|e| rules.at_best(e)).min();
+        let may_win = |e: &&&Entry| match &best {
+            // A near-miss lists the end of every candidate.
+            None => true,
+            Some(best) => {
+                let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);
+                may_rank && (false, rules.rank_key(e)) < *best
+            }
+        };
+        needed.extend(open.iter().filter(may_win));
     }
     let mut seen = BTreeSet::new();
     needed.retain(|e| seen.insert(e.index));

@@ -72,12 +72,13 @@ impl DecisionInputs<'_> {
             _ if synthesis.not_run() => "it was not run".into(),
             _ if !synthesis.passed() => format!("it {}", failed_at(synthesis)),
             (_, Some(twin)) => format!("it made the same tree as {twin}"),
-            _ => format!(
-                "its {} lines are more than {} times the {} that it drew on",
-                blast.lines,
-                self.rules.ceiling,
-                combined_lines(synthesis, self.passing).unwrap_or_default()
-            ),
+            _ => match combined_lines(synthesis, self.passing) {
+                None | Some(0) => "none of those that it drew on passed".into(),
+                Some(combined) => format!(
+                    "its {} lines are more than {} times the {combined} that it drew on",
+                    blast.lines, self.rules.ceiling
+                ),
+            },
         }
     }
 
@@ -251,6 +252,10 @@ fn no_usable(entries: &[Entry]) -> String {
             _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
             State::Open | State::Succeeded if !e.dropped.is_empty() => {
                 format!("{} changed only protected paths", e.candidate)
+            }
+            State::Open | State::Succeeded if e.passed() => {
+                // Every other candidate that passed is ranked.
+                format!("{} is a synthesis, and none of those that it drew on passed", e.candidate)
             }
             State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
             State::Running => format!("{} is still running", e.candidate),

@@ -223,7 +223,7 @@ pub struct Decision {
     pub recommended: Option<Name>,
     /// A sentence that a reviewer can act on.
     pub rationale: String,
-    /// All usable candidates, best first.
+    /// All usable candidates, best first, without a synthesis that is above its ceiling.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.
     #[serde(default)]
