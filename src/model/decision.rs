@@ -6,8 +6,8 @@ use crate::model::agreement;
 use crate::model::name::Name;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
-    Rules, combined_lines, is_rejected_synthesis, preferred_synthesis, ranked, reached,
-    within_ceiling,
+    Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis, ranked,
+    reached, within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
@@ -28,7 +28,7 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
             (DecisionKind::NoOracle, Some(*first))
         }
         Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
-        Some(first) => match preferred_synthesis(&passing, rules) {
+        Some(first) => match preferred_synthesis(&passing) {
             Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
             None if usable.len() == 1 => (DecisionKind::Single, Some(*first)),
             None if passing.len() == 1 && !usable.iter().any(|e| e.not_run()) => {
@@ -62,7 +62,7 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
 /// The steps of the ranking, one line each.
 pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     let mut usable = ranked(entries, rules);
-    let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
+    let passing = all_passing(entries);
     usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
     let mut lines: Vec<String> = Vec::new();
     for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {

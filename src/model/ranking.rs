@@ -69,10 +69,9 @@ pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best passing synthesis that adds something, and is at most `ceiling` times as large as what
-/// it drew on.
-pub(super) fn preferred_synthesis<'a>(passing: &[&'a Entry], rules: Rules) -> Option<&'a Entry> {
-    passing.iter().copied().find(|e| within_ceiling(e, passing, rules))
+/// The best ranked candidate that passed, if it is a synthesis: one that is ranked is preferred.
+pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry> {
+    ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }
 
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
@@ -83,10 +82,15 @@ pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) 
         .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
 }
 
+/// The candidates that passed, with those that are out of the ranking.
+pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
+    entries.iter().filter(|e| e.passed()).collect()
+}
+
 /// True for a synthesis that passed and is out of the ranking: it is above its ceiling, or made the
 /// same tree as another candidate. The verdict is then that of the originals.
 pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
-    let passing: Vec<&Entry> = entries.iter().filter(|e| e.passed()).collect();
+    let passing = all_passing(entries);
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)
 }
 
@@ -103,7 +107,7 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
 /// The candidates that were not run and can still change the recommendation, in the order in which
 /// to run them. If there are none, running all of them would recommend the same candidate.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
-    let passing: Vec<&Entry> = entries.iter().filter(|e| e.passed()).collect();
+    let passing = all_passing(entries);
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
     open.sort_by_key(|e| rules.rank_key(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();

@@ -3,7 +3,7 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Stage, TestReport};
 use crate::model::rank::Rank;
-use crate::model::ranking::{Rules, combined_lines, undecided};
+use crate::model::ranking::{Rules, all_passing, combined_lines, undecided};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -72,7 +72,7 @@ impl DecisionInputs<'_> {
             _ if synthesis.not_run() => "it was not run".into(),
             _ if !synthesis.passed() => format!("it {}", failed_at(synthesis)),
             (_, Some(twin)) => format!("it made the same tree as {twin}"),
-            _ => match combined_lines(synthesis, self.passing) {
+            _ => match combined_lines(synthesis, &all_passing(self.entries)) {
                 None | Some(0) => "none of those that it drew on passed".into(),
                 Some(combined) => format!(
                     "its {} lines are more than {} times the {combined} that it drew on",
@@ -159,7 +159,7 @@ impl DecisionInputs<'_> {
 
     fn synthesised(&self, winner: &Entry) -> String {
         let from: Vec<&str> = winner.drew_on.iter().map(Name::as_str).collect();
-        let combined = combined_lines(winner, self.passing).unwrap_or_default();
+        let combined = combined_lines(winner, &all_passing(self.entries)).unwrap_or_default();
         format!(
             "{} integrates {} and passed {}: {}, within {} times the {combined} lines that it drew on",
             winner.candidate,
