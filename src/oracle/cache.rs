@@ -1,4 +1,8 @@
-//! The outcome cache: how the oracle ended on a tree, kept in the user's cache directory for a day.
+//! The outcome cache: the trees on which the oracle passed, kept in the user's cache directory for a
+//! day.
+//!
+//! Failures are not kept: the cause of a failure may be the machine, a service that was down, or a
+//! flaky test. The next `judge` runs the commands again.
 //!
 //! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt can
 //! write to this directory as well, for nothing is sandboxed. But an outcome that appeared while an
@@ -186,7 +190,10 @@ impl Cache {
         }
         let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
         let Ok(mut outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
-        if outcome.key != key || outcome.version != FORMAT {
+        // An earlier version kept failures, too.
+        let is_usable =
+            outcome.key == key && outcome.version == FORMAT && is_lasting(&outcome.results);
+        if !is_usable {
             return Ok(None);
         }
         for result in &mut outcome.results {
@@ -204,8 +211,8 @@ impl Cache {
         Ok(Some(outcome.results))
     }
 
-    /// Keeps results, if the tree alone decided them: a time limit or a signal may be the machine's
-    /// doing. It is no error that they cannot be written.
+    /// Keeps the results of a pass, and nothing of a failure. It is no error that they cannot be
+    /// written.
     pub fn keep(
         &self,
         repo: &Repo,
@@ -213,9 +220,7 @@ impl Cache {
         results: &[StageResult],
         logs: &Path,
     ) -> Result<()> {
-        let all =
-            results.iter().flat_map(|r| r.earlier.iter().map(|a| &a.outcome).chain([&r.outcome]));
-        if !all.into_iter().all(is_lasting) {
+        if !is_lasting(results) {
             return Ok(());
         }
         let _ = self.write(&self.key(repo, judged)?, results, logs);
@@ -279,12 +284,12 @@ fn forget_old(dir: &Path) {
     }
 }
 
-/// True if the same commands would end so on the same tree again.
-fn is_lasting(outcome: &Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::Passed | Outcome::Flaky { .. } | Outcome::Failed { .. } | Outcome::Skipped
-    )
+/// True for a pass that the tree alone decided: in an earlier try a time limit or a signal may have
+/// been the machine's doing.
+fn is_lasting(results: &[StageResult]) -> bool {
+    let mut earlier = results.iter().flat_map(|r| &r.earlier);
+    results.iter().all(|r| r.outcome.passed())
+        && earlier.all(|attempt| matches!(attempt.outcome, Outcome::Failed { .. }))
 }
 
 fn key(keyed_by: &KeyedBy<'_>) -> CacheKey {
