@@ -226,3 +226,59 @@ fn times_in_the_message_of_an_old_capture_are_read() {
     assert_eq!(show(&world, "HEAD", &CASES[0]), CASES[0].child_has);
     world.assert_clean();
 }
+
+/// A judged child and a `main` that each did something with `old`, written at these times (seconds
+/// from [`THEN`]). Merges, and gives the merge's only choice.
+fn merge_of(child: (&str, i64), parent: (&str, i64)) -> (World, serde_json::Value) {
+    let mut world = World::new();
+    let lines: String = (1..20).map(|n| format!("line {n}\n")).collect();
+    world.write("old", lines);
+    world.commit("more");
+    world.attempts(&[child.0]);
+    let at = |offset: i64| 1_767_323_045 + offset;
+    let touch = format!("touch -d @{} [a-z]*", at(child.1));
+    world.sh(&world.worktree("1/c1"), &touch).expect(0);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    world.sh(&world.repo, parent.0).expect(0);
+    world.set_env("GIT_COMMITTER_DATE", format!("@{} +0000", at(parent.1)));
+    world.commit("parent");
+    world.set_env("GIT_COMMITTER_DATE", THEN);
+    let merge = ["apply", "--merge", "--strategy", "newest-file-wins", "--json"];
+    let json = world.frites(merge).expect(0).json();
+    let choices = json["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 1, "{json:#}");
+    let choice = choices[0].clone();
+    assert_eq!(choice["child_time"], at(child.1), "{json:#}");
+    assert_eq!(choice["parent_time"], at(parent.1), "{json:#}");
+    (world, choice)
+}
+
+#[test]
+fn time_of_a_renamed_file_is_that_of_its_name_on_each_side() {
+    let edit = |who: &str, file: &str| format!("sed -i 's/line 9$/{who}/' {file}");
+    let rename = |who: &str| format!("git mv old new && {}", edit(who, "new"));
+    for (child, parent) in [(-100, -50), (-50, -100)] {
+        let winner = if child > parent { "CHILD" } else { "PARENT" };
+        // One side renames the file, and both edit it.
+        let (world, choice) = merge_of((&rename("CHILD"), child), (&edit("PARENT", "old"), parent));
+        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nnew\nsrc");
+        assert!(world.git(["show", "HEAD:new"]).contains(winner), "{choice:#}");
+        assert_eq!((&choice["path"], &choice["parent_path"]), (&"new".into(), &"old".into()));
+        assert_eq!(choice.get("child_path"), None, "{choice:#}");
+        let (world, choice) = merge_of((&edit("CHILD", "old"), child), (&rename("PARENT"), parent));
+        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nnew\nsrc");
+        assert!(world.git(["show", "HEAD:new"]).contains(winner), "{choice:#}");
+        assert_eq!((&choice["path"], &choice["child_path"]), (&"new".into(), &"old".into()));
+        // Both rename it: it ends under the newer side's name.
+        let move_to = |who: &str| format!("git mv old {who} && {}", edit(who, who));
+        let (world, choice) = merge_of((&move_to("child"), child), (&move_to("parent"), parent));
+        let (wins, loses) = if child > parent { ("child", "parent") } else { ("parent", "child") };
+        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), format!("README\n{wins}\nsrc"));
+        assert!(world.git(["show", &format!("HEAD:{wins}")]).contains(wins), "{choice:#}");
+        assert_eq!(choice["path"], wins);
+        assert_eq!(choice[format!("{loses}_path")], loses, "{choice:#}");
+        let message = world.git(["log", "-1", "--format=%(trailers:key=Frites-Choice,valueonly)"]);
+        assert!(message.contains(&format!("the other as {loses} ")), "{message}");
+        world.assert_clean();
+    }
+}

@@ -132,6 +132,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     spawned_and_judged(&mut checker, &world);
     judged_in_every_way(&mut checker);
     landed(&mut checker, &world);
+    renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
     running(&mut checker, &world);
     in_an_odd_place(&mut checker);
@@ -238,6 +239,29 @@ fn landed(checker: &mut Checker, world: &World) {
     );
     assert_eq!(merged["choices"].as_array().unwrap().len(), 2, "{merged:#}");
     checker.answer("undo", 0, frites(&["apply", "--json", "--undo", "1/good"]));
+}
+
+/// Merges of a file that both sides renamed, to names that are not UTF-8; each side wins once.
+fn renamed_on_both_sides(checker: &mut Checker) {
+    for newer in ["child", "parent"] {
+        let mut world = World::new();
+        world.write("old", "1\n2\n3\n4\n5\n");
+        world.commit("file");
+        let rename =
+            |who: &str| format!("git mv old \"$(printf '{who}\\377')\" && echo {who} >> {who}*");
+        world.attempts(&[&rename("child")]);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        world.sh(&world.repo, &rename("parent")).expect(0);
+        let year = if newer == "parent" { "2040" } else { "2020" };
+        world.set_env("GIT_COMMITTER_DATE", format!("{year}-01-02T03:04:05Z"));
+        world.commit("parent");
+        let merge = ["apply", "--merge", "--json", "--strategy", "newest-file-wins"];
+        let merged = checker.answer("apply", 0, world.frites(merge));
+        assert_eq!(merged["choices"][0]["side"], newer, "{merged:#}");
+        for event in world.events() {
+            checker.check("log", &event);
+        }
+    }
 }
 
 /// A child; a setup that fails; a command that cannot be started; a worktree that cannot be captured.

@@ -33,8 +33,12 @@ pub enum Side {
 /// The side that a conflicted path was taken from, and the times that decided.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The path.
+    /// The path in the merged tree.
     pub path: TreePath,
+    /// The name of the file in the landing change.
+    pub landing_name: TreePath,
+    /// The name of the file in the target.
+    pub target_name: TreePath,
     /// The side that won.
     pub side: Side,
     /// The time at which the landing change wrote the path, in seconds since 1970; none if unknown.
@@ -50,8 +54,23 @@ impl Choice {
         let target = in_words(self.target_time);
         let path = self.path.quoted();
         match self.side {
-            Side::Landing => format!("{path} from what lands ({landing}, the other {target})"),
-            Side::Target => format!("{path} from what was there ({target}, the other {landing})"),
+            Side::Landing => {
+                let other = self.other(&self.target_name);
+                format!("{path} from what lands ({landing}, {other} {target})")
+            }
+            Side::Target => {
+                let other = self.other(&self.landing_name);
+                format!("{path} from what was there ({target}, {other} {landing})")
+            }
+        }
+    }
+
+    /// The version that lost, with its name if that is another one.
+    fn other(&self, name: &TreePath) -> String {
+        if *name == self.path {
+            "the other".into()
+        } else {
+            format!("the other as {}", name.quoted())
         }
     }
 }
@@ -73,6 +92,12 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
             "side": side, "child_time": choice.landing_time, "parent_time": choice.target_time,
         });
         put_path(&mut object, "path", &choice.path);
+        if choice.landing_name != choice.path {
+            put_path(&mut object, "child_path", &choice.landing_name);
+        }
+        if choice.target_name != choice.path {
+            put_path(&mut object, "parent_path", &choice.target_name);
+        }
         list.push(object);
     }
     Value::Array(list)
@@ -103,18 +128,20 @@ pub fn resolve(
 ) -> Result<(Oid, Vec<Choice>)> {
     let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
     let target = target_times(session, sides.target)?;
+    let files = RenamedFiles::of(session, sides)?;
     let mut choices = Vec::new();
     let mut edits: Vec<PathEdit> = Vec::new();
     for group in &conflicts.groups {
         let names = original_names(session, sides, group)?;
         let paths: BTreeSet<&TreePath> = names.values().collect();
+        let named = files.names(session, sides, &paths)?;
         let mut landing_time = None;
         let mut target_time = None;
-        for path in &paths {
-            landing_time = landing_time.max(landing.of_path(session, path)?);
+        for file in &named {
+            landing_time = landing_time.max(landing.of_path(session, &file.landing)?);
             target_time = target_time.max(match &target {
-                Some(times) => times.of_path(session, path)?,
-                None => mtimes::last_touched(&session.repo, &sides.target.tip, path)?,
+                Some(times) => times.of_path(session, &file.target)?,
+                None => mtimes::last_touched(&session.repo, &sides.target.tip, &file.target)?,
             });
         }
         let side = newer(landing_time, target_time);
@@ -129,8 +156,10 @@ pub fn resolve(
                 edits.push((names[path].clone(), Some((stage.mode, stage.blob))));
             }
         }
-        choices.extend(paths.into_iter().map(|path| Choice {
-            path: path.clone(),
+        choices.extend(named.into_iter().map(|file| Choice {
+            path: file.merged(side).clone(),
+            landing_name: file.landing,
+            target_name: file.target,
             side,
             landing_time,
             target_time,
@@ -140,6 +169,73 @@ pub fn resolve(
     edits.sort_by_key(|(_, entry)| entry.is_some());
     let tree = edit_tree(session, &conflicts.tree, &edits)?;
     Ok((tree, choices))
+}
+
+/// The files that one side or both have renamed since the base, by their names in the base.
+struct RenamedFiles {
+    landing: BTreeMap<TreePath, TreePath>,
+    target: BTreeMap<TreePath, TreePath>,
+}
+
+/// The names of one file in the base and on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileNames {
+    base: TreePath,
+    landing: TreePath,
+    target: TreePath,
+}
+
+impl RenamedFiles {
+    fn of(session: &Session, sides: &Sides<'_>) -> Result<RenamedFiles> {
+        Ok(RenamedFiles {
+            landing: merge::renames(&session.repo, sides.base, sides.landing)?,
+            target: merge::renames(&session.repo, sides.base, sides.target.state())?,
+        })
+    }
+
+    /// The files that these conflicted paths stand for, each once.
+    fn names(
+        &self,
+        session: &Session,
+        sides: &Sides<'_>,
+        paths: &BTreeSet<&TreePath>,
+    ) -> Result<BTreeSet<FileNames>> {
+        let list: Vec<TreePath> = paths.iter().map(|path| (*path).clone()).collect();
+        let in_landing = merge::entries(&session.repo, sides.landing, &list)?;
+        let in_target = merge::entries(&session.repo, sides.target.state(), &list)?;
+        let names = list.into_iter().map(|path| {
+            let base = self.name_in_base(&path);
+            let landing =
+                if in_landing.contains_key(&path) { &path } else { renamed(&self.landing, base) };
+            let target =
+                if in_target.contains_key(&path) { &path } else { renamed(&self.target, base) };
+            FileNames { base: base.clone(), landing: landing.clone(), target: target.clone() }
+        });
+        Ok(names.collect())
+    }
+
+    /// The name in the base of a file that one side has at this path.
+    fn name_in_base<'a>(&'a self, path: &'a TreePath) -> &'a TreePath {
+        let mut renames = self.landing.iter().chain(&self.target);
+        renames.find(|(_, new)| *new == path).map_or(path, |(old, _)| old)
+    }
+}
+
+fn renamed<'a>(renames: &'a BTreeMap<TreePath, TreePath>, name: &'a TreePath) -> &'a TreePath {
+    renames.get(name).unwrap_or(name)
+}
+
+impl FileNames {
+    /// The name of the file in the merged tree: the new one if one side renamed it, and that of the
+    /// winning side if both did.
+    fn merged(&self, winner: Side) -> &TreePath {
+        match winner {
+            _ if self.landing == self.base => &self.target,
+            _ if self.target == self.base => &self.landing,
+            Side::Landing => &self.landing,
+            Side::Target => &self.target,
+        }
+    }
 }
 
 /// The side that wrote last. A side without a time loses; the landing side wins a tie.
@@ -281,13 +377,15 @@ mod tests {
     fn a_choice_says_which_side_won_and_when_each_wrote() {
         let choice = |side| Choice {
             path: TreePath::new("a"),
+            landing_name: TreePath::new("a"),
+            target_name: TreePath::new("b"),
             side,
             landing_time: Some(0),
             target_time: None,
         };
         assert_eq!(
             choice(Side::Landing).in_words(),
-            "a from what lands (1970-01-01T00:00:00Z, the other unknown)"
+            "a from what lands (1970-01-01T00:00:00Z, the other as b unknown)"
         );
         assert_eq!(
             choice(Side::Target).in_words(),
