@@ -469,3 +469,64 @@ fn conflicts_are_left_on_the_fresh_branch_as_git_would() {
     world.git(["worktree", "remove", "--force", other.to_str().unwrap()]);
     world.assert_clean();
 }
+
+/// A judged candidate that conflicts with `main`, which has moved.
+fn in_conflict() -> World {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; echo m > main.txt; git add -A; git commit -qm moved";
+    world.sh(&world.repo, moved).expect(0);
+    world.frites(["apply", "--merge"]).refuses(1, "1/c1 conflicts with main in src/lib.txt");
+    world
+}
+
+/// Merges `main` in the candidate's worktree, resolves the conflict, and judges again.
+fn resolve_in_the_attempt(world: &World) {
+    let resolve = "git commit -qam attempt; git merge -q main && exit 1
+        printf 'one\\nTWO und zwei\\nthree\\n' > src/lib.txt; git commit -qam resolved";
+    world.sh(&world.worktree("1/c1"), resolve).expect(0);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+}
+
+#[test]
+fn conflict_that_the_attempt_resolved_by_merging_the_target_lands() {
+    for more in [false, true] {
+        let world = in_conflict();
+        let moved = world.git(["rev-parse", "main"]);
+        resolve_in_the_attempt(&world);
+        if more {
+            world.write("later.txt", "l\n");
+            world.commit("later");
+        }
+        world.frites(["apply", "--merge"]).expect(0);
+        assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO und zwei\nthree");
+        assert_eq!(world.git(["show", "HEAD:main.txt"]), "m");
+        assert_eq!(more, world.repo.join("later.txt").exists());
+        // The landed commit holds the attempt's own change alone.
+        assert_eq!(world.git(["rev-parse", "HEAD^2^"]), moved);
+        assert_eq!(world.git(["diff", "--name-only", "HEAD^2^", "HEAD^2"]), "src/lib.txt");
+        assert_eq!(world.first_candidate("1")["landing"], "merged");
+        world.frites(["apply", "--undo", "1/c1"]).expect(0);
+        assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nzwei\nthree");
+        assert_eq!(world.git(["show", "HEAD:main.txt"]), "m");
+        world.assert_clean();
+    }
+    let world = in_conflict();
+    resolve_in_the_attempt(&world);
+    world.frites(["apply", "-m", "x"]).expect(0);
+    assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO und zwei\nthree");
+    assert_eq!(world.git(["diff", "--name-only", "main", "HEAD"]), "src/lib.txt");
+    world.assert_clean();
+}
+
+#[test]
+fn merge_that_the_attempt_took_back_does_not_count() {
+    let world = in_conflict();
+    resolve_in_the_attempt(&world);
+    let inside = world.worktree("1/c1");
+    world.sh(&inside, "git reset -q --hard HEAD^; echo more > more.txt").expect(0);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    world.frites(["apply", "--merge"]).refuses(1, "1/c1 conflicts with main in src/lib.txt");
+    assert_eq!(world.git(["show", "HEAD:main.txt"]), "m");
+    world.assert_clean();
+}

@@ -255,6 +255,16 @@ impl Repo {
         }
     }
 
+    /// The best common ancestor of two commits; none if their histories are unrelated.
+    pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>> {
+        let output = self.git().call("merge-base").args([one.as_str(), other.as_str()]).output()?;
+        match output.code {
+            0 => Ok(Oid::parse(String::from_utf8_lossy(&output.stdout).trim())),
+            1 => Ok(None),
+            _ => Err(output.error("merge-base")),
+        }
+    }
+
     /// The bytes on disk of the objects that `tips` reach and `others` do not.
     pub fn bytes_of(
         &self,

@@ -16,6 +16,8 @@ pub enum Trailer {
     Base,
     /// The candidate's state when it was captured.
     State,
+    /// The attempt's HEAD when it was captured, if it is not at the base.
+    Head,
     /// The tree that was judged.
     Tree,
     /// A command that passed, or `unverified`.
@@ -38,6 +40,7 @@ impl Trailer {
             Trailer::Iteration => "Frites-Iteration",
             Trailer::Base => "Frites-Base",
             Trailer::State => "Frites-State",
+            Trailer::Head => "Frites-Head",
             Trailer::Tree => "Frites-Tree",
             Trailer::Oracle => "Frites-Oracle",
             Trailer::Into => "Frites-Into",

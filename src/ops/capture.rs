@@ -160,7 +160,7 @@ impl Session {
         } else {
             capture::branch_snapshot(&self.repo, source)?
         };
-        let Some(WorktreeSnapshot { tree, heads, omissions }) = snapshot else {
+        let Some(WorktreeSnapshot { tree, heads, head, omissions }) = snapshot else {
             return self.captured(candidate.run, record, previous, Omissions::default());
         };
         let base_tree = self.repo.commit(&candidate.run.base)?.tree;
@@ -188,8 +188,8 @@ impl Session {
             let base = &candidate.run.base;
             mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
         }
-        let message = message(candidate.run, &record, iteration);
-        let snapshot = WorktreeSnapshot { tree, heads, omissions };
+        let message = message(candidate.run, &record, iteration, head);
+        let snapshot = WorktreeSnapshot { tree, heads, head, omissions };
         let refname = candidate.capture_ref();
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
         let WorktreeSnapshot { tree, omissions, .. } = snapshot;
@@ -288,16 +288,18 @@ impl Session {
 }
 
 /// The message of a capture. Lost records are rebuilt from its trailers.
-fn message(run: &Run, candidate: &Candidate, iteration: u32) -> String {
+fn message(run: &Run, candidate: &Candidate, iteration: u32, head: Option<Oid>) -> String {
     let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
-    for line in [
+    let own_head = head.filter(|head| *head != run.base);
+    let lines = [
         Trailer::Run.line(&run.run),
         Trailer::Candidate.line(&candidate.candidate),
         Trailer::Index.line(candidate.index),
         Trailer::Iteration.line(iteration),
         Trailer::Base.line(run.base),
         Trailer::State.line(candidate.state),
-    ] {
+    ];
+    for line in lines.into_iter().chain(own_head.map(|head| Trailer::Head.line(head))) {
         message.push_str(&line);
         message.push('\n');
     }

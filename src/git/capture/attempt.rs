@@ -50,6 +50,11 @@ impl AttemptGit {
         Ok(AttemptGit { admin: Some(admin), head, index })
     }
 
+    /// The commit that HEAD is at; none if it cannot be read.
+    pub fn head(&self) -> Option<Oid> {
+        self.head
+    }
+
     /// The paths that the attempt tracks, by its index and its HEAD.
     pub fn tracked_paths(&self, repo: &Repo, base: &Oid) -> Result<AttemptPaths> {
         let mut tracked = AttemptPaths::default();

@@ -37,6 +37,8 @@ pub struct WorktreeSnapshot {
     /// The attempt's commits that neither the base nor the previous capture reaches. None of them
     /// is an ancestor of another.
     pub heads: Vec<Oid>,
+    /// The attempt's HEAD; none if it cannot be read.
+    pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
 }
@@ -83,7 +85,7 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     if let Some(captured) = &captured {
         heads.extend(attempt.unsaved_staging(repo, source, captured)?);
     }
-    Ok(WorktreeSnapshot { tree, heads, omissions })
+    Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions })
 }
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.
@@ -145,7 +147,7 @@ pub fn branch_snapshot(
             tree = git.call("write-tree").oid()?;
         }
     }
-    Ok(Some(WorktreeSnapshot { tree, heads, omissions: Omissions::default() }))
+    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions: Omissions::default() }))
 }
 
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the

@@ -66,10 +66,10 @@ pub fn land(
         fresh_branch::require_clean(repo)
             .map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
     }
-    let base = *selection.run.root();
     let mut plan = Plan::new(session, selection, options)?;
     let from = fresh_branch::position(repo)?;
     let head = ResolvedTarget::head(session, from.commit);
+    let base = plan.merge_base(session, &head, plan.run.root())?;
     if let Some(conflicts) = plan.merge_into(session, &head, &base, options)? {
         if !fresh.conflicts {
             return Err(plan.conflict_error(&head, &base, &conflicts));

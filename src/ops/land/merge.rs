@@ -48,7 +48,8 @@ pub fn merge(
     let mut plan = Plan::new(session, selection, options)?;
     let root = *plan.run.root();
     // A candidate gets only the change of this run: it holds the parent run's change already.
-    let base = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
+    let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
+    let base = plan.merge_base(session, &target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, &target, &base, options)? {
         return Err(plan.conflict_error(&target, &base, &conflicts));
     }
@@ -56,9 +57,11 @@ pub fn merge(
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(options);
     let own = with_tree_trailer(&message, &plan.judged.tree);
+    // If the attempt merged a newer commit itself, only the difference to that one is its own.
+    let parent = if base == start { &root } else { &base };
     let landed = make_commit(
         session,
-        &CommitRequest { tree: &plan.judged.tree, parent: &root, merged: None, message: &own },
+        &CommitRequest { tree: &plan.judged.tree, parent, merged: None, message: &own },
     )?;
     let request = CommitRequest {
         tree: &plan.tree,

@@ -94,6 +94,30 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
+    /// The commit over which the change merges with the target: `base`, from which the attempt
+    /// started, or a newer commit of the target that the attempt has merged itself.
+    pub fn merge_base(
+        &self,
+        session: &Session,
+        target: &ResolvedTarget,
+        base: &Oid,
+    ) -> Result<Oid> {
+        let repo = &session.repo;
+        // A state without changes to protected paths has their version in the base, not that of
+        // the commit that the attempt merged.
+        if self.judged.tree != self.capture.tree {
+            return Ok(*base);
+        }
+        let message = repo.commit(&self.capture.commit)?.message;
+        let Some(head) = Trailer::Head.find(&message).and_then(Oid::parse) else {
+            return Ok(*base);
+        };
+        match repo.merge_base(&target.tip, &head)? {
+            Some(merged) if repo.is_ancestor(base, &merged)? => Ok(merged),
+            _ => Ok(*base),
+        }
+    }
+
     /// Merges with the target in memory over `base`, and judges the result if it is another tree
     /// than the judged one. Gives the conflicts that are left.
     pub fn merge_into(
@@ -202,7 +226,13 @@ impl Plan {
         } else {
             error.hint(format!("spawn again from it: `git frites spawn --base {name}`"))
         };
-        error.hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
+        error
+            .hint(format!(
+                "or merge {} in the worktree of {}, resolve the conflicts there, and judge again",
+                target.tip.short(),
+                self.address()
+            ))
+            .hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
     }
 
     /// The message of the commit that puts the change on a branch.
