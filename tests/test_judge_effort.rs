@@ -1,13 +1,11 @@
-//! `judge` wastes nothing: equal trees, known outcomes, stopping early, checkouts that are used again,
-//! judging in parts.
+//! `judge` wastes nothing: equal trees, known outcomes, stopping early, checkouts that are used again.
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::common::edits::{LARGE, SMALL};
-use crate::common::{LONG, World, poll};
+use crate::common::{LONG, World};
 
 /// A test that writes a line to `$HOME/runs` each time, and passes where `needle` is.
 fn counted(needle: &str) -> String {
@@ -480,63 +478,6 @@ fn judge_in_place_is_never_verified() {
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!((&json["verified"], &json["terms"]["in_place"]), (&false.into(), &true.into()));
     world.frites(["judge", "--test", "test -e built"]).expect(1);
-    world.assert_clean();
-}
-
-#[test]
-fn judge_can_be_sharded_and_combined_by_replay() {
-    let world = World::new();
-    world.attempts(&[LARGE, SMALL, "echo x > README"]);
-    let test = "test -e \"$HOME/go\" || { touch \"$HOME/begun-$(cat src/lib.txt README | cksum | cut -c1-4)\"; \
-        i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done; }; grep -q TWO src/lib.txt";
-    let words = |name| ["judge", "-q", "--test", test, "--candidate", name];
-    let judges: Vec<_> = ["c1", "c2", "c3"]
-        .into_iter()
-        .map(|name| {
-            world
-                .command(&world.repo, "git-frites", words(name))
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    // All of them are at work at once.
-    let begun = || {
-        fs::read_dir(world.home())
-            .unwrap()
-            .flatten()
-            .filter(|e| e.file_name().to_string_lossy().starts_with("begun"))
-            .count()
-    };
-    poll(|| begun() == 3);
-    world.frites(["judge", "--replay"]).refuses(128, "run 1 is still at work in another process");
-    crate::common::write(&world.home().join("go"), "");
-    let answers: Vec<_> =
-        judges.into_iter().map(|j| crate::common::answer(&j.wait_with_output().unwrap())).collect();
-    assert_eq!(
-        answers.iter().map(|a| (a.code, a.out())).collect::<Vec<_>>(),
-        [(0, "1/c1\n".into()), (0, "1/c2\n".into()), (1, String::new())]
-    );
-    world.frites(["apply"]).refuses(1, "run 1 was not judged");
-    // Carried to another clone, and decided there.
-    let clone = world.home().join("clone");
-    world.git(["clone", "-q", ".", clone.to_str().unwrap()]);
-    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/*:refs/frites/*"]);
-    let whole = world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(0).json();
-    let there = world.frites_in(&clone, ["judge", "--json", "--replay"]).expect(0).json();
-    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed", "oracle"] {
-        assert_eq!(there[key], whole[key], "{key}");
-    }
-    assert_eq!(there["candidates"][0]["agreement"], whole["candidates"][0]["agreement"]);
-    world.frites_in(&clone, ["apply", "--no-switch", "-m", "land"]).expect(0);
-    // A part by another oracle does not fit.
-    world.frites(["judge", "--candidate", "c2", "--test", "true"]).expect(0);
-    world
-        .frites(["judge", "--replay"])
-        .refuses(128, "1/c2 was judged by other commands, or with other settings");
-    world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
-    world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
-    assert_eq!(world.git(["for-each-ref", "refs/frites"]), "");
     world.assert_clean();
 }
 

@@ -97,9 +97,12 @@ impl BaselineDir {
         atomic::write(&self.path.join(if judging { JUDGING } else { COMMANDS }), &before.to_json())
     }
 
-    /// Removes the directory, after the differences were reported and stored. The lock is held
-    /// until it is gone.
-    pub fn close(self) -> Result<()> {
+    /// Removes the directory, after the differences were reported and stored.
+    ///
+    /// This happens under the repository lock: the file of the watch's own lock is one of the first
+    /// to go, and then another process would take the rest for an interrupted watch.
+    pub fn close(self, store: &Store) -> Result<()> {
+        let _repository = store.lock_repository()?;
         tree::delete_tree(&self.path)
             .context(|| format!("could not remove '{}'", self.path.display()))
     }

@@ -138,7 +138,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
                 report_all(context, &run, &moment, &before, &dir)?;
                 close(context, dir)?;
             }
-            _ => dir.close()?,
+            _ => dir.close(context.store)?,
         }
     }
     Ok(())
@@ -211,7 +211,7 @@ fn is_our_doing(
 }
 
 fn close(context: IntegrityContext<'_>, dir: BaselineDir) -> Result<()> {
-    dir.close()?;
+    dir.close(context.store)?;
     overrides::update(context, None);
     Ok(())
 }

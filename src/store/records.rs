@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
 use crate::git::refs;
@@ -24,6 +24,10 @@ use crate::store::Store;
 /// The file of a partial verdict.
 const PART: &str = "outcome.toml";
 
+/// The number of other processes that may store an outcome of one candidate before this one gives
+/// up.
+const MOST_RACES: u32 = 64;
+
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
@@ -32,6 +36,11 @@ pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotADirectory,
     io::ErrorKind::IsADirectory,
 ];
+
+/// True if another process moved the ref first, or is just moving it.
+fn is_lost_race(error: &Error) -> bool {
+    matches!(error.cause, Cause::RefMoved | Cause::Locked)
+}
 
 /// The error that a record was written by a newer version, and so cannot be saved.
 fn newer(what: &str) -> Error {
@@ -80,23 +89,30 @@ impl Store {
     }
 
     /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other.
-    /// `judged` is a commit of the judged tree, which the ref keeps alive.
+    /// Of two judges of one candidate, the last one's outcome stays. `judged` is a commit of the
+    /// judged tree, which the ref keeps alive.
     pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
-        let old = self.repo.read_ref(&name)?;
-        if stored::<PartialVerdict>(&self.repo, &part.run, &name, PART)?
-            .is_some_and(|p| p.version > FORMAT)
-        {
-            return Err(newer(&format!("run {}", part.run)));
-        }
+        let text = to_toml(part)?;
         let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
-        let commit = commit_of(
-            &self.repo,
-            &part.run,
-            &[(PART.to_owned(), self.repo.store_blob(to_toml(part)?.as_bytes())?)],
-            &parents,
-        )?;
-        self.repo.update_ref(&name, Some(&commit), old.as_ref(), "record")
+        let save = || {
+            let old = self.repo.read_ref(&name)?;
+            if stored::<PartialVerdict>(&self.repo, &part.run, &name, PART)?
+                .is_some_and(|p| p.version > FORMAT)
+            {
+                return Err(newer(&format!("run {}", part.run)));
+            }
+            let files = [(PART.to_owned(), self.repo.store_blob(text.as_bytes())?)];
+            let commit = commit_of(&self.repo, &part.run, &files, &parents)?;
+            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &part.base, "record")
+        };
+        let mut lost_races = 0;
+        loop {
+            match self.repo.retry_during_gc(save) {
+                Err(e) if lost_races < MOST_RACES && is_lost_race(&e) => lost_races += 1,
+                other => return other,
+            }
+        }
     }
 
     /// Removes a run's partial verdicts, once the whole run was judged.
