@@ -177,16 +177,38 @@ fn equal_trees_are_judged_once() {
         for i in 2..=count {
             assert!(row(&out, &format!("c{i}")).ends_with(&["same", "tree", "as", "c1"]), "{out}");
         }
+        let all = if count == 2 { "c1 and c2" } else { "c1, c2, c3, c4 and c5" };
         assert_eq!(
             sentence(&out),
             format!(
-                "judge: {count} of {count} passed; c1 and c2 made the same tree, with 2 lines in 1 file; c1 was spawned first"
+                "judge: {count} of {count} passed; {all} made the same tree, with 2 lines in 1 file; c1 was spawned first"
             )
         );
         world.frites(["apply", &format!("{run}/c2")]).expect(0);
         assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c2"));
         world.assert_clean();
     }
+}
+
+/// Of trees of one size, the one that several attempts arrived at independently is likelier right.
+#[test]
+fn tree_that_more_attempts_made_wins_a_tie() {
+    let world = World::new();
+    world.attempts(&["echo a > new", "echo b > new", "echo c > new", "echo b > new"]);
+    let answer = world.frites(["judge", "--explain", "--test", "true"]).expect(0);
+    assert_eq!(
+        sentence(&answer.out()),
+        "judge: 4 of 4 passed; c2 and c4 made the same tree, with 1 line in 1 file; c2 was spawned \
+         first; c1 is the same size, but fewer attempts made its tree"
+    );
+    let step = "c4 before c1: 2 attempts made its tree, not 1\n";
+    assert!(answer.stderr.contains(step), "{}", answer.stderr);
+    // That tree is the first that runs, and no other can win then.
+    let json =
+        world.frites(["judge", "--until-pass", "--no-cache", "--json", "--test", "true"]).expect(0);
+    let json = json.json();
+    assert_eq!((&json["recommended"], &json["effort"]["ran"]), (&"c2".into(), &1.into()));
+    world.assert_clean();
 }
 
 #[test]

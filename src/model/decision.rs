@@ -6,8 +6,8 @@ use crate::model::agreement;
 use crate::model::name::Name;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
-    Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis, ranked,
-    reached, within_ceiling,
+    MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
+    ranked, reached, within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
@@ -77,15 +77,17 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
             if fits { "comes first" } else { "is not ranked" },
         ));
     }
+    let counts = MakerCounts::of(entries);
     for pair in usable.windows(2) {
         let [a, b] = pair else { continue };
-        lines.push(format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules)));
+        let why = difference(a, b, rules, &counts);
+        lines.push(format!("{} before {}: {why}", a.candidate, b.candidate));
     }
     lines
 }
 
 /// The reason why `a` is ranked before `b`, which comes next.
-fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
+fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
         (true, false) => return format!("it passed, the other {}", rationale::failed_at(b)),
@@ -123,6 +125,11 @@ fn difference(a: &Entry, b: &Entry, rules: Rules) -> String {
     if a.blast.files != b.blast.files {
         return format!("{} files, not {}", a.blast.files, b.blast.files);
     }
+    let [of_a, of_b] = [a, b].map(|e| counts.makers(e));
+    if of_a != of_b {
+        let plural = if of_a == 1 { "" } else { "s" };
+        return format!("{of_a} attempt{plural} made its tree, not {of_b}");
+    }
     "it was spawned first".into()
 }
 
@@ -131,6 +138,7 @@ mod tests {
     use super::*;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
+    use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
     use crate::model::ranking::undecided;
     use proptest::prelude::*;
@@ -243,6 +251,54 @@ mod tests {
         assert_eq!((winner.as_str(), why.contains("touches the fewest files")), ("b", true));
         let (_, winner, why) = decided(&[entry("b", 2, 4, 1, &PASS), entry("a", 1, 4, 1, &PASS)]);
         assert_eq!((winner.as_str(), why.contains("a was spawned first")), ("a", true));
+    }
+
+    /// An entry with a tree of its own for each letter.
+    fn of_tree(name: &str, index: u32, lines: u64, tree: char) -> Entry {
+        let tree = Oid::parse(&tree.to_string().repeat(40));
+        Entry { tree, ..entry(name, index, lines, 1, &PASS) }
+    }
+
+    #[test]
+    fn among_trees_of_one_size_the_one_that_more_attempts_made_wins() {
+        let same = [of_tree("a", 1, 4, '1'), of_tree("b", 2, 4, '2'), of_tree("c", 3, 4, '2')];
+        let (_, winner, why) = decided(&same);
+        assert_eq!(winner, "b");
+        assert_eq!(
+            why,
+            "3 of 3 passed; b and c made the same tree, with 4 lines in 1 file; b was spawned \
+             first; a is the same size, but fewer attempts made its tree"
+        );
+        assert_eq!(
+            steps(&same, Rules::default()),
+            ["b before c: it was spawned first", "c before a: 2 attempts made its tree, not 1"]
+        );
+        // Size comes first.
+        let smaller = [of_tree("a", 1, 3, '1'), of_tree("b", 2, 4, '2'), of_tree("c", 3, 4, '2')];
+        assert_eq!(decided(&smaller).1, "a");
+        // Attempts whose command failed have made nothing that counts, and a synthesis is no
+        // attempt.
+        let mut others = same.clone();
+        others[2].state = State::Failed;
+        assert_eq!(decided(&others).1, "a");
+        let mut others = same.clone();
+        others[2].drew_on = vec!["a".parse().expect("valid")];
+        others[2].same_as = Some("b".parse().expect("valid"));
+        assert_eq!(decided(&others).1, "a");
+    }
+
+    #[test]
+    fn the_reason_names_all_that_made_the_same_tree() {
+        let all = [
+            of_tree("a", 1, 4, '1'),
+            of_tree("b", 2, 9, '2'),
+            of_tree("c", 3, 4, '1'),
+            of_tree("d", 4, 4, '1'),
+        ];
+        assert_eq!(
+            decided(&all).2,
+            "4 of 4 passed; a, c and d made the same tree, with 4 lines in 1 file; a was spawned first"
+        );
     }
 
     #[test]
@@ -405,16 +461,24 @@ mod tests {
         })
     }
 
+    /// One of several trees of a size: entries with the same tree have the same size.
+    fn tree_of(lines: u64, files: u64, which: u64) -> Option<Oid> {
+        Oid::parse(&format!("{:040x}", lines * 100 + files * 10 + which))
+    }
+
     proptest! {
         #[test]
         fn the_order_of_the_records_never_matters(
-            raw in prop::collection::vec((0u64..6, 0u64..3, outcomes()), 0..8),
+            raw in prop::collection::vec((0u64..3, 0u64..3, outcomes(), 0u64..3), 0..8),
             seed in any::<prop::sample::Index>(),
         ) {
             let entries: Vec<Entry> = raw
                 .iter()
                 .zip(1u32..)
-                .map(|((lines, files, ends), i)| entry(&format!("c{i}"), i, *lines, *files, ends))
+                .map(|((lines, files, ends, tree), i)| {
+                    let tree = tree_of(*lines, *files, *tree);
+                    Entry { tree, ..entry(&format!("c{i}"), i, *lines, *files, ends) }
+                })
                 .collect();
             let expected = decide(&entries, None, Rules::default());
             let mut shuffled = entries.clone();
@@ -426,7 +490,11 @@ mod tests {
             prop_assert_eq!(&decide(&shuffled, None, Rules::default()), &expected);
 
             // A naive reading of the contract finds the same winner.
-            let best = entries.iter().filter(|e| e.passed()).min_by_key(|e| (e.flaky(), e.blast.lines, e.blast.files, e.index));
+            let others = |e: &Entry| entries.iter().filter(|o| o.usable() && o.tree != e.tree).count();
+            let best = entries
+                .iter()
+                .filter(|e| e.passed())
+                .min_by_key(|e| (e.flaky(), e.blast.lines, e.blast.files, others(e), e.index));
             if let Some(best) = best {
                 prop_assert_eq!(expected.recommended.as_ref(), Some(&best.candidate));
                 prop_assert!(expected.decision.verified());
@@ -439,7 +507,10 @@ mod tests {
         /// order the commands end and however many run at once.
         #[test]
         fn stopping_early_recommends_what_a_full_run_does(
-            raw in prop::collection::vec((0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8)), 1..9),
+            raw in prop::collection::vec(
+                (0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8), 0u64..3),
+                1..9,
+            ),
             jobs in 1usize..4,
             by_agreement in any::<bool>(),
             ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
@@ -447,8 +518,9 @@ mod tests {
         ) {
             let rules = Rules { ceiling, rank: if by_agreement { Rank::Agreement } else { Rank::BlastRadius } };
             let mut full: Vec<Entry> = Vec::new();
-            for ((lines, files, ends, agreement, drawn), i) in raw.iter().zip(1u32..) {
+            for ((lines, files, ends, agreement, drawn, tree), i) in raw.iter().zip(1u32..) {
                 let mut e = entry(&format!("c{i}"), i, *lines, *files, ends);
+                e.tree = tree_of(*lines, *files, *tree);
                 e.agreement = Some(*agreement as f64 / 4.0);
                 // Every third is a synthesis of some of those before it.
                 if i % 3 == 0 {

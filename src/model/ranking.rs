@@ -1,9 +1,10 @@
 //! The ranking of a run's candidates, and the candidates that can still change it.
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::agreement;
 use crate::model::blast::Blast;
+use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::verdict::{Entry, JudgeSettings};
 
@@ -32,34 +33,71 @@ impl Default for Rules {
 
 /// The sort key of a candidate among those that passed, as far as its tree decides it. Lower is
 /// better.
-type RankKey = (Reverse<u64>, Blast, u32);
+type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
+
+/// The number of attempts that made each tree. It depends on the trees alone, not on outcomes.
+pub(super) struct MakerCounts<'a>(BTreeMap<&'a Oid, usize>);
+
+impl<'a> MakerCounts<'a> {
+    /// Counts the usable attempts. A synthesis does not count: it was made from attempts.
+    pub(super) fn of(entries: impl IntoIterator<Item = &'a Entry>) -> MakerCounts<'a> {
+        let mut counts = BTreeMap::new();
+        for entry in entries.into_iter().filter(|e| e.usable() && e.drew_on.is_empty()) {
+            if let Some(tree) = entry.judged() {
+                *counts.entry(tree).or_insert(0) += 1;
+            }
+        }
+        MakerCounts(counts)
+    }
+
+    /// The number of attempts that made the entry's tree.
+    pub(super) fn makers(&self, entry: &Entry) -> usize {
+        entry.judged().and_then(|tree| self.0.get(tree)).copied().unwrap_or_default()
+    }
+}
 
 impl Rules {
-    fn rank_key(&self, entry: &Entry) -> RankKey {
+    fn rank_key(&self, entry: &Entry, counts: &MakerCounts<'_>) -> RankKey {
         let agreement = match self.rank {
             Rank::BlastRadius => 0,
             Rank::Agreement => agreement::comparable(entry.agreement),
         };
-        (Reverse(agreement), entry.blast, entry.index)
+        (Reverse(agreement), entry.blast, Reverse(counts.makers(entry)), entry.index)
+    }
+
+    /// True if only the number of attempts that made its tree ranks `winner` before `other`.
+    pub(super) fn differ_only_in_makers(
+        &self,
+        winner: &Entry,
+        other: &Entry,
+        counts: &MakerCounts<'_>,
+    ) -> bool {
+        let [(score, size, ..), (other_score, other_size, ..)] =
+            [winner, other].map(|e| self.rank_key(e, counts));
+        winner.flaky() == other.flaky()
+            && (score, size) == (other_score, other_size)
+            && counts.makers(winner) > counts.makers(other)
     }
 
     /// The best possible sort key: a candidate that was not run counts as a clean pass.
-    fn at_best(&self, entry: &Entry) -> (bool, RankKey) {
-        (entry.flaky(), self.rank_key(entry))
+    fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, RankKey) {
+        (entry.flaky(), self.rank_key(entry, counts))
     }
 }
 
 /// The usable candidates, best first. Those that passed: clean before flaky. Those that did not:
 /// the furthest first, then the fewest failing tests. Last those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let counts = MakerCounts::of(entries);
+    let by_size = Rules { rank: Rank::BlastRadius, ..rules };
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
-            return (0, e.flaky(), 0, 0, rules.rank_key(e));
+            return (0, e.flaky(), 0, 0, rules.rank_key(e, &counts));
         }
         let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = if e.not_run() { 2 } else { 1 };
-        (group, false, usize::MAX - reached(e), failing, (Reverse(0), e.blast, e.index))
+        (group, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
     });
     usable
 }
@@ -107,20 +145,19 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
 /// The candidates that were not run and can still change the recommendation, in the order in which
 /// to run them. If there are none, running all of them would recommend the same candidate.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let counts = MakerCounts::of(entries);
+    let at_best = |e: &Entry| rules.at_best(e, &counts);
     let passing = all_passing(entries);
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
-    open.sort_by_key(|e| rules.rank_key(e));
+    open.sort_by_key(|e| rules.rank_key(e, &counts));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
     // Only passing candidates count towards a synthesis's ceiling: each further pass can only raise
     // it.
-    let certain = passing
-        .iter()
-        .filter(|e| within_ceiling(e, &passing, rules))
-        .map(|e| rules.at_best(e))
-        .min();
+    let certain =
+        passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| at_best(e)).min();
     let contenders = may_pass.iter().filter(|e| {
         let is_certain = e.passed() && within_ceiling(e, &passing, rules);
-        let better = certain.as_ref().is_none_or(|best| rules.at_best(e) < *best);
+        let better = certain.as_ref().is_none_or(|best| at_best(e) < *best);
         !is_certain && better && within_ceiling(e, &may_pass, rules)
     });
     let mut needed: Vec<&Entry> = Vec::new();
@@ -132,13 +169,13 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     }
     if certain.is_none() {
         let originals = passing.iter().filter(|e| e.drew_on.is_empty());
-        let best = originals.map(|e| rules.at_best(e)).min();
+        let best = originals.map(|e| at_best(e)).min();
         let may_win = |e: &&&Entry| match &best {
             // A near-miss lists the end of every candidate.
             None => true,
             Some(best) => {
                 let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);
-                may_rank && (false, rules.rank_key(e)) < *best
+                may_rank && at_best(e) < *best
             }
         };
         needed.extend(open.iter().filter(may_win));

@@ -3,7 +3,7 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Stage, TestReport};
 use crate::model::rank::Rank;
-use crate::model::ranking::{Rules, all_passing, combined_lines, undecided};
+use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines, undecided};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -146,15 +146,42 @@ impl DecisionInputs<'_> {
                 winner.blast, next.candidate, next.blast
             );
         }
-        let same = if winner.judged() == next.judged() {
-            "made the same tree"
+        if winner.judged().is_some() && winner.judged() == next.judged() {
+            return self.several_made(winner);
+        }
+        let counts = MakerCounts::of(self.entries);
+        let [of_winner, of_next] = [winner, next].map(|e| counts.makers(e));
+        let why = if of_winner == of_next {
+            format!("{} was spawned first", winner.candidate)
         } else {
-            "are the same size"
+            format!("{of_winner} attempts made the tree of {}, not {of_next}", winner.candidate)
         };
-        format!(
-            "{lead} and {} {same}, with {}; {} was spawned first",
-            next.candidate, winner.blast, winner.candidate
-        )
+        format!("{lead} and {} are the same size, with {}; {why}", next.candidate, winner.blast)
+    }
+
+    /// The clauses that name every candidate with the winner's tree.
+    fn several_made(&self, winner: &Entry) -> String {
+        let same = in_spawn_order(self.usable).filter(|e| e.judged() == winner.judged());
+        let names: Vec<&str> = same.map(|e| e.candidate.as_str()).collect();
+        let mut text = format!(
+            "{} of {} passed; {} made the same tree, with {}; {} was spawned first",
+            self.passing.len(),
+            self.usable.len(),
+            and(&names),
+            winner.blast,
+            winner.candidate
+        );
+        let counts = MakerCounts::of(self.entries);
+        let other = self.passing.iter().find(|e| e.judged() != winner.judged());
+        if let Some(other) = other
+            && self.rules.differ_only_in_makers(winner, other, &counts)
+        {
+            text.push_str(&format!(
+                "; {} is the same size, but fewer attempts made its tree",
+                other.candidate
+            ));
+        }
+        text
     }
 
     fn synthesised(&self, winner: &Entry) -> String {
