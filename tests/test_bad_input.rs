@@ -140,10 +140,10 @@ fn invalid_names_are_refused_with_the_rule() {
         &["spawn", "-c", "one", "Two", "two"],
         2,
         "'two' and 'Two' are the same name",
-        "more than case",
+        "a name of its own",
     );
     let twice = ["spawn", "-c", "one", "-c", "one"];
-    refused(&world, &twice, 2, "the name 'one' is given twice", "more than case");
+    refused(&world, &twice, 2, "the name 'one' is given twice", "a name of its own");
     assert!(!world.repo.join(".frites").exists());
     for good in ["a".repeat(64).as_str(), "runs", "x.lockd", "A_b.c-1"] {
         assert_eq!(world.spawn(["--run", good, "-n", "1"]), good);
@@ -172,6 +172,17 @@ fn run_name_that_exists_is_refused_in_any_letter_case() {
         "clean --forget fix",
     );
     world.assert_clean();
+}
+
+#[test]
+fn branch_that_belongs_to_no_run_is_named_with_the_command_that_deletes_it() {
+    let world = World::new();
+    world.git(["branch", "frites/run/fix/c1"]);
+    let message = "the branch 'frites/run/fix/c1' has a name that run fix needs";
+    let hint = "git branch -D frites/run/fix/c1";
+    refused(&world, &["spawn", "--run", "fix"], 128, message, hint);
+    world.git(["branch", "-D", "frites/run/fix/c1"]);
+    world.frites(["spawn", "--run", "fix"]).expect(0);
 }
 
 #[test]

@@ -287,8 +287,7 @@ fn refuse_twins(names: &[Name]) -> Result<()> {
                     "-c: '{name}' and '{twin}' are the same name on file systems that ignore case"
                 )
             };
-            return Err(Error::usage(message)
-                .hint("give each candidate a name that differs in more than case"));
+            return Err(Error::usage(message).hint("give each candidate a name of its own"));
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use crate::error::{Cause, Error, Result};
 use crate::model::address::Address;
 use crate::model::name::{Name, matching_names};
 use crate::model::nearest::nearest;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::store::{Store, events};
 
@@ -88,15 +89,29 @@ impl Store {
         })
     }
 
-    /// Refuses the name of an existing run, or one that differs from it only in case.
+    /// Refuses the name of an existing run, or one that differs from it only in case, and a name
+    /// whose branches are taken.
     pub fn refuse_taken(&self, run: &Name) -> Result<()> {
         let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
+        if let Some(taken) = names.iter().find(|n| n.collides(run)) {
+            return Err(Error::fatal(format!("a run named '{taken}' exists"))
+                .because(Cause::RunExists(taken.to_string())));
+        }
+        // A branch that belongs to no run, for example one that was fetched.
+        let is_in_the_way = |branch: &RefName| {
+            let of_run = branch.split('/').nth(4).and_then(|name| name.parse::<Name>().ok());
+            of_run.is_some_and(|name| name.collides(run))
+        };
         let branches = self.repo.ref_names("refs/heads/frites/run/")?;
-        names.extend(branches.iter().filter_map(|n| n.split('/').nth(4)?.parse().ok()));
-        match names.iter().find(|n| n.collides(run)) {
-            Some(taken) => Err(Error::fatal(format!("a run named '{taken}' exists"))
-                .because(Cause::RunExists(taken.to_string()))),
+        match branches.iter().find(|branch| is_in_the_way(branch)) {
+            Some(branch) => {
+                let branch = branch.short();
+                Err(Error::fatal(format!("the branch '{branch}' has a name that run {run} needs"))
+                    .hint(format!(
+                        "take another name, or delete the branch with `git branch -D {branch}`"
+                    )))
+            }
             None => Ok(()),
         }
     }
