@@ -109,6 +109,8 @@ pub enum Cause {
     RunExists(String),
     /// The commands of this run are still running in another process.
     RunBusy(String),
+    /// A command of the user's ended, and nobody can tell how.
+    EndUnknown,
     /// Anything else.
     #[default]
     Other,

@@ -32,7 +32,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use error::{Result, exit};
 use ops::session::Session;
-use process::{interrupt, supervisor};
+use process::{interrupt, protocol, supervisor};
 use ui::Ui;
 use ui::style::ColorMode;
 
@@ -40,7 +40,7 @@ use ui::style::ColorMode;
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((first, rest)) = arguments.split_first()
-        && first == supervisor::VERB
+        && first == protocol::VERB
     {
         return supervisor::main(rest);
     }

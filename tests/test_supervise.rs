@@ -421,32 +421,131 @@ fn commands_of(mark: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The supervisors of a world's commands.
+fn supervisors(mark: &str) -> Vec<u32> {
+    let all = living(mark).into_iter();
+    all.filter(|(_, line)| line.contains(" __supervise ")).map(|(pid, _)| pid).collect()
+}
+
 #[test]
-fn command_that_kills_its_supervisor_does_not_pass() {
+fn end_of_a_command_that_kills_its_supervisor_is_an_error_and_no_outcome() {
     let (world, mark) = marked();
-    world.attempts(&["echo x > README"]);
+    world.attempts(&["echo x > README", "echo longer > README; echo y > MORE"]);
     let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;
+    // The first process holds the supervisor's output open: nobody may wait for its end.
     let forged = format!(
-        "setsid sleep 500 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1"
+        "test -e MORE && exit 0; setsid sleep 500 > /proc/$PPID/fd/1 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1"
     );
-    let answer = world.frites(["judge", "--test", &forged]).expect(1);
-    assert!(
-        answer.out().contains("could not start") || answer.out().contains("no start"),
-        "{}",
-        answer.out()
+    world.frites(["judge", "--test", &forged]).refuses(
+        128,
+        "1/c1: the test command: its supervising process was ended by signal 9; so nobody knows how the command ended",
     );
     assert_eq!(living(&mark), []);
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results"]), "");
+    world.frites(["apply"]).refuses(1, "");
+    // The same with one candidate alone, whose outcome has a ref of its own.
+    world.frites(["judge", "--candidate", "c1", "--test", &forged]).refuses(128, "1/c1: the test");
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results"]), "");
     world
-        .frites([
-            "spawn",
-            "-n",
-            "1",
-            "--",
-            "sh",
-            "-c",
-            "echo y > README; setsid sleep 502 & kill -9 $PPID",
-        ])
+        .frites(["spawn", "-n", "1", "--", "sh", "-c", "echo y > README; kill -9 $PPID; sleep 502"])
         .expect(4);
+    assert_eq!(living(&mark), []);
+    let attempt = world.first_candidate("2");
+    assert_eq!(attempt["state"], "cancelled");
+    assert_eq!(world.git(["show", "refs/frites/2/c1:README"]), "y", "the work is kept");
+    world.assert_clean();
+}
+
+#[test]
+fn git_frites_that_a_killed_supervisor_left_behind_is_ended_too() {
+    let (mut world, mark) = marked();
+    world.set_env("FRITES_LIMITS_NESTING", "3");
+    let nested = "git init -q inner; git -C inner commit -q --allow-empty -m x
+        git -C inner frites spawn -n 1 -- sh -c 'echo > ready; sleep 500' &
+        until test -e inner/.frites/worktrees/1/c1/ready ; do sleep 0.05; done; kill -9 $PPID; sleep 501";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", nested]).expect(4);
+    poll(|| living(&mark).is_empty());
+}
+
+#[test]
+fn supervisor_outlives_signals_and_its_command_has_the_default_actions() {
+    let (world, mark) = marked();
+    world.attempts(&["echo x > README"]);
+    let test = "for signal in TERM INT HUP QUIT USR1 USR2 TSTP; do kill -$signal $PPID; done
+        grep ^SigIgn /proc/self/status > \"$HOME/masks\"";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    let masks = fs::read_to_string(world.home().join("masks")).unwrap();
+    let ignored = u64::from_str_radix(masks.trim().trim_start_matches("SigIgn:").trim(), 16);
+    assert_eq!(ignored.unwrap() & 0x7fff_ffff, 0, "of the signals below 32: {masks}");
+    assert_eq!(living(&mark), []);
+}
+
+#[test]
+fn command_that_is_terminated_together_with_its_supervisor_has_no_outcome() {
+    let (world, mark) = marked();
+    world.attempts(&["echo x > README", "echo longer > README; echo y > MORE"]);
+    let test = "test -e MORE && exit 0; echo > \"$HOME/ready\"; exec sleep 500";
+    let child = start(&world, &["judge", "--test", test]);
+    poll(|| world.home().join("ready").exists());
+    // As a batch system ends a whole job, but for git-frites itself.
+    for pid in supervisors(&mark) {
+        signal("-TERM", pid);
+    }
+    let others = living(&mark).into_iter().filter(|(_, line)| line.starts_with("sleep 500"));
+    for (pid, _) in others {
+        signal("-TERM", pid);
+    }
+    answer(&child.wait_with_output().unwrap())
+        .refuses(128, "1/c1: the test command: signal 15 from outside ended it");
+    world.frites(["apply"]).refuses(1, "");
+    assert_eq!(living(&mark), []);
+    world.assert_clean();
+}
+
+#[test]
+fn signal_to_all_processes_at_once_ends_everything_in_order() {
+    let (world, mark) = marked();
+    let begin = "echo x > README; echo > begun; exec sleep 500";
+    let child = start(&world, &["spawn", "-n", "2", "--", "sh", "-c", begin]);
+    poll(|| (1..=2).all(|i| world.worktree(&format!("1/c{i}/begun")).exists()));
+    // Commands first, and git-frites last.
+    let mut all = living(&mark);
+    all.sort_by_key(|(pid, line)| (*pid == child.id(), !line.starts_with("sleep")));
+    let pids = all.iter().map(|(pid, _)| pid.to_string());
+    let _ = Command::new("kill").arg("-TERM").args(pids).stderr(Stdio::null()).status();
+    answer(&child.wait_with_output().unwrap()).expect(143);
+    assert_eq!(living(&mark), []);
+    for i in 0..2 {
+        let status = world.frites(["status", "--json"]).expect(0).json();
+        assert_eq!(status["runs"][0]["candidates"][i]["state"], "cancelled");
+    }
+    let resumed = world.frites(["run", "--resume", "1", "--timeout", "1s", "--test", "true"]);
+    assert_ne!(resumed.code, 128, "{}", resumed.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn command_that_stops_its_supervisor_has_its_time_limit_all_the_same() {
+    let (world, mark) = marked();
+    world.attempts(&["echo x > README"]);
+    let begun = Instant::now();
+    for test in ["kill -STOP $PPID; sleep 500", "while :; do kill -STOP $PPID; done"] {
+        let answer = world.frites(["judge", "--timeout", "1s", "--test", test]).expect(1);
+        assert!(answer.out().contains("timed out"), "{}", answer.out());
+        assert_eq!(living(&mark), []);
+    }
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+    // Without a limit, the supervisor goes on.
+    world
+        .frites(["spawn", "-n", "1", "--", "sh", "-c", "kill -STOP $PPID; echo y > README"])
+        .expect(0);
+    let child = start(
+        &world,
+        &["spawn", "-n", "1", "--", "sh", "-c", "echo > begun; while :; do kill -STOP $PPID; done"],
+    );
+    poll(|| world.worktree("3/c1/begun").exists());
+    signal("-TERM", child.id());
+    answer(&child.wait_with_output().unwrap()).expect(143);
     assert_eq!(living(&mark), []);
     world.assert_clean();
 }

@@ -24,6 +24,7 @@ pub fn add(error: Error) -> Error {
         | Cause::Damaged
         | Cause::Interrupted
         | Cause::NotFound
+        | Cause::EndUnknown
         | Cause::Other => return error,
     };
     error.hint(hint)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::model::env;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
@@ -119,10 +119,9 @@ fn run_with_retries(
         };
         let end = match process::run_until(&job, context.cancel) {
             // An earlier command has removed the checkout: that is a failure of this tree alone.
-            Err(e) if !dir.is_dir() => End::not_started(crate::error::describe(&e)),
-            other => {
-                other.map_err(|e| Error::io(format!("could not run the {stage} command"), e))?
-            }
+            Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => End::not_started(e.message),
+            Err(e) => return Err(with_advice(e, stage, &log)),
+            Ok(end) => end,
         };
         if end.cancelled && interrupt::signal().is_some() {
             return Err(Error::no("interrupted; nothing was decided")
@@ -155,6 +154,20 @@ fn run_with_retries(
             ..StageResult::new(stage, seconds, outcome)
         }));
     }
+}
+
+/// An error that kept a command from being run, or its end from being known.
+fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
+    if error.cause != Cause::EndUnknown {
+        return error.context(format!("could not run the {stage} command"));
+    }
+    error
+        .context(format!("the {stage} command"))
+        .hint("nothing was stored; if the machine ended it (memory, a batch system), judge again")
+        .hint(format!(
+            "if the code under test ended it, the output may show how: {}",
+            log.display()
+        ))
 }
 
 /// Removes the logs that an earlier judging left for a stage.

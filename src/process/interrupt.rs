@@ -4,17 +4,35 @@
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
-use crate::process::supervisor::order;
+use crate::process::protocol::order;
 
 static FIRST: AtomicI32 = AtomicI32::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static PIPES: Mutex<BTreeMap<u64, PipeWriter>> = Mutex::new(BTreeMap::new());
+static LINES: Mutex<BTreeMap<u64, Line>> = Mutex::new(BTreeMap::new());
+
+/// The way to one supervisor.
+struct Line {
+    pipe: PipeWriter,
+    supervisor: Pid,
+}
+
+impl Line {
+    /// Sends an order. A supervisor that a command has stopped goes on, so that it reads the order.
+    fn send(&mut self, order: u8) {
+        let _ = self.pipe.write_all(&[order]);
+        let _ = rustix::process::kill_process(self.supervisor, Signal::CONT);
+    }
+}
+
+fn lines() -> MutexGuard<'static, BTreeMap<u64, Line>> {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The signal that asked us to stop, if any did.
 pub fn signal() -> Option<i32> {
@@ -37,7 +55,7 @@ pub fn listen() {
 
 /// True if our parent process set a signal to be ignored, according to `/proc`; false on systems
 /// without it.
-fn is_ignored(signal: i32) -> bool {
+pub(super) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
         .lines()
@@ -69,9 +87,7 @@ fn end_requested(signal: i32) {
 }
 
 fn send_to_all(byte: u8) {
-    for pipe in PIPES.lock().unwrap_or_else(PoisonError::into_inner).values_mut() {
-        let _ = pipe.write_all(&[byte]);
-    }
+    lines().values_mut().for_each(|line| line.send(byte));
 }
 
 /// Ends jobs whose results do not matter any more, independently of signals.
@@ -90,10 +106,10 @@ impl Cancel {
     pub fn cancel(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.ordered = true;
-        let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lines();
         for key in state.listeners.drain(..) {
-            if let Some(pipe) = pipes.get_mut(&key) {
-                let _ = pipe.write_all(&[order::KILL]);
+            if let Some(line) = lines.get_mut(&key) {
+                line.send(order::KILL);
             }
         }
     }
@@ -110,10 +126,8 @@ impl Cancel {
             state.listeners.push(listener.0);
             return;
         }
-        if let Some(pipe) =
-            PIPES.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&listener.0)
-        {
-            let _ = pipe.write_all(&[order::KILL]);
+        if let Some(line) = lines().get_mut(&listener.0) {
+            line.send(order::KILL);
         }
     }
 }
@@ -122,23 +136,24 @@ impl Cancel {
 pub struct Listener(u64);
 
 impl Listener {
-    /// Adds a pipe. A request to end that came before is passed on at once.
-    pub fn add(mut pipe: PipeWriter) -> Listener {
+    /// Adds the pipe of a supervisor. A request to end that came before is passed on at once.
+    pub fn add(pipe: PipeWriter, supervisor: Pid) -> Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;
-        let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = Line { pipe, supervisor };
+        let mut lines = lines();
         match COUNT.load(Ordering::SeqCst) {
             0 => {}
-            1 => drop(pipe.write_all(&[order::TERMINATE])),
-            _ => drop(pipe.write_all(&[order::KILL])),
+            1 => line.send(order::TERMINATE),
+            _ => line.send(order::KILL),
         }
-        pipes.insert(key, pipe);
+        lines.insert(key, line);
         Listener(key)
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        PIPES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        lines().remove(&self.0);
     }
 }

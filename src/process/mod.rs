@@ -1,9 +1,12 @@
 //! The only place that starts a user's commands: supervised, with a clean environment.
 mod capped;
+mod descendants;
 pub mod environment;
 pub mod interrupt;
 pub mod ports;
 pub mod progress;
+pub mod protocol;
+mod supervision;
 pub mod supervisor;
 
 use std::ffi::{OsStr, OsString};
@@ -14,12 +17,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::outcome::Outcome;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 use crate::process::progress::Mark;
-use crate::process::supervisor::{SupervisorArguments, SupervisorReport};
+use crate::process::protocol::{SupervisorArguments, SupervisorReport};
+use crate::process::supervision::{Answer, Supervision};
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -69,30 +73,54 @@ impl End {
         let outcome = Outcome::CouldNotStart { reason };
         End { outcome, cancelled: false, leaky: false, elapsed: Duration::ZERO }
     }
+
+    /// The end of a command whose outcome does not count, because it was asked to end.
+    fn cancelled(elapsed: Duration) -> End {
+        End { outcome: Outcome::Skipped, cancelled: true, leaky: false, elapsed }
+    }
 }
 
 /// Runs a job and everything it starts to their end.
 ///
 /// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends
 /// the command and is seen by [`interrupt::signal`].
-pub fn run(job: &Job<'_>) -> io::Result<End> {
+///
+/// If nobody can tell how the command ended, that is an error with [`Cause::EndUnknown`], never an
+/// outcome.
+pub fn run(job: &Job<'_>) -> Result<End> {
     run_until(job, &Cancel::default())
 }
 
 /// Runs a job as [`run`] does; `cancel` ends the command as well.
-pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
+pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
+    let failed = || "could not start its process".to_owned();
     interrupt::listen();
     // The children of a killed supervisor become ours.
-    supervisor::adopt_orphans()?;
+    descendants::adopt_orphans().context(failed)?;
     let start = Instant::now();
     if interrupt::signal().is_some() || cancel.is_cancelled() {
-        let outcome = Outcome::Skipped;
-        return Ok(End { outcome, cancelled: true, leaky: false, elapsed: start.elapsed() });
+        return Ok(End::cancelled(start.elapsed()));
     }
-    let _mark = Mark::put(job.log)?;
+    let _mark = Mark::put(job.log).context(failed)?;
     // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes
     // from holding it.
-    let (orders, pipe) = io::pipe()?;
+    let (orders, pipe) = io::pipe().context(failed)?;
+    let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
+    let words = shell_words::join(words.collect::<Vec<_>>());
+    tracing::debug!(dir = %job.dir.display(), "starting {words}");
+    let supervision = Supervision::start(&expression(job, orders)).context(failed)?;
+    let listener = Listener::add(pipe, supervision.pid());
+    cancel.include(&listener);
+    let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;
+    drop(listener);
+    let end = end_of(answer, start.elapsed(), cancel)?;
+    let End { outcome, cancelled, leaky, elapsed } = &end;
+    tracing::debug!(?outcome, cancelled, leaky, ms = elapsed.as_millis(), "ended {words}");
+    Ok(end)
+}
+
+/// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
+fn expression(job: &Job<'_>, orders: io::PipeReader) -> duct::Expression {
     let Limits { hard, idle } = job.limits;
     let arguments = SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle };
     let arguments = arguments.words().into_iter().chain(job.argv.iter().cloned());
@@ -101,51 +129,47 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> io::Result<End> {
     environment
         .extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
     environment.insert("PWD".into(), job.dir.into());
-    let expression = duct::cmd(myself(), arguments)
+    duct::cmd(myself(), arguments)
         .dir(job.dir)
         .full_env(environment)
         .stdin_file(orders)
-        .stdout_capture()
         .stderr_null()
         .unchecked()
         // Ctrl-C and Ctrl-Z on the terminal are for us; we pass them on.
         .before_spawn(|command| {
             command.process_group(0);
             Ok(())
-        });
-    let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
-    let words = shell_words::join(words.collect::<Vec<_>>());
-    tracing::debug!(dir = %job.dir.display(), "starting {words}");
-    let handle = expression.start()?;
-    let listener = Listener::add(pipe);
-    cancel.include(&listener);
-    let output = handle.into_output()?;
-    drop(listener);
-    // A command can write to its supervisor's standard output and then kill it: the report counts
-    // only if the supervisor ended by itself.
-    let answer = if output.status.success() { output.stdout.as_slice() } else { b"" };
-    let report: SupervisorReport = serde_json::from_slice(answer).unwrap_or_else(|_| {
-        supervisor::end_strays();
-        SupervisorReport {
-            reason: Some("its supervising process was killed".into()),
-            ..SupervisorReport::default()
+        })
+}
+
+/// The end of a command by its supervisor's answer.
+fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
+    let asked_to_end = interrupt::signal().is_some() || cancel.is_cancelled();
+    let unknown = match answer {
+        Answer::Overdue | Answer::Nothing(_) if asked_to_end => return Ok(End::cancelled(elapsed)),
+        Answer::Overdue => {
+            let outcome = Outcome::TimedOut;
+            return Ok(End { outcome, cancelled: false, leaky: false, elapsed });
         }
-    });
-    let outcome = match &report {
-        SupervisorReport { reason: Some(reason), .. } => {
-            Outcome::CouldNotStart { reason: reason.clone() }
+        Answer::Nothing(how) => format!("its supervising process {how}"),
+        Answer::Report(SupervisorReport { error: Some(error), .. }) => {
+            format!("its supervising process failed: {error}")
         }
-        SupervisorReport { timed_out: true, .. } => Outcome::TimedOut,
-        SupervisorReport { code: Some(0), .. } => Outcome::Passed,
-        SupervisorReport { code: Some(code), .. } => Outcome::Failed { code: *code },
-        SupervisorReport { signal, .. } => {
-            Outcome::Signalled { signal: signal.unwrap_or_default() }
+        Answer::Report(report) => {
+            let outcome = report.outcome();
+            // Whoever signals git-frites and its commands at once reaches a command first.
+            let cancelled =
+                report.cancelled || interrupt::signal().is_some() && outcome != Outcome::Passed;
+            match report.ended_from_outside {
+                Some(signal) if !cancelled => format!(
+                    "signal {signal} from outside ended it, and was sent to its supervising process, too"
+                ),
+                _ => return Ok(End { outcome, cancelled, leaky: report.leaky, elapsed }),
+            }
         }
     };
-    let elapsed = start.elapsed();
-    let SupervisorReport { cancelled, leaky, .. } = report;
-    tracing::debug!(?outcome, cancelled, leaky, ms = elapsed.as_millis(), "ended {words}");
-    Ok(End { outcome, cancelled, leaky, elapsed })
+    Err(Error::fatal(format!("{unknown}; so nobody knows how the command ended"))
+        .because(Cause::EndUnknown))
 }
 
 /// This program's file, to be started again as a supervisor.

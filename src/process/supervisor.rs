@@ -13,18 +13,21 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use serde::{Deserialize, Serialize};
+use signal_hook::consts::{
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
+};
 
 use crate::process::capped::Capped;
-
-/// The hidden first argument that makes git-frites a supervisor.
-pub const VERB: &str = "__supervise";
+use crate::process::descendants::{adopt_orphans, descendants};
+use crate::process::interrupt;
+use crate::process::protocol::{SupervisorReport, order};
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -34,60 +37,11 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
+/// The time between the signals to a command and to git-frites, if both are meant.
+const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
+
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
-
-/// The bytes that git-frites sends down the pipe.
-pub mod order {
-    /// End the tree politely: SIGTERM, and SIGKILL after the grace.
-    pub const TERMINATE: u8 = b't';
-    /// End the tree now: SIGKILL.
-    pub const KILL: u8 = b'k';
-    /// Stop the tree and the clocks of its time limits.
-    pub const STOP: u8 = b's';
-    /// Let the tree and the clocks go on.
-    pub const CONTINUE: u8 = b'c';
-}
-
-/// The supervisor's arguments: the command to supervise, with its log and its limits.
-pub struct SupervisorArguments<'a> {
-    /// The file for the command's output.
-    pub log: &'a Path,
-    /// The command's standard input; nothing if none.
-    pub stdin: Option<&'a Path>,
-    /// The time limit.
-    pub hard: Option<Duration>,
-    /// The time limit between two bytes of output.
-    pub idle: Option<Duration>,
-}
-
-impl SupervisorArguments<'_> {
-    /// The arguments before the command's own.
-    pub fn words(&self) -> Vec<OsString> {
-        let millis = |d: Option<Duration>| {
-            d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
-        };
-        let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
-        vec![VERB.into(), self.log.into(), stdin.into(), millis(self.hard), millis(self.idle)]
-    }
-}
-
-/// The supervisor's answer on its standard output.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct SupervisorReport {
-    /// The command's exit code.
-    pub code: Option<i32>,
-    /// The signal that ended the command.
-    pub signal: Option<i32>,
-    /// The reason why the command could not be started.
-    pub reason: Option<String>,
-    /// True if the command exceeded a time limit.
-    pub timed_out: bool,
-    /// True if git-frites ordered the command's end.
-    pub cancelled: bool,
-    /// True if the command left processes behind when it ended by itself.
-    pub leaky: bool,
-}
 
 /// Something that happened to the tree, or an order about it.
 enum TreeEvent {
@@ -111,7 +65,7 @@ enum TreePhase {
     Ending { kill_at: Instant },
 }
 
-/// The supervisor's whole life. `arguments` are those after [`VERB`].
+/// The supervisor's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, stdin, hard, idle, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let report =
@@ -119,7 +73,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
             Ok(Some(report)) => report,
             Ok(None) => return ExitCode::FAILURE,
             Err(e) => SupervisorReport {
-                reason: Some(crate::error::describe(&e)),
+                error: Some(crate::error::describe(&e)),
                 ..SupervisorReport::default()
             },
         };
@@ -142,6 +96,7 @@ fn supervise(
     program: &OsStr,
     arguments: &[OsString],
 ) -> io::Result<Option<SupervisorReport>> {
+    let asked = outlive_signals()?;
     adopt_orphans()?;
     let mut log = Capped::create(log)?;
     let (output, input) = io::pipe()?;
@@ -162,7 +117,11 @@ fn supervise(
                 crate::error::describe(&e)
             );
             log.write(line.as_bytes())?;
-            return Err(e);
+            if is_short_of_resources(&e) {
+                return Err(e);
+            }
+            let reason = Some(crate::error::describe(&e));
+            return Ok(Some(SupervisorReport { reason, ..SupervisorReport::default() }));
         }
     };
     drop(command); // and with it our copies of the pipe's other end
@@ -199,7 +158,33 @@ fn supervise(
     if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
     }
+    tree.look_who_ended_it(&asked);
     Ok((!tree.orphaned).then_some(tree.report))
+}
+
+/// Lets this process live on when it gets a signal that asks it to end: its orders come down its
+/// pipe, and it has to tell how the command ended. The returned number is the last such signal, 0
+/// before the first.
+///
+/// A handler, unlike an ignored signal, is not inherited: the command has the default actions. A
+/// signal that is ignored already stays ignored, here and in the command (`nohup`).
+fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU] {
+        if !interrupt::is_ignored(signal) {
+            let number = usize::try_from(signal).unwrap_or(0);
+            signal_hook::flag::register_usize(signal, asked.clone(), number)?;
+        }
+    }
+    Ok(asked)
+}
+
+/// True if the system could not start a command for want of processes, memory or descriptors,
+/// whatever the command is.
+fn is_short_of_resources(e: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = e.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE))
 }
 
 /// A command and its descendants.
@@ -329,6 +314,29 @@ impl SupervisedTree {
         self.signal_all(Signal::CONT);
     }
 
+    /// After a signal to a whole job or service, the command may be the first to end: waits a
+    /// moment for the same signal here, or for the order that follows from it.
+    fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
+        let asks = |signal: &i32| [SIGTERM, SIGINT, SIGHUP, SIGQUIT].contains(signal);
+        let signal = self.report.signal.or(self.report.code.map(|code| code - 128)).filter(asks);
+        let Some(signal) = signal else { return };
+        let until = Instant::now() + PATIENCE_WITH_SIGNALS;
+        while !self.report.cancelled && !self.report.timed_out && Instant::now() < until {
+            if usize::try_from(signal) == Ok(asked.load(Ordering::SeqCst)) {
+                self.report.ended_from_outside = Some(signal);
+                return;
+            }
+            match self.events.recv_timeout(Duration::from_millis(10)) {
+                Ok(TreeEvent::Order(order::TERMINATE | order::KILL)) => {
+                    self.report.cancelled = true;
+                }
+                Ok(TreeEvent::Orphaned) => self.orphaned = true,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
     fn output_closes_within(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let mut open = self.output_open;
@@ -429,89 +437,4 @@ fn pump(
     }
     let _ = log.finish();
     let _ = sender.send(TreeEvent::OutputClosed);
-}
-
-/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
-/// that.
-#[cfg(target_os = "linux")]
-pub fn adopt_orphans() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
-}
-
-/// Does nothing: other systems give orphans to the init process.
-#[cfg(not(target_os = "linux"))]
-pub fn adopt_orphans() -> io::Result<()> {
-    Ok(())
-}
-
-/// A living process: its id, its parent's, its group's.
-struct Process {
-    id: i32,
-    parent: i32,
-    group: i32,
-}
-
-/// Every living process, from `/proc`; none on systems without it.
-fn processes() -> Vec<Process> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
-        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may itself hold a `)`: the fields begin after the last one.
-        let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
-        let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
-        let mut fields = fields.split_whitespace();
-        let state = fields.next();
-        let mut number = || fields.next().and_then(|n| n.parse().ok());
-        if let (Some(state), Some(parent), Some(group)) = (state, number(), number())
-            && !matches!(state, "Z" | "X")
-        {
-            found.push(Process { id, parent, group });
-        }
-    }
-    found
-}
-
-/// The living descendants of a process.
-fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
-    let mut found = Vec::new();
-    let mut wanted = vec![ancestor];
-    while let Some(parent) = wanted.pop() {
-        for process in processes.iter().filter(|p| p.parent == parent) {
-            wanted.push(process.id);
-            found.extend(Pid::from_raw(process.id));
-        }
-    }
-    found
-}
-
-/// Every living descendant of this process, from `/proc`; none on systems without it.
-fn descendants() -> Vec<Pid> {
-    below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
-}
-
-/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our
-/// children. They are in a group of their own, and are no supervisors, nor about to become one.
-pub fn end_strays() {
-    let own = std::fs::read_link("/proc/self/exe").ok();
-    let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());
-    let raw = |pid: Pid| pid.as_raw_nonzero().get();
-    // A tree may fork while it is being killed.
-    for _ in 0..100 {
-        let all = processes();
-        let strays = all.iter().filter(|p| p.parent == raw(us) && p.group != raw(group));
-        let strays: Vec<i32> = strays
-            .map(|p| p.id)
-            .filter(|id| std::fs::read_link(format!("/proc/{id}/exe")).ok() != own)
-            .collect();
-        if strays.is_empty() {
-            return;
-        }
-        for pid in
-            strays.iter().flat_map(|id| below(&all, *id).into_iter().chain(Pid::from_raw(*id)))
-        {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
 }

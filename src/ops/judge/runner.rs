@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
 use crate::integrity::watch;
@@ -269,7 +269,10 @@ impl<'a> OracleRunner<'a> {
         let policy = &self.session.policy;
         let on_end = &|result: &StageResult| self.note(report, result);
         let context = ExecContext { dir, logs, policy, cancel, changed, on_end };
-        oracle_run::run(self.oracle, &self.options, &context)
+        oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
+            Cause::EndUnknown => e.context(&report.name),
+            _ => e,
+        })
     }
 
     fn note(&self, report: &ReportTo, result: &StageResult) {

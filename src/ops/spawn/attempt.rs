@@ -1,7 +1,7 @@
 //! Runs commands in candidates' worktrees and captures the results.
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::git::capture::omitted::Omissions;
 use crate::integrity::{trust, watch};
@@ -165,12 +165,15 @@ fn attempt(
     let hide = &env::ALL;
     let job =
         Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: options.limits };
-    // Only this candidate fails: its directory may be gone, or its arguments too long.
-    let end = process::run(&job).unwrap_or_else(|e| End::not_started(crate::error::describe(&e)));
+    let clock = Instant::now();
+    let end = process::run(&job);
+    let seconds = clock.elapsed().as_secs_f64();
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
-        c.leaky = end.leaky;
-        record_end(c, &end);
+        match &end {
+            Ok(end) => record_end(c, end),
+            Err(error) => record_error(c, error),
+        }
     })?;
     let mut captured = session.capture_or_tell(candidate)?;
     if captured.candidate.state == State::Succeeded
@@ -183,7 +186,7 @@ fn attempt(
                 (State::Failed, None, Some("its worktree is gone".into()));
         })?;
     }
-    report_end(session, candidate.run, &captured, end.elapsed.as_secs_f64())?;
+    report_end(session, candidate.run, &captured, seconds)?;
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
         && captured.problem.is_none()
@@ -204,6 +207,7 @@ fn attempt(
 
 /// Sets the state in a record by how the candidate's command ended.
 fn record_end(record: &mut Candidate, end: &End) {
+    record.leaky = end.leaky;
     record.exit_code = None;
     record.signal = None;
     record.reason = None;
@@ -229,6 +233,17 @@ fn record_end(record: &mut Candidate, end: &End) {
             record.reason = Some(other.to_string());
             State::Failed
         }
+    };
+}
+
+/// Sets the state in a record after an error. Only this candidate fails: its directory may be gone,
+/// or its arguments too long. If nobody knows how the command ended, it may be resumed.
+fn record_error(record: &mut Candidate, error: &Error) {
+    (record.exit_code, record.signal) = (None, None);
+    record.reason = Some(error.message.clone());
+    record.state = match error.cause {
+        Cause::EndUnknown => State::Cancelled,
+        _ => State::Failed,
     };
 }
 
@@ -269,6 +284,19 @@ mod tests {
         let end = End { outcome, cancelled, ..End::not_started("no directory".into()) };
         record_end(&mut record, &end);
         (record.state, record.exit_code, record.signal, record.reason)
+    }
+
+    #[test]
+    fn a_candidate_whose_end_nobody_knows_is_cancelled_and_after_another_error_it_failed() {
+        let name: Name = "c1".parse().expect("a name");
+        let mut record = Candidate::new(&name, &name, 1, State::Running);
+        record_error(&mut record, &Error::fatal("it was killed").because(Cause::EndUnknown));
+        assert_eq!(
+            (record.state, record.reason.as_deref()),
+            (State::Cancelled, Some("it was killed"))
+        );
+        record_error(&mut record, &Error::fatal("no directory"));
+        assert_eq!(record.state, State::Failed);
     }
 
     #[test]

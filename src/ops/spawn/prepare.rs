@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use crate::config::keys;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::fs::tree;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
@@ -120,7 +120,7 @@ fn run_setup(
     let policy = &session.policy;
     let hide = &env::ALL;
     let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
-    let end = process::run(&job).context(|| "could not run the setup command".into())?;
+    let end = process::run(&job).map_err(|e| e.context("could not run the setup command"))?;
     if end.cancelled {
         return Err(Error::no("interrupted while the worktrees were set up")
             .hint("nothing was made; spawn again"));

@@ -1,0 +1,101 @@
+//! The processes below this one: who they are, and the end of those that lost their supervisor.
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
+/// that.
+#[cfg(target_os = "linux")]
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Does nothing: other systems give orphans to the init process.
+#[cfg(not(target_os = "linux"))]
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// A living process: its id, its parent's, its group's.
+struct Process {
+    id: i32,
+    parent: i32,
+    group: i32,
+}
+
+/// Every living process, from `/proc`; none on systems without it.
+fn processes() -> Vec<Process> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
+        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
+        // The name in parentheses may itself hold a `)`: the fields begin after the last one.
+        let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
+        let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
+        let mut fields = fields.split_whitespace();
+        let state = fields.next();
+        let mut number = || fields.next().and_then(|n| n.parse().ok());
+        if let (Some(state), Some(parent), Some(group)) = (state, number(), number())
+            && !matches!(state, "Z" | "X")
+        {
+            found.push(Process { id, parent, group });
+        }
+    }
+    found
+}
+
+/// The living descendants of a process.
+fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut wanted = vec![ancestor];
+    while let Some(parent) = wanted.pop() {
+        for process in processes.iter().filter(|p| p.parent == parent) {
+            wanted.push(process.id);
+            found.extend(Pid::from_raw(process.id));
+        }
+    }
+    found
+}
+
+/// Every living descendant of this process, from `/proc`; none on systems without it.
+pub(super) fn descendants() -> Vec<Pid> {
+    below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
+}
+
+/// The supervisors that this process started and whose end it has not seen yet.
+static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// The list of supervisors, locked. Whoever starts a supervisor holds it until the new process is
+/// in it, so that [`end_strays`] takes none for a stray.
+pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
+    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our
+/// children. They are in a group of their own, and are no supervisors.
+pub(super) fn end_strays() {
+    let supervisors = supervisors();
+    let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());
+    let raw = |pid: Pid| pid.as_raw_nonzero().get();
+    // A tree may fork while it is being killed.
+    for _ in 0..100 {
+        let all = processes();
+        let strays = all.iter().filter(|p| {
+            p.parent == raw(us) && p.group != raw(group) && !supervisors.contains(&p.id)
+        });
+        let strays: Vec<i32> = strays.map(|p| p.id).collect();
+        if strays.is_empty() {
+            return;
+        }
+        for pid in
+            strays.iter().flat_map(|id| below(&all, *id).into_iter().chain(Pid::from_raw(*id)))
+        {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}

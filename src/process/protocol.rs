@@ -1,0 +1,85 @@
+//! The words between git-frites and its supervisors: arguments, orders and the report.
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::outcome::Outcome;
+
+/// The hidden first argument that makes git-frites a supervisor.
+pub const VERB: &str = "__supervise";
+
+/// The bytes that git-frites sends down the pipe.
+pub mod order {
+    /// End the tree politely: SIGTERM, and SIGKILL after the grace.
+    pub const TERMINATE: u8 = b't';
+    /// End the tree now: SIGKILL.
+    pub const KILL: u8 = b'k';
+    /// Stop the tree and the clocks of its time limits.
+    pub const STOP: u8 = b's';
+    /// Let the tree and the clocks go on.
+    pub const CONTINUE: u8 = b'c';
+}
+
+/// The supervisor's arguments: the command to supervise, with its log and its limits.
+pub struct SupervisorArguments<'a> {
+    /// The file for the command's output.
+    pub log: &'a Path,
+    /// The command's standard input; nothing if none.
+    pub stdin: Option<&'a Path>,
+    /// The time limit.
+    pub hard: Option<Duration>,
+    /// The time limit between two bytes of output.
+    pub idle: Option<Duration>,
+}
+
+impl SupervisorArguments<'_> {
+    /// The arguments before the command's own.
+    pub fn words(&self) -> Vec<OsString> {
+        let millis = |d: Option<Duration>| {
+            d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
+        };
+        let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
+        vec![VERB.into(), self.log.into(), stdin.into(), millis(self.hard), millis(self.idle)]
+    }
+}
+
+/// The supervisor's answer on its standard output.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct SupervisorReport {
+    /// The command's exit code.
+    pub code: Option<i32>,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+    /// The reason why the command could not be started.
+    pub reason: Option<String>,
+    /// The reason why the supervisor could not do its work: nothing is known about the command.
+    pub error: Option<String>,
+    /// The signal that the supervisor got as well, if the command ended by it: somebody who is
+    /// neither git-frites nor the command ended both.
+    pub ended_from_outside: Option<i32>,
+    /// True if the command exceeded a time limit.
+    pub timed_out: bool,
+    /// True if git-frites ordered the command's end.
+    pub cancelled: bool,
+    /// True if the command left processes behind when it ended by itself.
+    pub leaky: bool,
+}
+
+impl SupervisorReport {
+    /// How the command ended.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            SupervisorReport { reason: Some(reason), .. } => {
+                Outcome::CouldNotStart { reason: reason.clone() }
+            }
+            SupervisorReport { timed_out: true, .. } => Outcome::TimedOut,
+            SupervisorReport { code: Some(0), .. } => Outcome::Passed,
+            SupervisorReport { code: Some(code), .. } => Outcome::Failed { code: *code },
+            SupervisorReport { signal, .. } => {
+                Outcome::Signalled { signal: signal.unwrap_or_default() }
+            }
+        }
+    }
+}
