@@ -20,6 +20,10 @@ demo: build
 bench:
 	$(CARGO) bench --locked --bench funnel
 
+# Judges 200 times beside git's own housekeeping; takes about half an hour.
+soak:
+	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner test_housekeeping::
+
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
@@ -49,4 +53,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build test demo bench lint install uninstall man
+.PHONY: build test demo bench soak lint install uninstall man

@@ -20,6 +20,7 @@ mod test_escape;
 mod test_fuzzed_input;
 mod test_heal;
 mod test_hostile_config;
+mod test_housekeeping;
 mod test_inherit;
 mod test_into;
 mod test_iterations;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::overrides::{Overrides, SettingOverrides};
@@ -91,6 +91,17 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_EMAIL", OURS.1),
     ("GIT_COMMITTER_NAME", OURS.0),
     ("GIT_COMMITTER_EMAIL", OURS.1),
+];
+
+/// The pauses before something is read again that another git may have been moving. Real damage is
+/// found a tenth of a second later than without them.
+pub(super) const PAUSES: [Duration; 6] = [
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(50),
 ];
 
 /// The place that git calls work on: a git directory, perhaps a work tree and an index, all
@@ -243,7 +254,23 @@ impl Call {
     }
 
     /// Runs the call. Any exit code is an answer.
-    pub fn output(mut self) -> Result<Output> {
+    ///
+    /// Runs it again if an object was missing: another git may just have moved it into a pack, or
+    /// have removed the directory that a new one was to go to.
+    pub fn output(self) -> Result<Output> {
+        // A `worktree add` that failed leaves its branch behind: its caller knows what to do.
+        let is_repeatable = self.args.first().is_none_or(|first| first != "worktree");
+        for pause in PAUSES.into_iter().filter(|_| is_repeatable) {
+            let output = self.clone().output_once()?;
+            if output.code == 0 || !may_be_moving(&output) {
+                return Ok(output);
+            }
+            std::thread::sleep(pause);
+        }
+        self.output_once()
+    }
+
+    fn output_once(mut self) -> Result<Output> {
         let started = Instant::now();
         let traces = TraceFile::create()?;
         let expression = traces.iter().fold(self.expression(), |e, file| file.redirect(e));
@@ -431,6 +458,19 @@ impl Output {
             )),
         }
     }
+}
+
+/// True if a call failed because it did not find an object, or could not write one: both can be
+/// otherwise a moment later, when a garbage collection by another git has gone on.
+fn may_be_moving(output: &Output) -> bool {
+    let is_unwritten = |line: &str| {
+        line.ends_with("No such file or directory")
+            && ["unable to write", "unable to create temporary file", "unable to open"]
+                .iter()
+                .any(|phrase| says(line, phrase))
+    };
+    cause_of(output.code, &output.stderr) == Cause::Damaged
+        || output.stderr.lines().any(is_unwritten)
 }
 
 /// A git command that failed, with all that it printed to standard error.

@@ -1,8 +1,9 @@
-//! Garbage collection by another git: `git gc --prune=now` deletes objects that no ref reaches, and
-//! our refs are written a moment after the objects that they reach (`git help gc`, NOTES).
+//! Housekeeping by another git: `git gc --prune=now` deletes objects that no ref reaches, `git
+//! repack -ad` deletes the packs that hold such objects, and our refs are written a moment after
+//! the objects that they reach (`git help gc`, NOTES).
 use std::fs;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Pid;
 
@@ -11,12 +12,18 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
+/// The number of times that work is tried beside housekeeping.
+const TRIES: u32 = 30;
+
+/// The time after a change of the packs in which another git may still be at work on them.
+const SETTLED: Duration = Duration::from_secs(10);
+
 impl Repo {
     /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref
     /// as it was.
     ///
-    /// A `git gc` that listed all refs before ours was there may delete our loose objects even
-    /// after we have verified them. So the objects beyond `base` go into a pack: a running
+    /// A `git gc` or `git repack` that listed all refs before ours was there may delete our objects
+    /// even after we have verified them. So the objects beyond `base` go into a pack: a running
     /// collection leaves packs alone that it did not see at its start, and a later one sees the
     /// ref.
     pub fn set_ref_whole(
@@ -28,12 +35,8 @@ impl Repo {
         why: &str,
     ) -> Result<()> {
         self.update_ref(full, Some(new), old, why)?;
-        let whole = self.pack_if_collecting(new, base).and_then(|()| {
-            self.git()
-                .call("rev-list")
-                .args(["--objects", "--quiet", new.as_str(), "--not", base.as_str()])
-                .run()
-        });
+        let whole =
+            self.pack_beside_housekeeping(new, base).and_then(|()| self.require_whole(new, base));
         whole.or_else(|lost| {
             self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
             // The ref's log still names the pruned commit, which `git fsck` reports as damage.
@@ -42,28 +45,52 @@ impl Repo {
         })
     }
 
-    /// Packs the objects that `new` has beyond `base`, if git collects garbage now.
-    fn pack_if_collecting(&self, new: &Oid, base: &Oid) -> Result<()> {
-        if !self.is_collecting_garbage() {
+    /// Fails if an object that `new` reaches and `base` does not is missing.
+    fn require_whole(&self, new: &Oid, base: &Oid) -> Result<()> {
+        // A commit that is only in the commit graph counts as there, even if its object is gone.
+        let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
+        call.args(["--quiet", new.as_str(), "--not", base.as_str()]).run()
+    }
+
+    /// Packs the objects that `new` has beyond `base`, if another git may be at work on objects.
+    fn pack_beside_housekeeping(&self, new: &Oid, base: &Oid) -> Result<()> {
+        if !self.is_collecting_garbage() && !self.packs_changed_lately() {
             return Ok(());
         }
         let pack = self.common_dir().join("objects/pack/pack");
-        let call = self.git().call("pack-objects").args(["--quiet", "--revs"]).arg(pack);
-        call.stdin(format!("{new}\n^{base}\n")).bytes().map(drop)
+        let call = self.git().call("-c").args(["core.commitGraph=false", "pack-objects"]);
+        let call = call.args(["--quiet", "--revs"]).arg(pack);
+        call.stdin(format!("{new}\n^{base}\n")).bytes()?;
+        *self.own_pack_change() = self.packs_changed();
+        Ok(())
     }
 
-    /// Repeats `work` after a garbage collection if it failed during one, for a cause that the
-    /// collection may have: it deletes objects, and moves refs and objects into packs.
+    /// The time of the last change in the directory of packs.
+    fn packs_changed(&self) -> Option<SystemTime> {
+        fs::metadata(self.common_dir().join("objects/pack")).and_then(|m| m.modified()).ok()
+    }
+
+    /// True if the packs changed a moment ago, and not by this process alone.
+    fn packs_changed_lately(&self) -> bool {
+        let last = self.packs_changed();
+        let is_ours = *self.own_pack_change() == last;
+        // A time in the future is that of another clock, or of this moment.
+        let is_young = last.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED);
+        is_young && !is_ours
+    }
+
+    /// Repeats `work` if it failed beside housekeeping, for a cause that this may have: it deletes
+    /// objects, and moves refs and objects into packs.
     pub fn retry_during_gc<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut first: Option<Error> = None;
         let mut tries = 0;
         loop {
-            let before = self.is_collecting_garbage();
+            let before = self.housekeeping();
             match work() {
                 Err(error)
-                    if tries < 30
+                    if tries < TRIES
                         && may_be_caused_by_gc(&error.cause)
-                        && (before || self.is_collecting_garbage()) =>
+                        && (self.is_collecting_garbage() || self.housekeeping() != before) =>
                 {
                     tries += 1;
                     first.get_or_insert(error);
@@ -81,6 +108,13 @@ impl Repo {
                 thread::sleep(Duration::from_millis(5));
             }
         }
+    }
+
+    /// A value that changes with each step of housekeeping: a collection that begins or ends, a
+    /// change of the packs, and of the packed refs.
+    fn housekeeping(&self) -> [Option<SystemTime>; 3] {
+        ["gc.pid", "objects/pack", "packed-refs"]
+            .map(|name| fs::metadata(self.common_dir().join(name)).and_then(|m| m.modified()).ok())
     }
 
     /// True if a `git gc` is running: a file holds its process id and host meanwhile.
@@ -127,6 +161,39 @@ mod tests {
             std::error::Error::source(&ended.expect_err("it fails")).map(|e| e.to_string());
         assert_eq!(source.as_deref(), (tries == 2).then_some("first"));
         tries
+    }
+
+    #[test]
+    fn commit_that_only_the_commit_graph_holds_counts_as_missing() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let git = |args: &[&str]| {
+            let call = duct::cmd("git", args).dir(directory.path());
+            let call = call.env("GIT_CONFIG_GLOBAL", "/dev/null").env("LC_ALL", "C");
+            let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"];
+            let call = names.iter().fold(call, |call, name| call.env(name, "Test"));
+            let mails = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"];
+            let call = mails.iter().fold(call, |call, name| call.env(name, "test@example.com"));
+            Oid::parse(&call.read().expect("git works"))
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "base"]);
+        let base = git(&["rev-parse", "HEAD"]).expect("a commit");
+        let lost = git(&["commit-tree", "-p", base.as_str(), "-m", "lost", "HEAD^{tree}"]);
+        let lost = lost.expect("a commit");
+        git(&["update-ref", "refs/heads/lost", lost.as_str()]);
+        git(&["commit-graph", "write", "--reachable"]);
+        git(&["update-ref", "-d", "refs/heads/lost"]);
+        let child = git(&["commit-tree", "-p", lost.as_str(), "-m", "child", "HEAD^{tree}"]);
+        let child = child.expect("a commit");
+        let (fan_out, rest) = lost.as_str().split_at(2);
+        let object = directory.path().join(".git/objects").join(fan_out).join(rest);
+        fs::remove_file(object).expect("a loose object");
+
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let name = RefName::new("refs/frites/1/c1");
+        let stored = repo.set_ref_whole(&name, &child, None, &base, "capture");
+        assert_eq!(stored.expect_err("the parent is gone").cause, Cause::Damaged);
+        assert_eq!(repo.read_ref(&name).expect("readable"), None);
     }
 
     #[test]

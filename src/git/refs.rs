@@ -1,6 +1,7 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use gix::bstr::ByteSlice;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
-use crate::git::cli::{Git, OURS};
+use crate::git::cli::{Git, OURS, PAUSES};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -55,6 +56,15 @@ pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))
 }
 
+/// The refs that keep judged commits from being collected while they are judged.
+pub const JUDGING: &str = "refs/frites-judging/";
+
+/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. Not under `refs/frites/`,
+/// because nobody needs it elsewhere.
+pub fn judging(run: &Name, process: u32) -> RefName {
+    RefName::new(format!("{JUDGING}{run}/{process}"))
+}
+
 /// The run of a ref that holds captures, records or outcomes; none for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
@@ -74,44 +84,104 @@ impl Repo {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
         };
-        let gix = self.gix();
-        match gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))? {
-            Some(mut found) => {
-                Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach())))
+        let read = self.read_refs_at_rest(|gix| {
+            match gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))? {
+                Some(mut found) => {
+                    Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach())))
+                }
+                None => Ok(None),
             }
-            None => Ok(None),
+        })?;
+        match read {
+            Some(found) => Ok(found),
+            None => {
+                let list = self.list_refs(full.as_str())?;
+                Ok(list.into_iter().find(|(name, _)| name == full).map(|(_, oid)| oid))
+            }
         }
     }
 
     /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
-        self.each_ref(prefix, |name, mut reference| {
-            Some((name, to_oid(reference.peel_to_id().ok()?.detach())))
-        })
+        let found = self.each_ref(prefix, |name, mut reference| {
+            let own = reference.try_id().map(gix::Id::detach);
+            // The object may be missing: the ref is there all the same.
+            let peeled = reference.peel_to_id().ok().map(gix::Id::detach).or(own);
+            Some((name, to_oid(peeled?)))
+        })?;
+        found.map_or_else(|| self.list_refs(prefix), Ok)
     }
 
     /// The names of all refs under a prefix that ends in `/`, sorted. Much faster than
     /// [`Repo::refs_under`], because no object is read.
     pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
-        self.each_ref(prefix, |name, _| Some(name))
+        match self.each_ref(prefix, |name, _| Some(name))? {
+            Some(names) => Ok(names),
+            None => Ok(self.list_refs(prefix)?.into_iter().map(|(name, _)| name).collect()),
+        }
     }
 
+    /// Reads refs in process; none if another git moved refs all the time.
     fn each_ref<T: Ord>(
         &self,
         prefix: &str,
         read: impl Fn(RefName, gix::Reference<'_>) -> Option<T>,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Option<Vec<T>>> {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
         };
-        let gix = self.gix();
-        let platform = gix.references().map_err(|e| unreadable(&e))?;
-        let mut found = Vec::new();
-        for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
-            let reference = reference.map_err(|e| unreadable(&e))?;
-            let name = RefName::new(reference.name().as_bstr().to_str_lossy());
-            found.extend(read(name, reference));
+        self.read_refs_at_rest(|gix| {
+            let platform = gix.references().map_err(|e| unreadable(&e))?;
+            let mut found = Vec::new();
+            for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
+                let reference = reference.map_err(|e| unreadable(&e))?;
+                let name = RefName::new(reference.name().as_bstr().to_str_lossy());
+                found.extend(read(name, reference));
+            }
+            found.sort();
+            Ok(found)
+        })
+    }
+
+    /// Calls `read` until `packed-refs` was not replaced meanwhile; none if that never happened.
+    ///
+    /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between
+    /// the two is in neither, or has an old value. git writes the packed version first, so that an
+    /// answer is right if `packed-refs` is the same before and after. A failure can come from a
+    /// file that was deleted between its listing and its reading: it counts after several tries.
+    fn read_refs_at_rest<T>(
+        &self,
+        read: impl Fn(&gix::Repository) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut failure = None;
+        for pause in PAUSES {
+            let before = self.packed_refs_stamp();
+            match read(&self.gix()) {
+                Ok(found) if before == self.packed_refs_stamp() => return Ok(Some(found)),
+                read => failure = read.err(),
+            }
+            std::thread::sleep(pause);
         }
+        failure.map_or(Ok(None), Err)
+    }
+
+    /// Inode, time and size of `packed-refs`, which git replaces and never edits.
+    fn packed_refs_stamp(&self) -> Option<(u64, i64, i64, u64)> {
+        let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
+        Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+    }
+
+    /// All refs under a prefix, or the ref of that name, as git reads them: it looks at the loose
+    /// files first, and so misses none that is being packed.
+    fn list_refs(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
+        let call = self.git().call("for-each-ref").args(["--format=%(objectname) %(refname)"]);
+        let list = call.arg(prefix).bytes()?;
+        let list = String::from_utf8_lossy(&list);
+        let each = list.lines().filter_map(|line| {
+            let (oid, name) = line.split_once(' ')?;
+            Some((RefName::new(name), Oid::parse(oid)?))
+        });
+        let mut found: Vec<(RefName, Oid)> = each.collect();
         found.sort();
         Ok(found)
     }

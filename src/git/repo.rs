@@ -1,12 +1,13 @@
 //! The user's repository, found as git finds it and read in process by gix.
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
-use crate::git::cli::Git;
+use crate::git::cli::{Git, PAUSES};
 use crate::git::overrides::Overrides;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -20,6 +21,8 @@ pub struct Repo {
     overrides: Arc<Overrides>,
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
+    /// The time of the packs' directory after this process wrote a pack; none if it wrote none.
+    own_pack_change: Mutex<Option<SystemTime>>,
 }
 
 /// The parts of a commit that git-frites uses.
@@ -69,6 +72,7 @@ impl Repo {
             work_tree: gix.workdir().map(canonical).transpose()?,
             overrides: Arc::default(),
             index: Mutex::default(),
+            own_pack_change: Mutex::default(),
             shared,
         })
     }
@@ -167,14 +171,15 @@ impl Repo {
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
         let lost =
             |e: &dyn std::fmt::Display| Error::damaged(format!("commit {oid} cannot be read: {e}"));
-        let gix = self.gix();
-        let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
-        let decoded = commit.decode().map_err(|e| lost(&e))?;
-        Ok(Commit {
-            tree: to_oid(decoded.tree()),
-            parents: decoded.parents().map(to_oid).collect(),
-            message: decoded.message.to_str_lossy().into_owned(),
-            time: commit.time().map_or(0, |t| t.seconds),
+        self.read_again(|gix| {
+            let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
+            let decoded = commit.decode().map_err(|e| lost(&e))?;
+            Ok(Commit {
+                tree: to_oid(decoded.tree()),
+                parents: decoded.parents().map(to_oid).collect(),
+                message: decoded.message.to_str_lossy().into_owned(),
+                time: commit.time().map_or(0, |t| t.seconds),
+            })
         })
     }
 
@@ -183,15 +188,16 @@ impl Repo {
         let lost = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
         };
-        let gix = self.gix();
-        let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-        let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else {
-            return Ok(None);
-        };
-        if !entry.mode().is_blob() {
-            return Ok(None);
-        }
-        Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
+        self.read_again(|gix| {
+            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+            let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else {
+                return Ok(None);
+            };
+            if !entry.mode().is_blob() {
+                return Ok(None);
+            }
+            Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
+        })
     }
 
     /// The id of the object at a path of a commit; none if there is none or it cannot be read.
@@ -204,8 +210,10 @@ impl Repo {
 
     /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
-        let found = self.gix().find_object(from_oid(oid)?).map(|object| object.detach().data);
-        found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
+        self.read_again(|gix| {
+            let found = gix.find_object(from_oid(oid)?).map(|object| object.detach().data);
+            found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
+        })
     }
 
     /// The id of the commit with these bytes, if the repository has it.
@@ -224,14 +232,15 @@ impl Repo {
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let lost =
             |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
-        let gix = self.gix();
-        let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-        tree.iter()
-            .map(|entry| {
-                let entry = entry.map_err(|e| lost(&e))?;
-                Ok((entry.filename().to_str_lossy().into_owned(), entry.mode().is_tree()))
-            })
-            .collect()
+        self.read_again(|gix| {
+            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+            tree.iter()
+                .map(|entry| {
+                    let entry = entry.map_err(|e| lost(&e))?;
+                    Ok((entry.filename().to_str_lossy().into_owned(), entry.mode().is_tree()))
+                })
+                .collect()
+        })
     }
 
     /// The size of an object in bytes; 0 for the null id and for a submodule's commit.
@@ -341,12 +350,29 @@ impl Repo {
         if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
             return Ok(index.clone());
         }
-        let gix = self.gix();
-        let tree = gix.find_commit(from_oid(commit)?).ok().and_then(|c| c.tree_id().ok());
-        let index = tree.and_then(|tree| gix.index_from_tree(&tree).ok());
-        let index =
-            index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))?;
+        let index = self.read_again(|gix| {
+            let tree = gix.find_commit(from_oid(commit)?).ok().and_then(|c| c.tree_id().ok());
+            let index = tree.and_then(|tree| gix.index_from_tree(&tree).ok());
+            index.ok_or_else(|| Error::damaged(format!("the tree of {commit} cannot be read")))
+        })?;
         Ok(last.insert((*commit, Arc::new(index))).1.clone())
+    }
+
+    /// Reads objects, and reads them again if that failed: another git may be moving them into a
+    /// pack, or from one pack into another.
+    fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
+        for pause in PAUSES {
+            if let Ok(found) = read(&self.gix()) {
+                return Ok(found);
+            }
+            std::thread::sleep(pause);
+        }
+        read(&self.gix())
+    }
+
+    /// The time that the packs' directory had after this process wrote a pack.
+    pub(super) fn own_pack_change(&self) -> MutexGuard<'_, Option<SystemTime>> {
+        self.own_pack_change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// gix's own handle, for the other modules of `git/`.

@@ -310,8 +310,7 @@ impl Fingerprint {
         files.extend(more.iter().map(|name| git_dir.join(name)));
         for path in files {
             let name = path.strip_prefix(git_dir).unwrap_or(&path);
-            // `git gc` writes this file for web servers; git itself never reads it.
-            if name == Path::new("info/refs") {
+            if is_gits_own(name) {
                 continue;
             }
             if let Some(digest) = file_digest(&path) {
@@ -332,7 +331,8 @@ impl Fingerprint {
             let Some((name, value)) = line.split_once(' ') else { continue };
             // Our refs count if their loss loses work, or if they can forge a verdict.
             let ours = name.starts_with("refs/frites/") || name.starts_with("refs/heads/frites/");
-            if ours && refs::run_of(name).is_none() {
+            let is_transient = name.starts_with(refs::JUDGING);
+            if is_transient || (ours && refs::run_of(name).is_none()) {
                 continue;
             }
             let mut value = value.trim_end().to_owned();
@@ -386,6 +386,14 @@ impl Fingerprint {
 struct OtherCheckout {
     git_dir: PathBuf,
     root: Option<PathBuf>,
+}
+
+/// True for the files in `info/` that git's housekeeping writes by itself, and that git itself never
+/// reads: `info/refs`, which is for web servers, its temporary versions, and locks.
+fn is_gits_own(name: &Path) -> bool {
+    let name = name.as_os_str().as_bytes();
+    let temporary = name.strip_prefix(b"info/refs_").is_some_and(|random| random.len() == 6);
+    name == b"info/refs" || temporary || name.ends_with(b".lock")
 }
 
 /// The main checkout (or the bare repository) first, then linked ones.

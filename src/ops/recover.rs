@@ -1,7 +1,10 @@
 //! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use crate::error::Result;
+use crate::git::refs;
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::spawn::recover::recover_run;
 use crate::store::Store;
@@ -20,6 +23,7 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     };
     messages.extend(recover_moves(store)?);
     store.repo().heal_deletion()?;
+    release_judged(store)?;
     for run in store.run_directories()? {
         match recover_run(store, &run) {
             Ok(message) => messages.extend(message),
@@ -31,4 +35,25 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
         }
     }
     Ok(messages)
+}
+
+/// Lets the commits go that killed processes kept while they judged them.
+fn release_judged(store: &Store) -> Result<()> {
+    let repo = store.repo();
+    for name in repo.ref_names(refs::JUDGING)? {
+        let mut parts = name[refs::JUDGING.len()..].split('/');
+        let run = parts.next().and_then(|run| run.parse().ok());
+        let process = parts.next().and_then(|process| process.parse().ok()).and_then(Pid::from_raw);
+        let (Some(run), Some(process)) = (run, process) else { continue };
+        if rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH) {
+            continue;
+        }
+        // The process may live in another container: then it holds one of these locks.
+        let run = store.try_lock_run(&run)?;
+        let landing = store.try_lock_landing()?;
+        if let (Some(_run), Some(_landing), Some(old)) = (run, landing, repo.read_ref(&name)?) {
+            repo.update_ref(&name, None, Some(&old), "judging ended")?;
+        }
+    }
+    Ok(())
 }

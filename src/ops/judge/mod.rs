@@ -1,5 +1,6 @@
 //! Judging: the project's own commands on each distinct tree, and the verdict over them.
 mod entries;
+pub mod keep;
 mod options;
 mod partial;
 mod record;
@@ -18,6 +19,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Baseline, Entry, Verdict};
+use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
@@ -32,6 +34,7 @@ pub fn judge(
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
     let _lock = session.store.lock_run(&run.run)?;
+    let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, run, on_oracle)?;
     let settings = options.settings(session);
     let mut entries = entries::of_run(session, run, &oracle, &settings)?;

@@ -13,6 +13,7 @@ use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
 use crate::ops::judge::entries;
+use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::record::save;
 use crate::ops::judge::runner::OracleRunner;
@@ -35,6 +36,7 @@ pub fn judge_some(
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
+    let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, run, on_oracle)?;
     let mut settings = options.settings(session);
     let mut captured = Vec::new();

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::keys;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::commit::neutral_commit;
+use crate::git::protect::protected;
 use crate::git::seed::find::Seeds;
 use crate::integrity::watch;
 use crate::model::name::Name;
@@ -15,6 +16,7 @@ use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry, JudgeSettings, Verdict};
+use crate::ops::judge::keep;
 use crate::ops::judge::schedule::{Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::progress;
@@ -120,6 +122,9 @@ impl<'a> OracleRunner<'a> {
     /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
     /// results in. Equal trees are judged once.
     pub fn run_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
+        if !self.settings.in_place {
+            self.keep_trees(&entries.iter().collect::<Vec<_>>())?;
+        }
         let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
         if self.cache.is_some() {
             scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
@@ -173,8 +178,33 @@ impl<'a> OracleRunner<'a> {
     /// The tree that is judged for an entry; none if nothing was ever captured.
     fn judged_tree(&self, entry: &Entry) -> Result<Option<JudgedTree>> {
         let Some(tree) = entry.judged() else { return Ok(None) };
-        let commit = neutral_commit(&self.session.repo, tree, &self.run.base)?;
-        Ok(Some(JudgedTree { tree: *tree, commit }))
+        let commit = self.keep_trees(&[entry])?.pop();
+        Ok(commit.map(|commit| JudgedTree { tree: *tree, commit }))
+    }
+
+    /// Keeps the trees of these entries until judging ends; gives a commit of each.
+    fn keep_trees(&self, entries: &[&Entry]) -> Result<Vec<Oid>> {
+        let Session { repo, store, .. } = self.session;
+        let base = &self.run.base;
+        let recorded = store.judged(&self.run.run)?;
+        let mut is_first_try = true;
+        repo.retry_during_gc(|| {
+            let mut commits = Vec::new();
+            for entry in entries {
+                if let (false, Some(captured)) = (is_first_try, &entry.tree) {
+                    // The tree itself may be lost, if it is not the captured one.
+                    protected(repo, base, captured, &self.settings.protect)?;
+                }
+                if let Some(tree) = entry.judged() {
+                    commits.push(neutral_commit(repo, tree, base)?);
+                }
+            }
+            is_first_try = false;
+            let new: Vec<Oid> =
+                commits.iter().filter(|commit| !recorded.contains(commit)).copied().collect();
+            keep::keep(self.session, self.run, &new, base)?;
+            Ok(commits)
+        })
     }
 
     fn find_cached_entry(&self, entry: &Entry) -> Result<Option<Vec<StageResult>>> {
@@ -360,7 +390,9 @@ pub fn judge_commit(
     logs: &Path,
 ) -> Result<Vec<StageResult>> {
     // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
-    let seeds = session.seeds(session.repo.commit(commit)?.parents.first().unwrap_or(&run.base))?;
+    let parents = session.repo.commit(commit)?.parents;
+    let known = parents.first().unwrap_or(&run.base);
+    let seeds = session.seeds(known)?;
     let options = options(&verdict.settings, session.config.get(keys::ORACLE_TIMEOUT));
     let runner = OracleRunner::without_cache(
         session,
@@ -372,6 +404,7 @@ pub fn judge_commit(
     )?;
     let report = ReportTo { name: name.to_owned(), logs: logs.to_owned() };
     let (results, _) = runner.watched(|runner| {
+        keep::keep(session, run, &[*commit], known)?;
         runner.require_space(commit, 1)?;
         runner.finish_on_commit(commit, &report)
     })?;

@@ -11,6 +11,7 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
+use crate::ops::judge::keep::KeptCommits;
 use crate::ops::land::commit::{make_commit, no_commit, require_tree};
 use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::plan::{LandOptions, Plan};
@@ -66,6 +67,8 @@ pub fn land(
         fresh_branch::require_clean(repo)
             .map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
     }
+    let run = selection.run.clone();
+    let _kept = KeptCommits::new(session, &run);
     let mut plan = Plan::new(session, selection, options)?;
     let from = fresh_branch::position(repo)?;
     let head = ResolvedTarget::head(session, from.commit);

@@ -9,6 +9,7 @@ use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
+use crate::ops::judge::keep::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::newest_wins::choices_as_json;
@@ -45,6 +46,8 @@ pub fn merge(
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
     let target = into.resolve(session)?;
+    let run = selection.run.clone();
+    let _kept = KeptCommits::new(session, &run);
     let mut plan = Plan::new(session, selection, options)?;
     let root = *plan.run.root();
     // A candidate gets only the change of this run: it holds the parent run's change already.

@@ -1,0 +1,68 @@
+//! Judged commits are kept by a ref while they are judged: no other ref reaches one yet, so that
+//! `git repack -ad` or `git gc --prune=now` beside the judging would delete it.
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::git::refs;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+
+/// Candidates are judged in parallel, and all move one ref.
+static ORDER: Mutex<()> = Mutex::new(());
+
+/// Lets the kept commits of a run go when it is dropped. The record of the verdict keeps those that
+/// are still needed then.
+pub struct KeptCommits<'a> {
+    session: &'a Session,
+    run: &'a Run,
+}
+
+impl<'a> KeptCommits<'a> {
+    /// For all commits of a run that this process keeps from now on.
+    pub fn new(session: &'a Session, run: &'a Run) -> KeptCommits<'a> {
+        KeptCommits { session, run }
+    }
+}
+
+impl Drop for KeptCommits<'_> {
+    fn drop(&mut self) {
+        let repo = &self.session.repo;
+        let name = refs::judging(&self.run.run, std::process::id());
+        // If this fails, a later command finds the ref of a process that has ended.
+        if let Ok(Some(old)) = repo.read_ref(&name) {
+            let _ = repo.update_ref(&name, None, Some(&old), "judging ended");
+        }
+    }
+}
+
+/// Lets this process's ref for a run reach these commits, too. Objects that `base` reaches are kept
+/// by other refs.
+///
+/// Fails if an object of a commit is gone.
+pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result<()> {
+    let repo = &session.repo;
+    let _order = ORDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = refs::judging(&run.run, std::process::id());
+    let old = repo.read_ref(&name)?;
+    let kept = match &old {
+        Some(old) => repo.commit(old)?.parents,
+        None => Vec::new(),
+    };
+    let mut parents = kept.clone();
+    for commit in commits {
+        if !parents.contains(commit) {
+            parents.push(*commit);
+        }
+    }
+    if parents.len() == kept.len() {
+        return Ok(());
+    }
+    let tree = repo.commit(base)?.tree;
+    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
+    for parent in &parents {
+        call = call.args(["-p", parent.as_str()]);
+    }
+    let commit = call.args(["-m", "frites: judged commits"]).oid()?;
+    repo.set_ref_whole(&name, &commit, old.as_ref(), base, "judge")
+}
