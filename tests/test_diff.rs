@@ -330,3 +330,38 @@ fn path_prints_a_candidates_worktree() {
     world.frites(["clean", "2/only"]).expect(0);
     world.frites(["path", "2/only"]).refuses(128, "2/only has no worktree any more");
 }
+
+#[test]
+fn renamed_file_counts_as_one_file_with_the_lines_that_differ() {
+    let world = World::new();
+    let lines = |from: u32| (from..from + 1000).map(|n| format!("line {n}\n")).collect::<String>();
+    world.write("large", lines(0));
+    world.write("other", lines(5000));
+    world.write("binary", [&b"\0"[..], &[7; 6400]].concat());
+    world.commit("files");
+    // Neither the user's configuration nor the attempt's attributes change the measure.
+    world.git(["config", "diff.renames", "false"]);
+    world.git(["config", "diff.renameLimit", "1"]);
+    let run = world.attempts(&[
+        "git mv large moved",
+        "git mv large moved; sed -i 's/line 9$/LINE 9/' moved; git mv other \"$(printf 'o\\tr\\n')\"",
+        "git mv binary b2; printf x >> b2; echo 'moved binary' > .gitattributes; git mv large moved",
+        "rm large; seq 1000 > moved",
+        "cp large copy",
+        "git mv binary b2",
+    ]);
+    let out = world.frites(["diff", &run, "--json"]).expect(0).json();
+    let sizes: Vec<(u64, u64)> = out["diffs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|diff| (diff["lines"].as_u64().unwrap(), diff["files_touched"].as_u64().unwrap()))
+        .collect();
+    // Of a binary file old and new count, one line for each 64 bytes.
+    let binary = 101 + 101;
+    assert_eq!(sizes, [(1, 1), (3, 2), (binary + 1 + 1, 3), (2000, 2), (1000, 1), (1, 1)]);
+    let verdict = world.frites(["judge", "--json", "--test", "true", &run]).expect(0).json();
+    assert_eq!(verdict["recommended"], "c1");
+    assert_eq!(verdict["terms"]["renames"], true);
+    world.assert_clean();
+}

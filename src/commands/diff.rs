@@ -147,7 +147,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
             let second =
                 view(session, session.store.candidate(&other_run, &other_name), iteration, args)?;
             let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
-            let blast = diff::blast(&session.repo, &changes);
+            let blast = diff::blast(&session.repo, &run.base, &first.to, &second.to, &changes)?;
             let address = format!("{}..{}", first.address, second.address);
             vec![View {
                 address,
@@ -188,7 +188,8 @@ fn view(
         let capture = candidate.iteration(wanted)?;
         view.changes =
             diff::changes(&session.repo, &candidate.run.base, &candidate.run.base, &capture.tree)?;
-        view.blast = diff::blast(&session.repo, &view.changes);
+        let base = &candidate.run.base;
+        view.blast = diff::blast(&session.repo, base, base, &capture.tree, &view.changes)?;
         view.address = format!("{}@{wanted}", view.address);
         view.to = capture.tree;
         view.iteration = iteration;

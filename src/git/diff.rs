@@ -1,5 +1,6 @@
 //! Comparisons of trees: git's own patch as bytes, and counts that no attempt can make look
 //! smaller.
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -21,6 +22,11 @@ const COMPARE: [&str; 7] = [
     "--no-ext-diff",
     "--no-textconv",
 ];
+
+/// The options that detect renames, whatever the configuration says. Above the limit git pairs only
+/// files of equal content.
+const DETECT_RENAMES: [&str; 4] =
+    ["--find-renames=50%", "-l1000", "--rename-empty", "--diff-filter=R"];
 
 /// The options for a patch that can be applied anywhere. Some of them imply `-p`.
 const AS_PATCH: [&str; 6] = [
@@ -181,15 +187,83 @@ pub fn render(
         .bytes()
 }
 
-/// The size of a change.
-pub fn blast(repo: &Repo, changes: &[Change]) -> Blast {
-    changes
-        .iter()
-        .map(|change| match change.lines {
-            Some((added, deleted)) => Extent::Text { added, deleted },
-            None => Extent::Binary { old: repo.size(&change.old), new: repo.size(&change.new) },
-        })
-        .collect()
+/// The size of the difference `changes` between two trees (or commits). A renamed file counts as one
+/// file, with the lines that differ.
+pub fn blast(
+    repo: &Repo,
+    attributes: &Oid,
+    from: &Oid,
+    to: &Oid,
+    changes: &[Change],
+) -> Result<Blast> {
+    let has = |status| changes.iter().any(|change| change.status == status);
+    let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
+        renames(repo, attributes, from, to)?
+    } else {
+        Vec::new()
+    };
+    let renamed: BTreeSet<&TreePath> =
+        renames.iter().flat_map(|rename| [&rename.from, &rename.change.path]).collect();
+    let others = changes.iter().filter(|change| !renamed.contains(&change.path));
+    Ok(others.chain(renames.iter().map(|rename| &rename.change)).map(|c| extent(repo, c)).collect())
+}
+
+fn extent(repo: &Repo, change: &Change) -> Extent {
+    match change.lines {
+        Some((added, deleted)) => Extent::Text { added, deleted },
+        None => Extent::Binary { old: repo.size(&change.old), new: repo.size(&change.new) },
+    }
+}
+
+/// A file that has another name.
+struct Rename {
+    /// The old name.
+    from: TreePath,
+    /// The new name, and the difference between both files.
+    change: Change,
+}
+
+fn renames(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Rename>> {
+    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(DETECT_RENAMES);
+    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
+    parse_renames(&call.bytes()?)
+        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
+}
+
+/// Reads `--raw --numstat -z` of renames: both names follow each record, of each kind.
+fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
+    let mut rest = answer;
+    let mut renames = Vec::new();
+    while rest.first() == Some(&b':') {
+        let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
+        let mut fields = head[1..].split(' ').skip(1);
+        let mode = EntryMode::parse(fields.next()?)?;
+        let old = Oid::parse(fields.next()?)?;
+        let new = Oid::parse(fields.next()?)?;
+        let from = TreePath::new(take_record(&mut rest)?);
+        let path = TreePath::new(take_record(&mut rest)?);
+        let status = ChangeStatus::Modified;
+        renames.push(Rename {
+            from,
+            change: Change { path, status, mode, old, new, lines: Some((0, 0)) },
+        });
+    }
+    while !rest.is_empty() {
+        let mut counts = take_record(&mut rest)?.split(|b| *b == b'\t');
+        let (added, deleted) = (counts.next()?, counts.next()?);
+        let from = take_record(&mut rest)?;
+        take_record(&mut rest)?;
+        let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
+        // git counts no lines of a binary file, also if it is the same.
+        if rename.change.old != rename.change.new {
+            rename.change.lines = number(added).zip(number(deleted));
+        }
+    }
+    Some(renames)
+}
+
+fn number(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 fn with_attributes(git: &Git, attributes: &Oid) -> crate::git::cli::Call {
@@ -223,7 +297,6 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         let record = take_record(rest)?;
         let mut fields = record.splitn(3, |b| *b == b'\t');
         let (added, deleted, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u64>().ok();
         at += changes.get(at..)?.iter().position(|c| *c.path == *path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }

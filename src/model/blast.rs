@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Blast {
     /// Lines added plus lines deleted, counted by [`lines_of`].
     pub lines: u64,
-    /// The number of changed paths. A rename changes two.
+    /// The number of changed files. A renamed one counts once, with the lines that differ.
     pub files: u64,
 }
 

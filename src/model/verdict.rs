@@ -273,6 +273,10 @@ pub struct JudgeSettings {
     /// The JUnit file, or directory of such files, that tests write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,
+    /// True if a renamed file counts as one file, with the lines that differ. In older records it
+    /// counts as a deleted and an added one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub renames: bool,
     /// True if the candidates were judged in their worktrees, where ignored files can affect the
     /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -168,7 +168,8 @@ impl Session {
         let changed = tree != *last || !heads.is_empty();
         let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
         self.save_emptiness(&mut record, patch.changes.len())?;
-        let blast = diff::blast(&self.repo, &patch.changes);
+        let base = &candidate.run.base;
+        let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
         if !changed {
             return Ok(Captured {
                 candidate: record,
@@ -271,7 +272,12 @@ impl Session {
             Some(capture) => self.changes_of(run, &capture.tree)?,
             None => Vec::new(),
         };
-        let blast = diff::blast(&self.repo, &changes);
+        let blast = match &capture {
+            Some(capture) => {
+                diff::blast(&self.repo, &run.base, &run.base, &capture.tree, &changes)?
+            }
+            None => Blast::default(),
+        };
         Ok(Captured { candidate, capture, fresh: false, changes, blast, omissions, problem: None })
     }
 

@@ -134,7 +134,7 @@ fn entry_of(
         let (judged, dropped) = protected(repo, &run.base, &tree, &settings.protect)?;
         if judged != tree {
             changes = diff::changes(repo, &run.base, &run.base, &judged)?;
-            entry.blast = diff::blast(repo, &changes);
+            entry.blast = diff::blast(repo, &run.base, &run.base, &judged, &changes)?;
             entry.judged_tree = Some(judged);
             entry.dropped =
                 dropped.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect();

@@ -76,6 +76,7 @@ impl JudgeOptions {
             retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
             refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
             junit: config.get(keys::ORACLE_JUNIT),
+            renames: true,
             in_place: self.in_place,
             warm: self.warm,
             tainted: false,
