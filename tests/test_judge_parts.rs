@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::common::edits::{LARGE, SMALL};
 use crate::common::{World, answer, poll};
 
@@ -95,5 +97,78 @@ fn judge_can_be_sharded_and_combined_by_replay() {
     world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
     world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
     assert_eq!(world.git(["for-each-ref", "refs/frites"]), "");
+    world.assert_clean();
+}
+
+/// A run whose attempts change 9, 3 and 5 lines, and a configured test.
+fn three_sizes(test: &str) -> World {
+    let world = World::new();
+    world.attempts(&["seq 9 > new", "seq 3 > new", "seq 5 > new"]);
+    world.git(["config", "frites.oracle.test", test]);
+    world
+}
+
+#[test]
+fn missing_outcome_that_could_win_leaves_a_replay_undecided() {
+    let world = three_sizes("test -e new");
+    let judge = |names: &[&str]| {
+        let options = names.iter().flat_map(|name| ["--candidate", *name]);
+        world.frites(["judge", "-q"].into_iter().chain(options)).expect(0);
+    };
+    judge(&["c1", "c3"]);
+    let answer = world.frites(["judge", "--replay"]).expect(3);
+    let reason = "2 of 2 that ran passed; c3 is ahead, with 5 lines in 1 file; c2 has no outcome yet \
+                  and could still win";
+    assert_eq!(answer.out().lines().last().unwrap(), format!("undecided: {reason}"));
+    assert!(
+        answer.stderr.contains(
+            "hint: judge what is missing: `git frites judge 1 --candidate c2`; then decide: \
+             `git frites judge --replay 1`\n"
+        ),
+        "{}",
+        answer.stderr
+    );
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!((&json["decision"], &json["verified"]), (&"undecided".into(), &false.into()));
+    assert_eq!((&json["undecided"], &json["not_run"]), (&json["not_run"], &json!(["c2"])));
+    assert_eq!(world.frites(["judge", "--replay", "-q"]).expect(3).out(), "");
+    world.frites(["apply"]).refuses(1, "c2 has no outcome yet");
+    judge(&["c2"]);
+    assert_eq!(world.frites(["judge", "--replay", "-q"]).expect(0).out(), "1/c2\n");
+    world.frites(["apply"]).expect(0);
+}
+
+#[test]
+fn missing_outcomes_that_cannot_win_are_not_needed() {
+    let world = three_sizes("test -e new");
+    world.frites(["judge", "-q", "--candidate", "c2"]).expect(0);
+    let out = world.frites(["judge", "--replay"]).expect(0).out();
+    assert_eq!(
+        out.lines().last().unwrap(),
+        "judge: c2 passed test: 3 lines in 1 file; 2 were not run, because none of them could be \
+         recommended instead"
+    );
+    world.assert_clean();
+    // As long as nothing passed, anything can win.
+    let world = three_sizes("! grep -qx 3 new || grep -qx 9 new");
+    world.frites(["judge", "-q", "--candidate", "c2"]).expect(1);
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(json["undecided"], json!(["c3", "c1"]));
+    world.assert_clean();
+}
+
+/// A candidate that was made since the run was judged has no outcome either.
+#[test]
+fn candidate_of_a_judged_run_without_an_outcome_counts_as_missing() {
+    let world = three_sizes("test -e new");
+    world.frites(["judge", "-q"]).expect(0);
+    world
+        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "seq 4 > new"])
+        .expect(0);
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(json["undecided"], json!(["synthesis-1"]));
+    world.frites(["judge", "-q", "--candidate", "synthesis-1"]).expect(0);
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(json["recommended"], "synthesis-1");
     world.assert_clean();
 }

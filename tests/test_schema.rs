@@ -131,6 +131,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     world.commit("configuration");
     spawned_and_judged(&mut checker, &world);
     judged_in_every_way(&mut checker);
+    judged_in_part(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
@@ -146,6 +147,17 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     described("#", &checker.sealed, &mut all);
     let unseen: Vec<&String> = all.difference(&checker.seen).collect();
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// A run of which only the larger candidate has a result.
+fn judged_in_part(checker: &mut Checker) {
+    let world = World::new();
+    world.attempts(&["seq 9 > new", "seq 3 > new"]);
+    world.git(["config", "frites.oracle.test", "true"]);
+    let part = world.frites(["judge", "--json", "--candidate", "c1"]);
+    checker.answer("judge-candidate", 0, part);
+    checker.answer("judge", 3, world.frites(["judge", "--json", "--replay"]));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
 }
 
 /// Run 1, whose commands end in every way, judged in several ways.

@@ -7,26 +7,36 @@ use crate::model::name::Name;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
     MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
-    ranked, reached, within_ceiling,
+    ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
 /// Decides over a run's outcomes.
 ///
-/// `entries` may come in any order. If no usable candidate has any result, there was no oracle.
+/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If
+/// only some have, and a missing result could change the recommendation, nothing is decided.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
     let mut usable = ranked(entries, rules);
     usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
     let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
     let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
-    let case =
-        rationale::DecisionInputs { entries, usable: &usable, passing: &passing, baseline, rules };
+    let all_usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
+    let missing = undecided(entries, rules);
+    let case = rationale::DecisionInputs {
+        entries,
+        usable: &usable,
+        passing: &passing,
+        missing: &missing,
+        baseline,
+        rules,
+    };
     let (decision, winner) = match usable.first() {
         None => (DecisionKind::None, None),
-        Some(first) if usable.iter().all(|e| e.results.is_empty()) => {
+        Some(first) if all_usable.iter().all(|e| e.results.is_empty()) => {
             (DecisionKind::NoOracle, Some(*first))
         }
+        Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
         Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
         Some(first) => match preferred_synthesis(&passing) {
             Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
@@ -41,7 +51,6 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         let name = ranking.remove(at);
         ranking.insert(0, name);
     }
-    let all_usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     let names = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<Name> {
         rationale::in_spawn_order(&all_usable)
             .filter(|e| wanted(e))
@@ -56,6 +65,11 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         passed: names(&Entry::passed),
         failed: names(&|e| !e.passed() && !e.not_run()),
         not_run: names(&Entry::not_run),
+        undecided: if decision == DecisionKind::Undecided {
+            missing.iter().map(|e| e.candidate.clone()).collect()
+        } else {
+            Vec::new()
+        },
     }
 }
 
@@ -140,7 +154,6 @@ mod tests {
     use crate::model::candidate::State;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
-    use crate::model::ranking::undecided;
     use proptest::prelude::*;
 
     fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {
@@ -225,6 +238,50 @@ mod tests {
         for (entries, kind, recommended, rationale) in cases {
             assert_eq!(decided(entries), (kind, recommended.to_owned(), rationale.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_missing_outcome_that_could_win_leaves_it_undecided() {
+        let open = |name: &str, index, lines| entry(name, index, lines, 1, &[]);
+        let undecided = |entries: &[Entry]| {
+            let d = decide(entries, None, Rules::default());
+            let missing: Vec<String> = d.undecided.into_iter().map(String::from).collect();
+            assert_eq!(d.decision.verified(), missing.is_empty());
+            (d.decision, missing.join(" "), d.rationale)
+        };
+        assert_eq!(
+            undecided(&[
+                entry("a", 1, 4, 1, &PASS),
+                open("b", 2, 3),
+                open("c", 3, 9),
+                open("d", 4, 2)
+            ]),
+            (
+                DecisionKind::Undecided,
+                "d b".into(),
+                "1 of 1 that ran passed; a is ahead, with 4 lines in 1 file; d and b have no outcome \
+                 yet and could still win"
+                    .into()
+            )
+        );
+        let (kind, _, why) = undecided(&[entry("a", 1, 4, 1, &FAIL_TEST), open("b", 2, 30)]);
+        assert_eq!(
+            (kind, why.as_str()),
+            (
+                DecisionKind::Undecided,
+                "none of 1 that ran passed; b has no outcome yet and could still win"
+            )
+        );
+        let (kind, missing, why) = undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 30)]);
+        assert_eq!((kind, missing.as_str()), (DecisionKind::Judge, ""));
+        assert!(why.ends_with("1 was not run, because it could not be recommended instead"));
+        // An original that was not run can raise the ceiling of a synthesis that passed.
+        let mut synthesis = entry("s", 3, 12, 1, &PASS);
+        synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
+        let (kind, missing, why) =
+            undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 5), synthesis]);
+        assert_eq!((kind, missing.as_str()), (DecisionKind::Undecided, "b"));
+        assert!(why.ends_with("b has no outcome yet and could still change that"), "{why}");
     }
 
     #[test]

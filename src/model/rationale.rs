@@ -3,7 +3,7 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Stage, TestReport};
 use crate::model::rank::Rank;
-use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines, undecided};
+use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -16,6 +16,8 @@ pub(super) struct DecisionInputs<'a> {
     pub usable: &'a [&'a Entry],
     /// The usable candidates that passed, best first.
     pub passing: &'a [&'a Entry],
+    /// The candidates whose missing result could change the recommendation.
+    pub missing: &'a [&'a Entry],
     pub baseline: Option<&'a Baseline>,
     pub rules: Rules,
 }
@@ -26,6 +28,7 @@ impl DecisionInputs<'_> {
         let Some(winner) = winner else { return no_usable(self.entries) };
         let mut text = match kind {
             DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
+            DecisionKind::Undecided => self.undecided(winner),
             DecisionKind::NearMiss => self.near_miss(winner),
             DecisionKind::Synthesis => self.synthesised(winner),
             DecisionKind::Single => single(winner),
@@ -35,10 +38,13 @@ impl DecisionInputs<'_> {
             }
             _ => self.best_of_several(),
         };
-        if kind != DecisionKind::Synthesis {
+        let is_open = kind == DecisionKind::Undecided;
+        if kind != DecisionKind::Synthesis && !is_open {
             text.push_str(&self.why_no_synthesis());
         }
-        text.push_str(&self.what_was_not_run());
+        if !is_open {
+            text.push_str(&self.what_was_not_run());
+        }
         if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
             text.push_str(
                 "; the base passes, too: this shows that nothing broke, not that the change works",
@@ -90,12 +96,27 @@ impl DecisionInputs<'_> {
         let failed = self.usable.len() - self.passing.len() - left;
         let failed = if failed == 0 { String::new() } else { format!("{failed} failed, ") };
         let were = if left == 1 { "was" } else { "were" };
-        if undecided(self.entries, self.rules).is_empty() {
-            let none = if left == 1 { "it could not" } else { "none of them could" };
-            format!("; {failed}{left} {were} not run, because {none} be recommended instead")
+        let none = if left == 1 { "it could not" } else { "none of them could" };
+        format!("; {failed}{left} {were} not run, because {none} be recommended instead")
+    }
+
+    fn undecided(&self, best: &Entry) -> String {
+        let ran = self.usable.iter().filter(|e| !e.not_run()).count();
+        let lead = if self.passing.is_empty() {
+            format!("none of {ran} that ran passed")
         } else {
-            format!("; {failed}{left} {were} not judged yet")
-        }
+            let passed = self.passing.len();
+            format!(
+                "{passed} of {ran} that ran passed; {} is ahead, with {}",
+                best.candidate, best.blast
+            )
+        };
+        let names: Vec<&str> = self.missing.iter().map(|e| e.candidate.as_str()).collect();
+        let have = if names.len() == 1 { "has" } else { "have" };
+        // The outcome of an original may only decide whether a synthesis wins.
+        let has_synthesis = self.entries.iter().any(|e| !e.drew_on.is_empty());
+        let may = if has_synthesis { "change that" } else { "win" };
+        format!("{lead}; {} {have} no outcome yet and could still {may}", and(&names))
     }
 
     fn only_one(&self, winner: &Entry) -> String {

@@ -29,6 +29,8 @@ pub enum DecisionKind {
     NearMiss,
     /// There was no command to run: the smallest is shown.
     NoOracle,
+    /// An outcome that is missing could change the recommendation: the best so far is shown.
+    Undecided,
     /// No usable candidate.
     None,
 }
@@ -43,6 +45,7 @@ impl DecisionKind {
             DecisionKind::Synthesis => "synthesis",
             DecisionKind::NearMiss => "near-miss",
             DecisionKind::NoOracle => "no-oracle",
+            DecisionKind::Undecided => "undecided",
             DecisionKind::None => "none",
         }
     }
@@ -218,7 +221,8 @@ pub struct Comparison {
 pub struct Decision {
     /// The kind of decision.
     pub decision: DecisionKind,
-    /// The winner, the closest or the smallest; none only for [`DecisionKind::None`].
+    /// The winner, the closest, the smallest or the best so far; none only for
+    /// [`DecisionKind::None`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,
     /// A sentence that a reviewer can act on.
@@ -234,6 +238,10 @@ pub struct Decision {
     /// The candidates for which nothing was run, in spawn order.
     #[serde(default)]
     pub not_run: Vec<Name>,
+    /// The candidates whose missing outcome could change the recommendation, in the order in which
+    /// to judge them; only for [`DecisionKind::Undecided`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<Name>,
 }
 
 /// The number of commands that were run, and of those that were saved, by reason.

@@ -374,6 +374,7 @@ mod tests {
                     passed: Vec::new(),
                     failed: vec![name("c1")],
                     not_run: Vec::new(),
+                    undecided: vec![name("c2")],
                     rationale: rationale.clone(),
                 },
                 settings: JudgeSettings {

@@ -43,7 +43,7 @@ pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> St
 pub fn exit_code(verdict: &Verdict) -> u8 {
     match verdict.decision.decision {
         DecisionKind::NearMiss => exit::NO,
-        DecisionKind::NoOracle => exit::UNVERIFIED,
+        DecisionKind::NoOracle | DecisionKind::Undecided => exit::UNVERIFIED,
         DecisionKind::None => exit::UNUSABLE,
         _ if !verdict.verified() => exit::UNVERIFIED,
         _ => exit::OK,
@@ -151,6 +151,13 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
             format!("the logs are in '{}'", logs(name).display()),
             format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
+        (DecisionKind::Undecided, _) => {
+            let missing: String =
+                decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
+            vec![format!(
+                "judge what is missing: `git frites judge {run}{missing}`; then decide: `git frites judge --replay {run}`"
+            )]
+        }
         (DecisionKind::NoOracle, Some(_)) => {
             vec![
                 "name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml"

@@ -118,6 +118,7 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
             None => verdict.candidates.push(part.candidate),
         }
     }
+    add_missing_candidates(session, run, &mut verdict)?;
     if stored.as_ref().map(|v| &v.candidates) != Some(&verdict.candidates) {
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
@@ -133,15 +134,28 @@ pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdic
     Ok(verdict)
 }
 
-/// A verdict without any results, with the settings of a partial one: every candidate as it was
-/// last captured.
+/// Adds the candidates that the run has got since it was judged, without results: one of them could
+/// win.
+fn add_missing_candidates(session: &Session, run: &Run, verdict: &mut Verdict) -> Result<()> {
+    let mut captured = Vec::new();
+    for candidate in session.store.candidates(run) {
+        if verdict.entry(candidate.name).is_none() {
+            captured.push(session.capture_or_tell(candidate)?);
+        }
+    }
+    if captured.is_empty() {
+        return Ok(());
+    }
+    let Verdict { oracle, settings, .. } = &*verdict;
+    let mut added = entries::from_captured(session, run, oracle, settings, &captured)?;
+    verdict.candidates.append(&mut added);
+    verdict.candidates.sort_by_key(|entry| entry.index);
+    Ok(())
+}
+
+/// A verdict without any results, with the settings of a partial one: every candidate as it is now.
 fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
-    let captured = session
-        .store
-        .candidates(run)
-        .map(|candidate| session.stored(candidate))
-        .collect::<Result<Vec<_>>>()?;
-    let candidates = entries::from_captured(session, run, &part.oracle, &part.settings, &captured)?;
+    let candidates = entries::of_run(session, run, &part.oracle, &part.settings)?;
     Ok(Verdict {
         version: FORMAT,
         run: run.run.clone(),
