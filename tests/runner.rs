@@ -29,6 +29,7 @@ mod test_judge_again;
 mod test_judge_effort;
 mod test_judge_escape;
 mod test_judge_parts;
+mod test_judge_surroundings;
 mod test_judge_trust;
 mod test_load;
 mod test_man;

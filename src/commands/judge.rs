@@ -28,8 +28,8 @@ use crate::ui::{Ui, comparison, json};
 commands come from these options, or else from the configuration, or else they are detected \
 from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-judged --in-place, a missing result could still win, or git's configuration changed meanwhile), \
-4 no usable candidate."
+judged --in-place, a missing result could still win, or git's configuration or files above the \
+checkouts changed meanwhile), 4 no usable candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]

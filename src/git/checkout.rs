@@ -10,13 +10,14 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::atomic;
 use crate::fs::parallel;
 use crate::fs::stat::{FileState, TIMESTAMP_GRANULARITY};
 use crate::fs::tree;
@@ -31,9 +32,12 @@ use crate::model::path::{TreePath, file_name};
 /// builds of git compare whole seconds, and read every file again that is not older.
 const INDEX_TRUSTED_AFTER: Duration = Duration::from_secs(2);
 
-/// The files of an administrative entry that never change. `config.worktree` exists only with
+/// The files of an administrative entry that stay from tree to tree. `config.worktree` exists only with
 /// `extensions.worktreeConfig`.
-const KEPT_FILES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
+const KEPT_FILES: [&str; 3] = ["commondir", GITDIR, "config.worktree"];
+
+/// The file with the path of the worktree's `.git` file.
+const GITDIR: &str = "gitdir";
 
 /// A worktree that can be reset to exactly the tracked files of a commit, again and again.
 pub struct ReusableCheckout {
@@ -96,6 +100,22 @@ impl ReusableCheckout {
             .into_iter()
             .zip(self.own)
             .all(|(path, own)| identity(path).is_ok_and(|i| i == own))
+    }
+
+    /// Tells git that somebody has moved the checkout to another directory at the same depth: a
+    /// `.git` file with a relative path stays right.
+    pub fn moved_to(&mut self, path: PathBuf) -> Result<()> {
+        self.worktree.path = path;
+        if !self.is_own() {
+            let path = self.worktree.path.display();
+            return Err(Error::internal(format!("'{path}': something else is in its place")));
+        }
+        let mut bytes = tree::path_bytes(&self.worktree.path.join(".git")).to_owned();
+        bytes.push(b'\n');
+        atomic::write(&self.worktree.admin.join(GITDIR), &bytes)?;
+        self.kept_files.retain(|(name, _)| *name != GITDIR);
+        self.kept_files.push((GITDIR, bytes));
+        Ok(())
     }
 
     /// Resets the checkout to HEAD at `commit` and exactly the commit's tracked files, whatever

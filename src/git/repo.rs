@@ -1,4 +1,6 @@
 //! The user's repository, found as git finds it and read in process by gix.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -383,7 +385,15 @@ impl Repo {
 
 /// A short name for a path, which may not be UTF-8.
 fn key_of(path: &Path) -> String {
-    digest(tree::path_bytes(path)).get(..16).unwrap_or_default().to_owned()
+    digest(tree::path_bytes(path)).get(..KEY_LENGTH).unwrap_or_default().to_owned()
+}
+
+/// The length of [`Repo::key`].
+const KEY_LENGTH: usize = 16;
+
+/// True if a name has the form of [`Repo::key`].
+pub fn is_key(name: &OsStr) -> bool {
+    name.len() == KEY_LENGTH && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }
 
 /// A name for these bytes: the id that git would give to a blob of them.

@@ -303,7 +303,7 @@ pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<
 }
 
 /// The beginning of the names of trash directories; no run's name begins with a dot.
-const TRASH: &str = ".trash-";
+pub const TRASH: &str = ".trash-";
 
 /// Deletes the trash of killed removals: directories into which nothing will be renamed any more.
 /// Another process may delete the same directory at the same time, which does no harm.

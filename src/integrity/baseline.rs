@@ -45,6 +45,11 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
+/// True if another process judges now, whose watch is not the one at `own`.
+pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
+    all(store).iter().any(|(_, path)| Some(path.as_path()) != own && path.join(JUDGING).exists())
+}
+
 /// The fingerprint of a baseline, and true if it is from before judging; none if the commands have
 /// not started, or the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, bool)> {

@@ -18,6 +18,8 @@ pub struct Difference {
     pub digest: Option<String>,
     /// The text before and now, if it may be shown.
     pub texts: (Option<String>, Option<String>),
+    /// True if git-frites has reverted the change.
+    pub reverted: bool,
 }
 
 impl Difference {
@@ -41,8 +43,9 @@ impl Difference {
         match kind {
             FactKind::Config if submodules || name == "core.hookspath" => false,
             FactKind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
-            FactKind::OwnFile | FactKind::Info => true,
+            FactKind::OwnFile | FactKind::Info | FactKind::Surroundings => true,
             FactKind::Hook
+            | FactKind::Outcome
             | FactKind::Head
             | FactKind::Ref
             | FactKind::Worktree
@@ -91,6 +94,7 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
             } else {
                 (text(old), text(new))
             },
+            reverted: false,
         });
     }
     found
@@ -144,6 +148,8 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Hook if place.is_empty() => format!("hook '{name}' {happened}"),
         FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
         FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
+        // No fingerprint holds these.
+        FactKind::Surroundings | FactKind::Outcome => format!("'{name}' {happened}"),
         FactKind::Head => {
             let of = if place.is_empty() { "your checkout".to_owned() } else { quote(place) };
             let text = |v: Option<&FactValue>| {

@@ -13,6 +13,10 @@ pub enum FactKind {
     Hook,
     /// A file of the git directory that changes what git sees: `info/exclude`, alternates, ….
     Info,
+    /// A file or directory above the judge's checkouts, where build tools look for settings.
+    Surroundings,
+    /// A cached outcome.
+    Outcome,
     /// The target of a checkout's HEAD.
     Head,
     /// A ref.
@@ -57,7 +61,11 @@ impl Fact {
         match self.kind {
             FactKind::OwnFile | FactKind::Config | FactKind::Hook | FactKind::Info => true,
             FactKind::Worktree => self.place.is_empty(),
-            FactKind::Head | FactKind::Ref | FactKind::File => false,
+            FactKind::Surroundings
+            | FactKind::Outcome
+            | FactKind::Head
+            | FactKind::Ref
+            | FactKind::File => false,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Detecting what commands change outside their worktrees: git's configuration, hooks, refs and
 //! other worktrees; and keeping our own git calls on the configuration that was there before.
 //!
-//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported and
-//! never reverted; nothing planted runs through git-frites, and `judge` waits for a person when the
+//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported; only
+//! those in directories of git-frites' own are reverted. Nothing planted runs through git-frites, and `judge` waits for a person when the
 //! configuration of git-frites itself changed.
 pub mod baseline;
 pub mod config_snapshot;
@@ -11,6 +11,7 @@ pub mod fact;
 pub mod fingerprint;
 pub mod overrides;
 pub mod quarantine;
+pub mod surroundings;
 pub mod trust;
 pub mod watch;
 

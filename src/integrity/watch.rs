@@ -15,10 +15,13 @@ use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::fingerprint::{self, FileStamps, Fingerprint, WatchedWorktree};
 use crate::integrity::quarantine::{self, Moment, Suspect};
+use crate::integrity::surroundings::SurroundingsWatch;
 use crate::integrity::{IntegrityContext, overrides};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
+use crate::oracle::outcomes::{self, KnownOutcomes};
+use crate::oracle::pool;
 use crate::store::events::{self, Event};
 
 /// The largest number of differences that are reported one by one.
@@ -30,7 +33,8 @@ const MOST_STORED: usize = 500;
 pub struct IntegrityWatch {
     before: Fingerprint,
     stamps: FileStamps,
-    judging: bool,
+    /// The surroundings of the checkouts; none if the commands are the run's own.
+    surroundings: Option<SurroundingsWatch>,
     report: TamperReport,
     dir: BaselineDir,
     _snapshot: ConfigSnapshot,
@@ -45,16 +49,24 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch, before a run's own commands start or, if it is `judging`, those of the oracle.
-/// Until the watch ends, our captures and checkouts use the configuration of now.
-pub fn begin(context: IntegrityContext<'_>, run: &Run, judging: bool) -> Result<IntegrityWatch> {
+/// Begins a watch, before a run's own commands start or, with the cached `outcomes` that may be
+/// believed, those of the oracle. Until the watch ends, our captures and checkouts use the
+/// configuration of now.
+pub fn begin(
+    context: IntegrityContext<'_>,
+    run: &Run,
+    outcomes: Option<KnownOutcomes>,
+) -> Result<IntegrityWatch> {
+    let judging = outcomes.is_some();
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
     let before = fingerprint_of(context, run);
     let dir = BaselineDir::create(context.store, &run.run)?;
     dir.save(&before, judging)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
+    let surroundings =
+        outcomes.map(|known| SurroundingsWatch::begin(context, known)).transpose()?;
     let report = TamperReport::default();
-    Ok(IntegrityWatch { before, stamps, judging, report, dir, _snapshot: snapshot })
+    Ok(IntegrityWatch { before, stamps, surroundings, report, dir, _snapshot: snapshot })
 }
 
 /// The values of some work and of ending the watch over it. If both failed, the error is the
@@ -83,18 +95,21 @@ impl IntegrityWatch {
         context: IntegrityContext<'_>,
         candidate: Option<&Name>,
     ) -> Result<()> {
+        let moment = self.moment(candidate.cloned());
+        let mut differences = self.look_around(context);
         let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
-        if stamps == self.stamps {
-            return Ok(());
+        let mut changed = None;
+        if stamps != self.stamps {
+            let now = context.with_scope(&[], |scope| fingerprint::decisive(context.repo(), scope));
+            let decisive = diff::compare_decisive(&self.before, &now);
+            changed = (!decisive.is_empty()).then_some(now);
+            differences.extend(decisive);
         }
-        let now = context.with_scope(&[], |scope| fingerprint::decisive(context.repo(), scope));
-        let differences = diff::compare_decisive(&self.before, &now);
-        if !differences.is_empty() {
-            let moment = self.moment(candidate.cloned());
-            report_and_store(context, &moment, &self.before, &differences)?;
-            self.report.add(differences);
+        report_and_store(context, &moment, &self.before, &differences)?;
+        self.report.add(differences);
+        if let Some(now) = changed {
             self.before.replace_decisive(now);
-            self.dir.save(&self.before, self.judging)?;
+            self.dir.save(&self.before, moment.judging)?;
             overrides::update(context, Some((&self.dir, &self.before)));
         }
         self.stamps = stamps;
@@ -107,17 +122,23 @@ impl IntegrityWatch {
     }
 
     /// Reports and stores every difference, after the last command has ended.
-    pub fn end(self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
+    pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
+        let around = self.look_around(context);
         let IntegrityWatch { before, mut report, dir, _snapshot: snapshot, .. } = self;
-        report.add(report_all(context, run, &moment, &before, &dir)?);
+        report.add(report_all(context, run, &moment, &before, &dir, around)?);
         drop(snapshot);
         close(context, dir)?;
         Ok(report)
     }
 
+    fn look_around(&mut self, context: IntegrityContext<'_>) -> Vec<Difference> {
+        let own = self.dir.path();
+        self.surroundings.as_mut().map(|watch| watch.look(context, own)).unwrap_or_default()
+    }
+
     fn moment(&self, candidate: Option<Name>) -> Moment {
-        Moment { run: self.dir.run().clone(), judging: self.judging, candidate }
+        Moment { run: self.dir.run().clone(), judging: self.surroundings.is_some(), candidate }
     }
 }
 
@@ -135,7 +156,11 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         match (context.store.run(&name)?, baseline::read(&path)) {
             (Some(run), Some((before, judging))) => {
                 let moment = Moment { run: name, judging, candidate: None };
-                report_all(context, &run, &moment, &before, &dir)?;
+                if judging {
+                    // Nobody knows any more which of them git-frites wrote.
+                    outcomes::forget_all(&pool::home(context.repo())?);
+                }
+                report_all(context, &run, &moment, &before, &dir, Vec::new())?;
                 close(context, dir)?;
             }
             _ => dir.close(context.store)?,
@@ -162,9 +187,9 @@ fn report_all(
     moment: &Moment,
     before: &Fingerprint,
     dir: &BaselineDir,
+    mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     overrides::update(context, Some((dir, before)));
-    let mut differences = Vec::new();
     for difference in diff::compare(before, &fingerprint_of(context, run)) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
@@ -248,7 +273,12 @@ fn may_be_planted(fact: &Fact) -> bool {
         FactKind::Ref => {
             refs::run_of(&fact.name).is_some_and(|run| *fact.name == *refs::record(&run))
         }
-        FactKind::Info | FactKind::Head | FactKind::Worktree | FactKind::File => false,
+        FactKind::Info
+        | FactKind::Surroundings
+        | FactKind::Outcome
+        | FactKind::Head
+        | FactKind::Worktree
+        | FactKind::File => false,
     }
 }
 
@@ -276,7 +306,8 @@ fn report(context: IntegrityContext<'_>, moment: &Moment, differences: &[Differe
             moment.run
         ));
     }
-    context.ui.hint("an attempt did that, or you; nothing was reverted");
+    let other = if differences.iter().any(|d| d.reverted) { "nothing else" } else { "nothing" };
+    context.ui.hint(format!("an attempt did that, or you; {other} was reverted"));
 }
 
 fn as_json(difference: &Difference) -> Value {

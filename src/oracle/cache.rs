@@ -26,7 +26,8 @@ use crate::model::env;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, StageResult};
-use crate::oracle::pool;
+use crate::oracle::outcomes::{self, KnownOutcomes, UNFINISHED};
+use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
 use crate::process;
 use crate::process::environment::Policy;
@@ -70,6 +71,8 @@ pub struct Cache {
     /// The user's checkout, whose submodules a checkout gets.
     home: Option<PathBuf>,
     conditions: Conditions,
+    /// The outcomes that git-frites wrote.
+    known: KnownOutcomes,
     /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
 }
@@ -162,9 +165,15 @@ impl Cache {
         conditions: Conditions,
         distrusted: Vec<(SystemTime, SystemTime)>,
     ) -> Result<Cache> {
-        let dir = pool::home(repo)?.join("outcomes");
+        let dir = pool::home(repo)?.join(OUTCOMES);
         forget_old(&dir);
-        Ok(Cache { dir, home: home.map(Path::to_owned), conditions, distrusted })
+        let known = KnownOutcomes::list(&dir);
+        Ok(Cache { dir, home: home.map(Path::to_owned), conditions, known, distrusted })
+    }
+
+    /// The outcomes that this cache believes.
+    pub fn known(&self) -> KnownOutcomes {
+        self.known.clone()
     }
 
     fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
@@ -184,7 +193,7 @@ impl Cache {
         let key = self.key(repo, judged)?.digest;
         let directory = self.dir.join(&key);
         let file = directory.join("outcome.toml");
-        if !(self.is_trusted(&directory) && self.is_trusted(&file)) {
+        if !(self.is_trusted(&directory) && self.is_trusted(&file) && self.known.holds(&key)) {
             tracing::debug!(tree = %judged.tree, key, "no cached outcome");
             return Ok(None);
         }
@@ -231,18 +240,26 @@ impl Cache {
         let outcome =
             CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.to_vec() };
         fs::create_dir_all(&self.dir)?;
-        let directory = tempfile::Builder::new().prefix(".new-").tempdir_in(&self.dir)?;
+        let directory = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.dir)?;
         let text = toml::to_string(&outcome).map_err(io::Error::other)?;
-        fs::write(directory.path().join("outcome.toml"), text)?;
+        let file = directory.path().join("outcome.toml");
+        fs::write(&file, &text)?;
         fs::write(directory.path().join("conditions.json"), &key.text)?;
         for log in logs_in(logs).filter(|log| results.iter().any(|r| is_log_of(log, r))) {
             if let Some(name) = log.file_name() {
                 reflink_copy::reflink_or_copy(&log, directory.path().join(name))?;
             }
         }
+        let stamp = outcomes::stamp_of(directory.path());
+        // A change after this moment shows in the stamp, and one before it does here.
+        if fs::read(&file)? != text.as_bytes() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let place = self.dir.join(&key.digest);
         tree::delete_tree(&place)?;
-        fs::rename(directory.path(), place)
+        fs::rename(directory.path(), place)?;
+        self.known.believe(&key.digest, stamp);
+        Ok(())
     }
 
     /// Removes a tree's outcome, which may be wrong.

@@ -2,8 +2,10 @@
 //! their results.
 pub mod cache;
 pub mod junit;
+pub mod outcomes;
 pub mod pool;
 pub mod run;
+pub mod surroundings;
 
 use crate::config::{Config, keys};
 use crate::ecosystems::detect::detect_commands;

@@ -3,7 +3,9 @@
 //!
 //! The pool lies outside the user's checkout because build tools search the directories above:
 //! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must
-//! not affect the results.
+//! not affect the results. For the same reason each checkout has a parent directory of its own, with
+//! a random name that is new for each tree: code under test can neither guess the place of another
+//! checkout nor leave anything there for the next one.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -25,28 +27,50 @@ use crate::store::Store;
 
 /// The prefix of our worktrees' admin directories, which tells those of a killed process from the
 /// user's.
-const CHECKOUT_PREFIX: &str = "frites-judge-";
+pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
-/// The prefix of a pool's directory. Older versions used it, too: their leftovers are swept by it.
-const POOL_PREFIX: &str = "room-";
+/// The prefix of a room. In older versions a room held a whole pool: its leftovers are swept in the
+/// same way.
+pub(super) const ROOM_PREFIX: &str = "room-";
 
-/// A directory in the user's cache that holds one process's checkouts, and goes with it.
+/// The name of the directory of cached outcomes, which lies beside the rooms.
+pub const OUTCOMES: &str = "outcomes";
+
+/// The name of a room's lock.
+pub(super) const ROOM_LOCK: &str = "lock";
+
+/// The checkouts of one process in the user's cache. They go with it.
 pub struct CheckoutPool<'a> {
     store: &'a Store,
+    /// This repository's directory in the cache.
     dir: PathBuf,
     home: Option<PathBuf>,
     seeds: Seeds,
     warm: bool,
     /// Checkouts that nobody uses at the moment.
-    idle: Mutex<Vec<ReusableCheckout>>,
+    idle: Mutex<Vec<RoomedCheckout>>,
     made: AtomicUsize,
+}
+
+/// The parent directory of one checkout: it holds nothing else but its lock. It is deleted when it
+/// is dropped.
+struct CheckoutRoom {
+    dir: PathBuf,
+    /// Held until the directory is gone, and the lock file with it.
     _lock: Lock,
+}
+
+/// A checkout in a room of its own.
+pub struct RoomedCheckout {
+    /// The checkout's files.
+    pub files: ReusableCheckout,
+    room: CheckoutRoom,
 }
 
 /// One checkout, detached at a commit of its tree.
 pub struct PooledCheckout {
-    /// The checkout's files.
-    pub files: ReusableCheckout,
+    /// The checkout.
+    pub checkout: RoomedCheckout,
     /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout
     /// has not.
     pub problem: Option<String>,
@@ -55,29 +79,20 @@ pub struct PooledCheckout {
 impl<'a> CheckoutPool<'a> {
     /// Makes an empty pool outside every checkout of the repository.
     pub fn open(repo: &Repo, store: &'a Store) -> Result<CheckoutPool<'a>> {
-        let home = home(repo)?;
-        fs::create_dir_all(&home).context(|| format!("could not make '{}'", home.display()))?;
-        // Under the repository's lock, so that nobody sweeps the directory before it is locked
-        // itself.
-        let _repository = store.lock_repository()?;
-        let dir = tempfile::Builder::new()
-            .prefix(POOL_PREFIX)
-            .tempdir_in(&home)
-            .context(|| format!("could not use '{}'", home.display()))?;
-        let lock = lock::wait(&dir.path().join("lock"))?;
+        let dir = home(repo)?;
+        fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
         Ok(CheckoutPool {
             store,
-            dir: dir.keep(),
+            dir,
             home: None,
             seeds: Seeds::default(),
             warm: false,
             idle: Mutex::default(),
             made: AtomicUsize::default(),
-            _lock: lock,
         })
     }
 
-    /// The pool's directory.
+    /// The directory that holds the rooms.
     pub fn path(&self) -> &Path {
         &self.dir
     }
@@ -99,18 +114,21 @@ impl<'a> CheckoutPool<'a> {
     }
 
     /// Registers a worktree at `commit` without files.
-    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<ReusableCheckout> {
+    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<RoomedCheckout> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        let path = self.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let _repository = self.store.lock_repository()?;
+        let room = CheckoutRoom::make(&self.dir)?;
+        let path = room.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let worktree = Worktree::register(repo, &path, Head::Detached, commit)?;
         // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
         match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(e).context(|| format!("could not prepare '{}'", worktree.admin.display()))
+                return Err(e)
+                    .context(|| format!("could not prepare '{}'", worktree.admin.display()));
             }
-            _ => ReusableCheckout::new(worktree),
+            _ => {}
         }
+        Ok(RoomedCheckout { files: ReusableCheckout::new(worktree)?, room })
     }
 
     /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
@@ -118,19 +136,44 @@ impl<'a> CheckoutPool<'a> {
     /// the current time, by which build tools decide what is out of date. Seeds keep their own
     /// times, which are older.
     ///
-    /// A released checkout is used again, unless commands left it in a state that cannot be reset.
+    /// A released checkout is used again under a new path, unless commands left it in a state that
+    /// cannot be reset.
     pub fn acquire(&self, repo: &Repo, commit: &Oid) -> Result<PooledCheckout> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let again = idle.and_then(|files| self.fill(repo, commit, files).ok());
+        let again = idle.and_then(|mut checkout| match self.move_away(&mut checkout) {
+            Ok(()) => self.fill(repo, commit, checkout).ok(),
+            Err(_) => {
+                self.abandon(checkout);
+                None
+            }
+        });
         again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
+    }
+
+    /// Gives a checkout's room a new name. A warm checkout keeps its place, because build
+    /// directories that are kept hold absolute paths.
+    fn move_away(&self, checkout: &mut RoomedCheckout) -> Result<()> {
+        if self.warm {
+            return Ok(());
+        }
+        // A sweep in another process sees the room under one of its names.
+        let _repository = self.store.lock_repository()?;
+        let RoomedCheckout { files, room } = checkout;
+        let name = files.worktree.path.file_name().unwrap_or_default().to_owned();
+        let place = new_room(&self.dir)?;
+        fs::rename(&room.dir, &place)
+            .context(|| format!("could not move '{}'", room.dir.display()))?;
+        room.dir = place;
+        files.moved_to(room.dir.join(name))
     }
 
     fn fill(
         &self,
         repo: &Repo,
         commit: &Oid,
-        mut files: ReusableCheckout,
+        mut checkout: RoomedCheckout,
     ) -> Result<PooledCheckout> {
+        let files = &mut checkout.files;
         let filled = files.reset_to(commit, self.warm).and_then(|()| {
             let problem =
                 export_submodules(repo, self.home.as_deref(), commit, &files.worktree.path)
@@ -139,33 +182,58 @@ impl<'a> CheckoutPool<'a> {
             self.seeds.place(&files.worktree.path).map(|_| problem)
         });
         match filled {
-            Ok(problem) => Ok(PooledCheckout { files, problem }),
+            Ok(problem) => Ok(PooledCheckout { checkout, problem }),
             Err(error) => {
-                self.abandon(&files);
+                self.abandon(checkout);
                 Err(error)
             }
         }
     }
 
     /// Returns a checkout to the pool, with everything that commands left in it.
-    pub fn release(&self, checkout: PooledCheckout) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout.files);
+    pub fn release(&self, checkout: RoomedCheckout) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout);
     }
 
     /// Removes a checkout with everything that commands left in it.
-    pub fn discard(&self, files: &ReusableCheckout) -> Result<()> {
-        files.worktree.discard(&self.dir).map(drop)
+    pub fn discard(&self, checkout: RoomedCheckout) -> Result<()> {
+        let RoomedCheckout { files, room } = checkout;
+        files.worktree.discard(&room.dir).map(drop)
     }
 
     /// Removes a checkout as far as possible. If something else has taken its place, that goes with
-    /// the pool.
-    fn abandon(&self, files: &ReusableCheckout) {
-        if self.discard(files).is_err() {
+    /// its room.
+    fn abandon(&self, checkout: RoomedCheckout) {
+        let RoomedCheckout { files, room } = checkout;
+        if files.worktree.discard(&room.dir).is_err() {
             let mut lost = files.worktree.clone();
-            lost.path = self.dir.join("lost");
-            let _ = lost.discard(&self.dir);
+            lost.path = room.dir.join("lost");
+            let _ = lost.discard(&room.dir);
         }
     }
+}
+
+impl CheckoutRoom {
+    /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
+    /// before it is locked itself.
+    fn make(pool: &Path) -> Result<CheckoutRoom> {
+        let dir = new_room(pool)?;
+        let lock = lock::wait(&dir.join(ROOM_LOCK))?;
+        Ok(CheckoutRoom { dir, _lock: lock })
+    }
+}
+
+impl Drop for CheckoutRoom {
+    fn drop(&mut self) {
+        // This never follows a link. If it fails, the next command sweeps.
+        let _ = tree::delete_tree(&self.dir);
+    }
+}
+
+/// A new, empty directory with a random name that only this user can read.
+fn new_room(pool: &Path) -> Result<PathBuf> {
+    let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(pool);
+    Ok(made.context(|| format!("could not use '{}'", pool.display()))?.keep())
 }
 
 /// True if a directory is a checkout of a pool, of this process or another.
@@ -173,7 +241,7 @@ pub fn is_pool_checkout(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
     };
-    begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), POOL_PREFIX.as_bytes())
+    begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), ROOM_PREFIX.as_bytes())
 }
 
 impl Drop for CheckoutPool<'_> {
@@ -181,28 +249,20 @@ impl Drop for CheckoutPool<'_> {
         // If this fails, such as on an admin directory that is still there after an error, the next
         // command sweeps.
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
-        idle.iter().for_each(|files| self.abandon(files));
-        // This never follows a link. The lock is held until the directory is gone, and the lock
-        // file with it.
-        let _ = tree::delete_tree(&self.dir);
+        idle.into_iter().for_each(|checkout| self.abandon(checkout));
     }
 }
 
-/// Removes the pools of killed processes, with their admin directories.
+/// Removes the rooms of killed processes, with their admin directories.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
     let Ok(home) = home(repo) else { return Ok(()) };
-    let Ok(listing) = fs::read_dir(&home) else { return Ok(()) };
-    let ours = |e: &fs::DirEntry| {
-        e.file_name().as_bytes().starts_with(POOL_PREFIX.as_bytes())
-            && e.file_type().is_ok_and(|t| t.is_dir())
-    };
-    let dirs: Vec<PathBuf> = listing.flatten().filter(ours).map(|e| e.path()).collect();
-    if dirs.is_empty() {
+    if rooms(&home).is_empty() {
         return Ok(());
     }
     let _repository = store.lock_repository()?;
-    for dir in dirs {
-        let Some(_lock) = lock::attempt(&dir.join("lock"))? else { continue };
+    // Only now no living process renames one of its own.
+    for dir in rooms(&home) {
+        let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { continue };
         for admin in worktree::entries(repo)? {
             let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(&dir));
             let damaged = worktree::points_to(&admin).is_none()
@@ -216,6 +276,16 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
         tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;
     }
     Ok(())
+}
+
+/// The rooms of all processes.
+pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
+    let is_room = |e: &fs::DirEntry| {
+        e.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes())
+            && e.file_type().is_ok_and(|t| t.is_dir())
+    };
+    let listing = fs::read_dir(home).into_iter().flatten().flatten();
+    listing.filter(is_room).map(|e| e.path()).collect()
 }
 
 /// The directory for this repository's pools and cached outcomes: in the user's cache directory, or

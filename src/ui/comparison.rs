@@ -125,7 +125,7 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     }
     if verdict.settings.tainted {
         lines.push(
-            "git configuration changed while the checks ran, so the result is not verified; see the warnings above"
+            "git's configuration or files above the checkouts changed while the checks ran, so the result is not verified; see the warnings above"
                 .into(),
         );
     }

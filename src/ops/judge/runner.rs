@@ -8,7 +8,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::protect::protected;
 use crate::git::seed::find::Seeds;
-use crate::integrity::watch;
+use crate::integrity::{baseline, watch};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -23,7 +23,8 @@ use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
-use crate::oracle::pool::CheckoutPool;
+use crate::oracle::outcomes::KnownOutcomes;
+use crate::oracle::pool::{CheckoutPool, OUTCOMES};
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd, OracleOptions};
 use crate::process::interrupt::Cancel;
 use crate::ui::comparison;
@@ -63,30 +64,36 @@ impl<'a> OracleRunner<'a> {
         let seeds = session.seeds(&run.base)?;
         let options = options(settings, timeout);
         // In a checkout that is not clean, an outcome depends on more than the tree.
-        let cache = if use_cache && !settings.in_place && !settings.warm {
+        // While others judge, their code under test can write to the cache.
+        let others_judge = baseline::others_judge(&session.store, None);
+        let cache = if use_cache && !settings.in_place && !settings.warm && !others_judge {
             let conditions = Conditions::new(oracle, &options, &seeds, &session.policy)?;
             let distrusted = when_attempts_ran(session)?;
             Some(Cache::open(&session.repo, session.home.as_deref(), conditions, distrusted)?)
         } else {
             None
         };
-        let runner = OracleRunner::without_cache(session, run, oracle, settings, options, seeds)?;
-        Ok(OracleRunner { cache, ..runner })
+        OracleRunner::with_cache(session, run, oracle, settings, options, seeds, cache)
     }
 
-    fn without_cache(
+    fn with_cache(
         session: &'a Session,
         run: &'a Run,
         oracle: &'a [OracleCommand],
         settings: &'a JudgeSettings,
         options: OracleOptions,
         seeds: Seeds,
+        cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
         let pool = CheckoutPool::open(&session.repo, &session.store)?
             .with_seeds(session.home.as_deref(), seeds)
             .warm(settings.warm);
-        let tamper = TamperWatch::new(session, run);
-        Ok(OracleRunner { session, run, oracle, settings, options, pool, cache: None, tamper })
+        let outcomes = match &cache {
+            Some(cache) => cache.known(),
+            None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
+        };
+        let tamper = TamperWatch::new(session, run, outcomes);
+        Ok(OracleRunner { session, run, oracle, settings, options, pool, cache, tamper })
     }
 
     /// Does `work`, then reports what the commands changed outside their checkouts, also if the
@@ -264,11 +271,11 @@ impl<'a> OracleRunner<'a> {
         let end = watch.and_then(|()| match &checkout.problem {
             Some(reason) => Ok(self.not_started(report, reason)),
             None => {
-                let files = &checkout.files;
+                let files = &checkout.checkout.files;
                 self.execute(&files.worktree.path, report, cancel, &|| files.changed())
             }
         });
-        self.pool.release(checkout);
+        self.pool.release(checkout.checkout);
         end
     }
 
@@ -394,13 +401,14 @@ pub fn judge_commit(
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
     let options = options(&verdict.settings, session.config.get(keys::ORACLE_TIMEOUT));
-    let runner = OracleRunner::without_cache(
+    let runner = OracleRunner::with_cache(
         session,
         run,
         &verdict.oracle,
         &verdict.settings,
         options,
         seeds,
+        None,
     )?;
     let report = ReportTo { name: name.to_owned(), logs: logs.to_owned() };
     let (results, _) = runner.watched(|runner| {

@@ -8,11 +8,14 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
+use crate::oracle::outcomes::KnownOutcomes;
 
 /// Watches a run's oracle commands from the first one on.
 pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
+    /// The cached outcomes that may be believed.
+    outcomes: KnownOutcomes,
     state: Mutex<WatchState>,
 }
 
@@ -38,16 +41,17 @@ pub struct WatchEnd {
 
 impl<'a> TamperWatch<'a> {
     /// A watch that has not begun.
-    pub fn new(session: &'a Session, run: &'a Run) -> TamperWatch<'a> {
+    pub fn new(session: &'a Session, run: &'a Run, outcomes: KnownOutcomes) -> TamperWatch<'a> {
         let state = WatchState { watch: None, trees: 0, tainted: false, cached: Vec::new() };
-        TamperWatch { session, run, state: Mutex::new(state) }
+        TamperWatch { session, run, outcomes, state: Mutex::new(state) }
     }
 
     /// Begins, unless the watch has begun.
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();
         if state.watch.is_none() {
-            state.watch = Some(watch::begin(self.session.integrity(), self.run, true)?);
+            let outcomes = Some(self.outcomes.clone());
+            state.watch = Some(watch::begin(self.session.integrity(), self.run, outcomes)?);
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ pub fn make_commit(session: &Session, request: &CommitRequest<'_>) -> Result<Oid
     let Session { repo, store, .. } = session;
     let pool = CheckoutPool::open(repo, store)?;
     let checkout = pool.register(repo, request.parent)?;
-    let made = commit::commit_in(repo, &checkout.worktree, request);
-    let discarded = pool.discard(&checkout);
+    let made = commit::commit_in(repo, &checkout.files.worktree, request);
+    let discarded = pool.discard(checkout);
     let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
     discarded?;
     require_tree(session, request.tree, &commit, "nothing was changed")?;

@@ -313,7 +313,8 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
         Some(v) if v.settings.tainted => {
             format!(
-                "git's configuration changed while run {} was judged, so its results do not count",
+                "git's configuration or files above the checkouts changed while run {} was \
+                 judged, so its results do not count",
                 run.run
             )
         }

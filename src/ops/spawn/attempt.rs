@@ -52,7 +52,7 @@ pub fn run_attempts(
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
     let store = &session.store;
-    let watch = watch::begin(session.integrity(), run, false)?;
+    let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let results = progress::live(session, run, &names, || {
         checkpoint::beside(session, run, &names, options.checkpoint, || {

@@ -1,0 +1,129 @@
+//! The watch over the surroundings of judge checkouts: the directories above them, and the cached
+//! outcomes. What appears in a directory of our own is removed, because it would bend every later
+//! judging; further up it is only reported, because it may be the user's.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::fs::regular;
+use crate::fs::tree::path_bytes;
+use crate::integrity::diff::Difference;
+use crate::integrity::fact::{Fact, FactKind};
+use crate::integrity::{IntegrityContext, baseline};
+use crate::model::path::quoted;
+use crate::oracle::outcomes::{ForeignOutcome, KnownOutcomes};
+use crate::oracle::{pool, surroundings};
+
+/// The surroundings as they were before the oracle's first command.
+pub struct SurroundingsWatch {
+    /// This repository's directory in the cache.
+    home: PathBuf,
+    above: BTreeMap<PathBuf, Option<[i64; 5]>>,
+    outcomes: KnownOutcomes,
+    /// What was reported and could not be removed.
+    stuck: BTreeSet<PathBuf>,
+    /// The size of the event log at the beginning.
+    events: u64,
+    /// True if another process has judged meanwhile: its outcomes are not ours, but no attack.
+    others_judged: bool,
+}
+
+impl SurroundingsWatch {
+    /// Begins, after everything is removed that lies in our directories and does not belong there.
+    pub fn begin(context: IntegrityContext<'_>, outcomes: KnownOutcomes) -> Result<Self> {
+        let home = pool::home(context.repo())?;
+        let mut stuck = BTreeSet::new();
+        for path in surroundings::strangers(&home) {
+            let what = format!(
+                "'{}' lay above the judge's checkouts, where build tools find it",
+                quoted(path_bytes(&path))
+            );
+            match surroundings::remove(&path) {
+                Ok(()) => context.ui.warn(format!("{what}; it was removed")),
+                Err(e) => {
+                    context.ui.warn(format!("{what}; it could not be removed: {e}"));
+                    stuck.insert(path);
+                }
+            }
+        }
+        outcomes.believe_all();
+        let above = surroundings::sought_above(&home);
+        let events = fs::metadata(context.store.events()).map_or(0, |meta| meta.len());
+        Ok(SurroundingsWatch { home, above, outcomes, stuck, events, others_judged: false })
+    }
+
+    /// The changes since the last look. `own` is the directory of the watch that this one is part
+    /// of.
+    pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
+        self.others_judged |= baseline::others_judge(context.store, Some(own));
+        let mut found = Vec::new();
+        for path in surroundings::strangers(&self.home) {
+            if self.stuck.contains(&path) {
+                continue;
+            }
+            let removed = surroundings::remove(&path).is_ok();
+            if !removed {
+                self.stuck.insert(path.clone());
+            }
+            found.push(above(&path, "was added", Some(removed)));
+        }
+        let now = surroundings::sought_above(&self.home);
+        for path in self.above.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
+            match (self.above.get(path), now.get(path)) {
+                (None, _) => found.push(above(path, "was added", None)),
+                (_, None) => found.push(above(path, "was removed", None)),
+                (old, new) if old != new => found.push(above(path, "was changed", None)),
+                _ => {}
+            }
+        }
+        self.above = now;
+        let foreign = self.outcomes.remove_foreign();
+        if !foreign.is_empty() && !self.others_judged {
+            self.others_judged = self.others_logged(context);
+        }
+        if !self.others_judged {
+            found.extend(foreign.iter().map(outcome));
+        }
+        found
+    }
+
+    /// True if the event log says that somebody else has judged since the beginning.
+    fn others_logged(&self, context: IntegrityContext<'_>) -> bool {
+        let bytes = regular::read(&context.store.events()).unwrap_or_default();
+        let start = usize::try_from(self.events).unwrap_or(usize::MAX).min(bytes.len());
+        bytes[start..].split(|b| *b == b'\n').any(|line| {
+            serde_json::from_slice::<Value>(line)
+                .is_ok_and(|event| event["event"] == "judged" || event["event"] == "outcome")
+        })
+    }
+}
+
+/// A change above the checkouts. `removed` is none if the thing is not ours to remove.
+fn above(path: &Path, happened: &str, removed: Option<bool>) -> Difference {
+    let name = quoted(path_bytes(path));
+    let words = format!("'{name}' {happened} above the judge's checkouts{}", result(removed));
+    difference(FactKind::Surroundings, &name, words, removed == Some(true))
+}
+
+fn outcome(foreign: &ForeignOutcome) -> Difference {
+    let name = quoted(path_bytes(foreign.name.as_ref()));
+    let happened = if foreign.replaced { "was changed" } else { "was added" };
+    let words = format!("the cached outcome '{name}' {happened}{}", result(Some(foreign.removed)));
+    difference(FactKind::Outcome, &name, words, foreign.removed)
+}
+
+fn result(removed: Option<bool>) -> &'static str {
+    match removed {
+        None => "",
+        Some(true) => "; it was removed",
+        Some(false) => "; it could not be removed",
+    }
+}
+
+fn difference(kind: FactKind, name: &str, words: String, reverted: bool) -> Difference {
+    let fact = Fact::new(kind, "", name);
+    Difference { fact, words, digest: None, texts: (None, None), reverted }
+}

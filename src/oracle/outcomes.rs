@@ -1,0 +1,118 @@
+//! The list of cached outcomes that git-frites itself wrote: those from before the first command
+//! ran, and those kept since. Code under test can write to the cache directory, but not change what
+//! is held here.
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::oracle::pool::OUTCOMES;
+use crate::oracle::surroundings;
+
+/// The beginning of the names of outcomes that are being written.
+pub const UNFINISHED: &str = ".new-";
+
+/// The files of one outcome, each with inode, size and change time. No program can choose a change
+/// time.
+pub type OutcomeStamp = Vec<(OsString, [i64; 4])>;
+
+/// The outcomes that are believed.
+#[derive(Clone, Debug)]
+pub struct KnownOutcomes {
+    dir: PathBuf,
+    known: Arc<Mutex<BTreeMap<OsString, OutcomeStamp>>>,
+}
+
+/// An outcome that somebody else wrote.
+pub struct ForeignOutcome {
+    /// Its name.
+    pub name: OsString,
+    /// True if there was an outcome of ours under this name.
+    pub replaced: bool,
+    /// True if it could be removed.
+    pub removed: bool,
+}
+
+impl KnownOutcomes {
+    /// Believes all outcomes that are in `dir` now.
+    pub fn list(dir: &Path) -> KnownOutcomes {
+        let known = KnownOutcomes { dir: dir.to_owned(), known: Arc::default() };
+        known.believe_all();
+        known
+    }
+
+    /// Believes all outcomes that are there now: no code under test has run yet.
+    pub fn believe_all(&self) {
+        let now = self.read();
+        *self.lock() = now;
+    }
+
+    /// Believes one more, with the stamp that it had as it was written.
+    pub fn believe(&self, name: &str, stamp: OutcomeStamp) {
+        self.lock().insert(name.into(), stamp);
+    }
+
+    /// True if an outcome is still as git-frites wrote it.
+    pub fn holds(&self, name: &str) -> bool {
+        let known = self.lock();
+        known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
+    }
+
+    /// Removes every outcome that appeared, or changed, and that git-frites did not write.
+    pub fn remove_foreign(&self) -> Vec<ForeignOutcome> {
+        let now = self.read();
+        let mut known = self.lock();
+        let mut found = Vec::new();
+        for (name, stamp) in now {
+            let ours = known.get(&name);
+            if ours == Some(&stamp) {
+                continue;
+            }
+            let replaced = ours.is_some();
+            known.remove(&name);
+            let removed = surroundings::remove(&self.dir.join(&name)).is_ok();
+            found.push(ForeignOutcome { name, replaced, removed });
+        }
+        found
+    }
+
+    fn read(&self) -> BTreeMap<OsString, OutcomeStamp> {
+        let mut found = BTreeMap::new();
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            // It is never read under such a name.
+            if !name.as_bytes().starts_with(UNFINISHED.as_bytes()) {
+                found.insert(name, stamp_of(&entry.path()));
+            }
+        }
+        found
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<OsString, OutcomeStamp>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stamp of the outcome at a path. The path itself is part of it, without its change time,
+/// which the last renaming sets.
+pub fn stamp_of(path: &Path) -> OutcomeStamp {
+    let Ok(meta) = fs::symlink_metadata(path) else { return Vec::new() };
+    let mut stamp = vec![(OsString::new(), [meta.ino().cast_signed(), meta.mode().into(), 0, 0])];
+    if meta.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
+            let [ino, size] = [meta.ino(), meta.len()].map(u64::cast_signed);
+            stamp.push((entry.file_name(), [ino, size, meta.ctime(), meta.ctime_nsec()]));
+        }
+    }
+    stamp.sort();
+    stamp
+}
+
+/// Removes all outcomes: nobody knows any more who wrote them.
+pub fn forget_all(home: &Path) {
+    let _ = surroundings::remove(&home.join(OUTCOMES));
+}

@@ -1,0 +1,131 @@
+//! The directories around judge checkouts, up to the root of our cache, and the places above, where
+//! build tools look for settings too.
+//!
+//! Everything that git-frites puts into its own directories has a known name. Anything else there
+//! would bend whatever is judged below it, and belongs to nobody.
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::fs::tree;
+use crate::git::repo::is_key;
+use crate::git::worktree::TRASH;
+use crate::oracle::pool::{CHECKOUT_PREFIX, OUTCOMES, ROOM_LOCK, ROOM_PREFIX, rooms};
+
+/// Marks of backup programs, and what file systems make of files that are deleted while open. No
+/// build tool reads them.
+const HARMLESS: [&str; 2] = ["CACHEDIR.TAG", ".DS_Store"];
+const HARMLESS_BEGINNINGS: [&str; 2] = [".nfs", ".fuse_hidden"];
+
+/// Files and directories that build tools look for in every directory above a project.
+const SOUGHT_ABOVE: [&str; 40] = [
+    ".babelrc",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".config/nextest.toml",
+    ".coveragerc",
+    ".eslintrc.json",
+    ".mvn",
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".python-version",
+    ".tool-versions",
+    ".yarnrc.yml",
+    "BUILD.bazel",
+    "Cargo.toml",
+    "Directory.Build.props",
+    "Directory.Build.targets",
+    "Gemfile",
+    "MODULE.bazel",
+    "WORKSPACE",
+    "babel.config.js",
+    "clippy.toml",
+    "conftest.py",
+    "deno.json",
+    "eslint.config.js",
+    "global.json",
+    "go.mod",
+    "go.work",
+    "jest.config.js",
+    "node_modules",
+    "nuget.config",
+    "package.json",
+    "pnpm-workspace.yaml",
+    "pyproject.toml",
+    "pytest.ini",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "setup.cfg",
+    "tox.ini",
+    "tsconfig.json",
+    "uv.toml",
+];
+
+/// Everything that does not belong into our directories: above the rooms, and beside the checkouts
+/// in them. `home` is the directory of one repository.
+pub fn strangers(home: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    if let Some(root) = home.parent() {
+        collect(root, &|name, is_dir| is_dir && is_key(name), &mut found);
+    }
+    let belongs = |name: &OsStr, is_dir: bool| {
+        is_dir && (name == OUTCOMES || name.as_bytes().starts_with(ROOM_PREFIX.as_bytes()))
+    };
+    collect(home, &belongs, &mut found);
+    let belongs = |name: &OsStr, is_dir: bool| {
+        let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
+        // A command may put anything in the place of its own checkout: it bends nothing else.
+        begins(CHECKOUT_PREFIX) || if is_dir { begins(TRASH) } else { name == ROOM_LOCK }
+    };
+    for room in rooms(home) {
+        collect(&room, &belongs, &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<PathBuf>) {
+    let is_stranger = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
+        let is_harmless = HARMLESS.iter().any(|other| name == *other)
+            || HARMLESS_BEGINNINGS.into_iter().any(begins);
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        !is_harmless && !belongs(&name, is_dir)
+    };
+    let listing = fs::read_dir(dir).into_iter().flatten().flatten();
+    found.extend(listing.filter(is_stranger).map(|entry| entry.path()));
+}
+
+/// Removes a stranger, and never what a link leads to.
+pub fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        tree::delete_tree(path)
+    } else {
+        fs::remove_file(path)
+    }
+}
+
+/// What build tools find above our cache now, with inode, mode, size and change time. A directory
+/// is only there or not: its content changes all the time.
+pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
+    let mut found = BTreeMap::new();
+    for dir in home.ancestors().skip(2) {
+        for path in SOUGHT_ABOVE.iter().map(|name| dir.join(name)) {
+            let Ok(meta) = fs::metadata(&path) else { continue };
+            let stamp = [
+                meta.ino().cast_signed(),
+                meta.mode().into(),
+                meta.len().cast_signed(),
+                meta.ctime(),
+                meta.ctime_nsec(),
+            ];
+            found.insert(path, (!meta.is_dir()).then_some(stamp));
+        }
+    }
+    found
+}
