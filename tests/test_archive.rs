@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::World;
+use crate::common::{World, source};
 
 const ALL: &str = "refs/frites/*:refs/frites/*";
 
@@ -122,4 +122,89 @@ fn bare_repository_merges_into_its_branches() {
     );
     world.frites_in(&bare, ["apply", "--undo"]).expect(0);
     assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("main"));
+}
+
+/// The line of the README that begins with these words, without its comment.
+fn readme_line(start: &str) -> String {
+    let readme = fs::read_to_string(source().join("README.md")).unwrap();
+    let line = readme.lines().map(str::trim).find(|line| line.starts_with(start)).unwrap();
+    line.split(" #").next().unwrap().trim().to_owned()
+}
+
+#[test]
+fn documented_push_and_fetch_work_after_each_judging() {
+    let (world, clone) = archived();
+    let bare = world.home().join("bare.git");
+    world.git(["remote", "add", "origin", bare.to_str().unwrap()]);
+    let push = readme_line("git push origin 'refs/frites");
+    let fetch = readme_line("git fetch origin 'refs/frites");
+    for page in ["git-frites.1", "git-frites-tutorial.7"] {
+        let page = fs::read_to_string(source().join("man").join(page)).unwrap();
+        let page = page.replace("\\-", "-").replace("\\*(Aq", "'").replace("\\(aq", "'");
+        assert!(page.contains(&push) && page.contains(&fetch), "{page}");
+    }
+    for round in 0..2 {
+        world.sh(&world.worktree("1/small"), &format!("echo {round} >> new")).expect(0);
+        for judge in [
+            &["--candidate", "small"][..],
+            &["--replay"],
+            &["--protect", "README"],
+            &[],
+            &["--candidate", "small"],
+            &["--candidate", "large"],
+            &["--replay"],
+        ] {
+            let test = ["--test", "test -e new"].iter().filter(|_| judge != ["--replay"]);
+            world.frites(["judge", "-q", "1"].iter().chain(judge).chain(test)).expect(0);
+            world.sh(&world.repo, &push).expect(0);
+        }
+    }
+    world.sh(&clone, &fetch).expect(0);
+    let names = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/frites/1/@record"];
+    assert_eq!(world.git_in(&clone, names), world.git(names));
+    let here = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    let there = world.frites_in(&clone, ["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(
+        (&there["recommended"], &there["decision"]),
+        (&here["recommended"], &here["decision"])
+    );
+
+    // All that the chain of records keeps goes with the run.
+    let record = world.git(["rev-parse", "refs/frites/1/@record"]);
+    let capture = world.git(["rev-parse", "refs/frites/1/small"]);
+    world.frites(["clean", "-q", "--forget", "1"]).expect(0);
+    world.git(["gc", "-q", "--prune=now"]);
+    for gone in [record, capture] {
+        assert_ne!(world.run(&world.repo, "git", ["cat-file", "-e", &gone]).code, 0, "{gone}");
+    }
+}
+
+#[test]
+fn run_whose_refs_were_pruned_is_rebuilt() {
+    let (world, _) = archived();
+    let other = world.home().join("other.git");
+    world.git(["init", "-q", "--bare", other.to_str().unwrap()]);
+    world.frites(["clean", "-q", "1/large"]).expect(0);
+    world.sh(&world.worktree("1/small"), "echo unsaved >> new").expect(0);
+    let captures =
+        || world.git(["for-each-ref", "--format=%(refname) %(objectname)", "refs/frites/1/"]);
+    let captures_only = || -> Vec<String> {
+        captures().lines().filter(|line| !line.contains('@')).map(str::to_owned).collect()
+    };
+    let before = captures_only();
+    world.git(["fetch", "-q", "--prune", other.to_str().unwrap(), "+refs/frites/*:refs/frites/*"]);
+    assert_eq!(captures(), "");
+
+    let status = world.frites(["status", "--json"]).expect(0);
+    assert_eq!(status.json()["runs"][0]["run"], "1");
+    let line = "warning: run 1 had lost its refs, and was rebuilt from its worktrees and captures; \
+                judge it again\n";
+    assert!(status.stderr.contains(line), "{}", status.stderr);
+    assert_eq!(captures_only(), before);
+    assert!(!world.frites(["status"]).expect(0).stderr.contains("rebuilt"));
+    // No file of `.frites/` makes a verdict.
+    world.frites(["apply", "1/small"]).refuses(1, "run 1 was not judged");
+    let judged = world.frites(["judge", "-q", "--test", "grep -q unsaved new"]).expect(0);
+    assert_eq!(judged.out(), "1/small\n");
+    world.assert_clean();
 }

@@ -371,7 +371,7 @@ fn fuzzed_records_never_become_git_arguments() {
     }
     // The way out that the hint shows.
     plant(&world, |_| "nonsense".into());
-    let hint = "hint: `git update-ref -d refs/frites/1/@record` forgets it";
+    let hint = "hint: `git update-ref -d refs/frites/1/@record` deletes it";
     assert!(ask(&world, ["spawn", "-n", "1"]).expect(128).stderr.contains(hint));
     world.git(["update-ref", "-d", "refs/frites/1/@record"]);
     ask(&world, ["status"]).expect(0);

@@ -150,7 +150,7 @@ fn newest_file_wins_between_parent_and_child() {
         // The child's own time is that of its capture while it was judged.
         world.sh(&world.worktree("2/c1"), "touch -d 2026-01-15 other").expect(0);
         let args = ["apply", "--merge", "--into", "1/c1", "--strategy", "newest-file-wins", "2"];
-        let judged = world.git(["cat-file", "blob", "refs/frites/2/@mtimes/c1"]);
+        let judged = world.git(["show", "refs/frites/2/@mtimes/c1:times"]);
         assert!(judged.contains("mtime 17"), "{judged}");
         world.frites(args).expect(0);
         assert_eq!(

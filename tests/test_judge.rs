@@ -415,6 +415,11 @@ fn record_commit_has_the_base_and_judged_commits_as_parents() {
     let parents = world.git(["log", "-1", "--format=%P", "refs/frites/1/@record"]);
     let mut parents: Vec<&str> = parents.split(' ').collect();
     assert_eq!(parents.remove(0), base);
+    // The last one is the record that was made with the run.
+    let first = parents.pop().unwrap();
+    let previous = world.git(["log", "-1", "--format=%B", "refs/frites/1/@record"]);
+    assert!(previous.contains(&format!("Frites-Previous: {first}")), "{previous}");
+    assert_eq!(world.git(["rev-parse", &format!("{first}^@")]), base);
     let mut judged: Vec<String> = parents.iter().map(|p| world.tree(p)).collect();
     let mut trees = vec![world.tree("refs/frites/1/c1"), world.tree("refs/frites/1/c2")];
     judged.sort();

@@ -20,10 +20,10 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 impl Repo {
     /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref
-    /// as it was.
+    /// as it was. Objects that `known` reach are there: refs reach them before and afterwards.
     ///
     /// A `git gc` or `git repack` that listed all refs before ours was there may delete our objects
-    /// even after we have verified them. So the objects beyond `base` go into a pack: a running
+    /// even after we have verified them. So the objects beyond `known` go into a pack: a running
     /// collection leaves packs alone that it did not see at its start, and a later one sees the
     /// ref.
     pub fn set_ref_whole(
@@ -31,12 +31,12 @@ impl Repo {
         full: &RefName,
         new: &Oid,
         old: Option<&Oid>,
-        base: &Oid,
+        known: &[&Oid],
         why: &str,
     ) -> Result<()> {
         self.update_ref(full, Some(new), old, why)?;
-        let whole =
-            self.pack_beside_housekeeping(new, base).and_then(|()| self.require_whole(new, base));
+        let packed = self.pack_beside_housekeeping(new, known);
+        let whole = packed.and_then(|()| self.require_whole(new, known));
         whole.or_else(|lost| {
             self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
             // The ref's log still names the pruned commit, which `git fsck` reports as damage.
@@ -45,22 +45,25 @@ impl Repo {
         })
     }
 
-    /// Fails if an object that `new` reaches and `base` does not is missing.
-    fn require_whole(&self, new: &Oid, base: &Oid) -> Result<()> {
+    /// Fails if an object that `new` reaches and `known` do not is missing.
+    pub fn require_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         // A commit that is only in the commit graph counts as there, even if its object is gone.
         let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
-        call.args(["--quiet", new.as_str(), "--not", base.as_str()]).run()
+        call.args(["--quiet", new.as_str(), "--not"])
+            .args(known.iter().map(|oid| oid.as_str()))
+            .run()
     }
 
-    /// Packs the objects that `new` has beyond `base`, if another git may be at work on objects.
-    fn pack_beside_housekeeping(&self, new: &Oid, base: &Oid) -> Result<()> {
+    /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
+    fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         if !self.is_collecting_garbage() && !self.packs_changed_lately() {
             return Ok(());
         }
         let pack = self.common_dir().join("objects/pack/pack");
         let call = self.git().call("-c").args(["core.commitGraph=false", "pack-objects"]);
         let call = call.args(["--quiet", "--revs"]).arg(pack);
-        call.stdin(format!("{new}\n^{base}\n")).bytes()?;
+        let known: String = known.iter().map(|oid| format!("^{oid}\n")).collect();
+        call.stdin(format!("{new}\n{known}")).bytes()?;
         *self.own_pack_change() = self.packs_changed();
         Ok(())
     }
@@ -191,7 +194,7 @@ mod tests {
 
         let repo = Repo::discover(directory.path()).expect("a repository");
         let name = RefName::new("refs/frites/1/c1");
-        let stored = repo.set_ref_whole(&name, &child, None, &base, "capture");
+        let stored = repo.set_ref_whole(&name, &child, None, &[&base], "capture");
         assert_eq!(stored.expect_err("the parent is gone").cause, Cause::Damaged);
         assert_eq!(repo.read_ref(&name).expect("readable"), None);
     }

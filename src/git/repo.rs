@@ -210,6 +210,12 @@ impl Repo {
         Some(entry.object_id())
     }
 
+    /// True if the repository has that object, and it is a commit.
+    pub fn is_commit(&self, oid: &Oid) -> bool {
+        let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
+        header.is_some_and(|header| header.kind() == gix::objs::Kind::Commit)
+    }
+
     /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
         self.read_again(|gix| {

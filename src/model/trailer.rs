@@ -28,6 +28,8 @@ pub enum Trailer {
     Undone,
     /// A conflict, and the side that was taken.
     Choice,
+    /// A parent that is no judged commit, but what this commit takes the place of.
+    Previous,
 }
 
 impl Trailer {
@@ -46,6 +48,7 @@ impl Trailer {
             Trailer::Into => "Frites-Into",
             Trailer::Undone => "Frites-Undone",
             Trailer::Choice => "Frites-Choice",
+            Trailer::Previous => "Frites-Previous",
         }
     }
 

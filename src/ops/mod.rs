@@ -6,6 +6,7 @@ pub mod history;
 pub mod judge;
 pub mod land;
 pub mod progress;
+pub mod rebuild;
 pub mod recover;
 pub mod session;
 pub mod spawn;

@@ -6,11 +6,12 @@ use rustix::process::Pid;
 use crate::error::Result;
 use crate::git::refs;
 use crate::ops::land::recover::{recover_landing, recover_moves};
+use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::store::Store;
 
 /// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to
-/// do, it costs one listing of the runs' directory.
+/// do, it costs a listing of the runs' directory and of their refs.
 pub fn recover(store: &Store) -> Result<Vec<String>> {
     // First: recovery may need these refs.
     store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
@@ -24,8 +25,13 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     messages.extend(recover_moves(store)?);
     store.repo().heal_deletion()?;
     release_judged(store)?;
+    let recorded = store.run_names()?;
     for run in store.run_directories()? {
-        match recover_run(store, &run) {
+        let recovered = recover_run(store, &run).and_then(|message| {
+            let is_lost = message.is_none() && !recorded.contains(&run);
+            if is_lost { rebuild(store, &run) } else { Ok(message) }
+        });
+        match recovered {
             Ok(message) => messages.extend(message),
             // One damaged run must not stop every command on the others.
             Err(error) => messages.push(format!(

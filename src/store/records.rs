@@ -94,7 +94,7 @@ impl Store {
     pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
         let text = to_toml(part)?;
-        let parents: Vec<&Oid> = [&part.base].into_iter().chain(judged).collect();
+        let judged: Vec<Oid> = judged.copied().into_iter().collect();
         let save = || {
             let old = self.repo.read_ref(&name)?;
             if stored::<PartialVerdict>(&self.repo, &part.run, &name, PART)?
@@ -103,8 +103,15 @@ impl Store {
                 return Err(newer(&format!("run {}", part.run)));
             }
             let files = [(PART.to_owned(), self.repo.store_blob(text.as_bytes())?)];
+            // An outcome that the record has taken the place of is among the record's ancestors.
+            let previous = match old {
+                Some(old) => Some(old),
+                None => self.repo.read_ref(&refs::record(&part.run))?,
+            };
+            let previous: Vec<Oid> = previous.into_iter().collect();
+            let parents = Parents { base: &part.base, judged: &judged, previous: &previous };
             let commit = commit_of(&self.repo, &part.run, &files, &parents)?;
-            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &part.base, "record")
+            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
         };
         let mut lost_races = 0;
         loop {
@@ -149,11 +156,15 @@ impl Store {
             let prompts =
                 run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
             blobs.extend(prompts.map(|(name, blob)| (name, *blob)));
-            let parents: Vec<&Oid> = [&run.base].into_iter().chain(judged).collect();
-            let commit = commit_of(&self.repo, &run.run, &blobs, &parents)?;
             let name = refs::record(&run.run);
             let old = self.repo.read_ref(&name)?;
-            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &run.base, "record")
+            let mut previous: Vec<Oid> = old.into_iter().collect();
+            for candidate in &run.candidates {
+                previous.extend(self.repo.read_ref(&refs::result(&run.run, candidate))?);
+            }
+            let parents = Parents { base: &run.base, judged, previous: &previous };
+            let commit = commit_of(&self.repo, &run.run, &blobs, &parents)?;
+            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
         })?;
         for (name, text) in files {
             atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
@@ -164,8 +175,14 @@ impl Store {
     /// The commits of judged trees that [`Store::save_record`] was given.
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
+        let record = self.repo.commit(&record)?;
+        let is_previous = |parent: &Oid| {
+            let mut lines = record.message.lines();
+            lines.any(|line| Trailer::Previous.value(line) == Some(parent.as_str()))
+        };
         // The first parent is the base. A record that was fetched or made by hand may have none.
-        Ok(self.repo.commit(&record)?.parents.get(1..).unwrap_or_default().to_vec())
+        let judged = record.parents.iter().skip(1).filter(|parent| !is_previous(parent));
+        Ok(judged.copied().collect())
     }
 
     /// Writes a run's record to its file only, before the run's worktrees are made.
@@ -183,16 +200,43 @@ impl Store {
     }
 }
 
+/// The parents of a record's commit.
+struct Parents<'a> {
+    /// The run's base.
+    base: &'a Oid,
+    /// Commits of judged trees.
+    judged: &'a [Oid],
+    /// The records and outcomes that the new one takes the place of, so that their refs only move
+    /// forward: a plain `git push` takes them along.
+    previous: &'a [Oid],
+}
+
+impl Parents<'_> {
+    /// The parents that other refs reach, or that the old record reaches.
+    fn known(&self) -> Vec<&Oid> {
+        [self.base].into_iter().chain(self.previous).collect()
+    }
+}
+
 /// Stores the files of a record as a commit.
-fn commit_of(repo: &Repo, run: &Name, blobs: &[(String, Oid)], parents: &[&Oid]) -> Result<Oid> {
+fn commit_of(
+    repo: &Repo,
+    run: &Name,
+    blobs: &[(String, Oid)],
+    parents: &Parents<'_>,
+) -> Result<Oid> {
     let tree: String =
         blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
     let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
     let mut call = repo.git().call("commit-tree").arg(tree.as_str());
-    for parent in parents {
+    for parent in [parents.base].into_iter().chain(parents.judged).chain(parents.previous) {
         call = call.args(["-p", parent.as_str()]);
     }
-    call.args(["-m", &format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run))]).oid()
+    let mut message = format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run));
+    for previous in parents.previous {
+        message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
+    }
+    call.args(["-m", &message]).oid()
 }
 
 /// The record in a file of a ref's tree; none if the ref or the file does not exist.
@@ -207,7 +251,7 @@ fn stored<T: DeserializeOwned>(
     let text = String::from_utf8_lossy(&bytes);
     toml::from_str(&text).map(Some).map_err(|e| {
         Error::fatal(format!("{file} in {name} is damaged: {}", e.message())).hint(format!(
-            "`git update-ref -d {name}` forgets it; the captures of run {run} stay under refs/frites/{run}/"
+            "`git update-ref -d {name}` deletes it; the next command rebuilds run {run} from its files and captures"
         ))
     })
 }

@@ -170,7 +170,7 @@ pub fn store(
     }
     let commit = call.args(["-F", "-"]).stdin(message).oid()?;
     let previous = source.previous.map(|p| &p.commit);
-    repo.set_ref_whole(refname, &commit, previous, parent, "capture").inspect_err(|_| {
+    repo.set_ref_whole(refname, &commit, previous, &[parent], "capture").inspect_err(|_| {
         // The private index may list blobs that are gone. Without it the next try starts afresh.
         let _ = fs::remove_file(source.index);
     })?;

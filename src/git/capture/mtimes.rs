@@ -1,7 +1,8 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
-//! A capture's times lie in a blob under a ref of their own, which is pushed and fetched with the
-//! captures. Older captures have them as lines in their message; those are still read.
+//! A capture's times lie in a commit under a ref of their own, which is pushed and fetched with the
+//! captures. Older versions stored a blob there, or lines in the capture's message; both are still
+//! read.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -23,6 +24,9 @@ const MTIME: &str = "mtime ";
 /// The beginning of the line that names the captured tree.
 const TREE: &str = "tree ";
 
+/// The file of the stored commit.
+const FILE: &str = "times";
+
 /// Stores the times of these files of a worktree, which is captured as `tree`. `base` is the run's
 /// base.
 ///
@@ -40,12 +44,25 @@ pub fn store<'a>(
     if times.is_empty() {
         return Ok(());
     }
-    let blob = repo.store_blob(format!("{TREE}{tree}\n{times}"))?;
+    let text = format!("{TREE}{tree}\n{times}");
     let old = repo.read_ref(refname)?;
-    if old == Some(blob) {
+    if let Some(old) = &old
+        && repo.is_commit(old)
+        && repo.file(&repo.commit(old)?.tree, FILE)?.is_some_and(|there| there == text.as_bytes())
+    {
         return Ok(());
     }
-    repo.set_ref_whole(refname, &blob, old.as_ref(), base, "times")
+    let blob = repo.store_blob(text)?;
+    let tree = repo.git().call("mktree").stdin(format!("100644 blob {blob}\t{FILE}\n")).oid()?;
+    let mut known = vec![base];
+    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
+    // The ref only moves forward, so that a plain `git push` takes it along.
+    if let Some(previous) = old.as_ref().filter(|old| repo.is_commit(old)) {
+        call = call.args(["-p", previous.as_str()]);
+        known.push(previous);
+    }
+    let commit = call.args(["-m", "frites: times of files"]).oid()?;
+    repo.set_ref_whole(refname, &commit, old.as_ref(), &known, "times")
 }
 
 /// The times of a capture's files, in seconds since 1970; empty where none were stored for it.
@@ -54,9 +71,13 @@ pub fn of_capture(
     refname: &RefName,
     capture: &Commit,
 ) -> Result<BTreeMap<TreePath, i64>> {
-    let Some(blob) = repo.read_ref(refname)? else { return Ok(from_lines(&capture.message)) };
-    let blob = repo.blob(&blob)?;
-    let text = String::from_utf8_lossy(&blob);
+    let Some(tip) = repo.read_ref(refname)? else { return Ok(from_lines(&capture.message)) };
+    let stored = if repo.is_commit(&tip) {
+        repo.file(&repo.commit(&tip)?.tree, FILE)?.unwrap_or_default()
+    } else {
+        repo.blob(&tip)?
+    };
+    let text = String::from_utf8_lossy(&stored);
     let is_of_capture = text
         .lines()
         .next()

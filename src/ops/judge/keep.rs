@@ -64,5 +64,5 @@ pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result
         call = call.args(["-p", parent.as_str()]);
     }
     let commit = call.args(["-m", "frites: judged commits"]).oid()?;
-    repo.set_ref_whole(&name, &commit, old.as_ref(), base, "judge")
+    repo.set_ref_whole(&name, &commit, old.as_ref(), &[base], "judge")
 }
