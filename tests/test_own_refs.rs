@@ -25,9 +25,15 @@ const FORGE: &str = "r=refs/frites/1/@record
     t=$( (git ls-tree $r | grep -v verdict; printf '100644 blob %s\\tverdict.toml\\n' $b) | git mktree)
     git update-ref $r $(git commit-tree $t -p $r^1 -p $r^2 -m forged)";
 
+/// The caller takes its own variables away, and leaves its session.
+const HIDDEN_JUDGE: &str =
+    "env -i HOME=\"$HOME\" PATH=\"$PATH\" setsid -w git frites judge -q --test true 1";
+const HIDDEN_FORGET: &str =
+    "env -i HOME=\"$HOME\" PATH=\"$PATH\" git frites clean -q --discard --forget 1";
+
 #[test]
 fn verdict_written_by_others_is_named_and_verifies_nothing() {
-    for forge in [FORGE, "git frites judge -q --test true 1"] {
+    for forge in [FORGE, "git frites judge -q --test true 1", HIDDEN_JUDGE] {
         let world = world();
         let name = "refs/frites/1/@record";
         let before = world.git(["rev-parse", name]);
@@ -51,8 +57,11 @@ fn verdict_written_by_others_is_named_and_verifies_nothing() {
 
 #[test]
 fn captures_deleted_by_others_are_named_with_their_commit() {
-    for remove in ["git update-ref -d refs/frites/1/c1", "git frites clean -q --discard --forget 1"]
-    {
+    for remove in [
+        "git update-ref -d refs/frites/1/c1",
+        "git frites clean -q --discard --forget 1",
+        HIDDEN_FORGET,
+    ] {
         let world = world();
         let tip = world.git(["rev-parse", "refs/frites/1/c1"]);
         let answer = attempt(&world, remove);
@@ -90,4 +99,119 @@ fn concurrent_commands_of_the_user_are_not_reported() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && !said.contains("warning"), "{said}");
+}
+
+/// Code under test in the first candidate does this to the refs of the run that is being judged.
+#[test]
+fn refs_of_the_judged_run_that_code_under_test_removes_are_named_and_put_back() {
+    const RECORD: &str = "refs/frites/1/@record";
+    const SIBLING: &str = "refs/frites/1/c2";
+    let cases = [
+        (format!("git update-ref -d {SIBLING}"), SIBLING, "was deleted"),
+        (format!("git update-ref -d {RECORD}"), RECORD, "was deleted"),
+        (format!("git symbolic-ref {RECORD} refs/heads/main"), RECORD, "to branch 'main'"),
+        (format!("git symbolic-ref {SIBLING} refs/nowhere"), SIBLING, "was deleted"),
+        (format!("echo garbage >$g/{SIBLING}; : >$g/logs/{SIBLING}"), SIBLING, "was deleted"),
+        (format!("git update-ref {SIBLING} $(git rev-parse main)"), SIBLING, "moved from"),
+        (
+            format!(
+                "git update-ref -d {SIBLING}; git update-ref {SIBLING}/x $(git rev-parse main)"
+            ),
+            SIBLING,
+            "was deleted",
+        ),
+    ];
+    for (script, name, words) in cases {
+        let world = World::new();
+        world.attempts(&["echo 1 >bad", "echo 2 >>README; echo 3 >>README"]);
+        world.frites(["diff", "1"]).expect(0);
+        world.sh(&world.worktree("1/c2"), "echo 4 >>README").expect(0);
+        world.frites(["diff", "1"]).expect(0);
+        let value = world.git(["rev-parse", name]);
+        let log = world.repo.join(".git/logs").join(name);
+        let log_before = std::fs::read_to_string(&log).unwrap();
+        let test =
+            format!("g=$(git rev-parse --git-common-dir); if test -e bad; then {script}; fi");
+        let answer = world.frites(["judge", "--test", &test]).expect(0);
+        let warnings = answer.warnings();
+        let start = format!("1/c1 was judged: ref '{name}' ");
+        let warning = warnings.iter().find(|w| w.starts_with(&start)).unwrap_or_else(|| {
+            panic!("{script}: {}", answer.stderr);
+        });
+        assert!(warning.contains(words), "{script}: {warning}");
+        assert!(warning.ends_with("; it was put back"), "{script}: {warning}");
+        assert!(answer.stderr.contains("an attempt did that, or you; nothing else was reverted"));
+        if name == SIBLING {
+            assert_eq!(world.git(["rev-parse", name]), value, "{script}");
+        }
+        let log_after = std::fs::read_to_string(&log).unwrap();
+        if script.contains("-d") {
+            assert!(log_after.starts_with(&log_before), "{script}: {log_after}");
+        }
+        assert!(!world.git(["for-each-ref", "refs/frites"]).contains("/x"));
+        world.frites(["status", "1"]).expect(0);
+        world.frites(["apply", "1/c2", "-m", "land"]).expect(0);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn capture_of_a_sibling_that_an_attempt_removes_is_named_and_put_back() {
+    let world = World::new();
+    let script = "echo x >>README
+        if test $FRITES_CANDIDATE = c2; then git rev-parse refs/frites/1/c1 >\"$HOME/was\"; git update-ref -d refs/frites/1/c1; fi";
+    let answer =
+        world.frites(["spawn", "-n", "2", "-j", "1", "--", "sh", "-euc", script]).expect(0);
+    let was = std::fs::read_to_string(world.home().join("was")).unwrap();
+    let words =
+        format!("ref 'refs/frites/1/c1' was deleted; it was at {}; it was put back", was.trim());
+    assert_eq!(answer.changes_warned_of(), [words].into(), "{}", answer.stderr);
+    assert_eq!(world.git(["rev-parse", "refs/frites/1/c1"]), was.trim());
+    world.assert_clean();
+}
+
+/// An oracle's command sees no variable of git-frites at all.
+#[test]
+fn code_under_test_that_rewrites_another_run_is_named() {
+    for (script, words) in [
+        ("git frites judge -q --test true 1", "ref 'refs/frites/1/@record' moved"),
+        (
+            "git frites judge -q --test true --candidate c1 1",
+            "ref 'refs/frites/1/@results/c1' was added",
+        ),
+        ("git frites clean -q --discard --forget 1", "ref 'refs/frites/1/@record' was deleted"),
+    ] {
+        let world = world();
+        world.attempts(&["echo good >>README"]);
+        let answer = world.frites(["judge", "2", "--test", script]).expect(0);
+        let named = answer.warnings().iter().any(|w| w.contains(words));
+        assert!(named, "{script}: {}", answer.stderr);
+        let _ = world
+            .frites(["apply", "1"])
+            .refuses(if words.ends_with("deleted") { 128 } else { 1 }, "");
+    }
+}
+
+/// The outcome that code under test stores for a sibling by calling git-frites.
+#[test]
+fn outcome_of_a_sibling_that_code_under_test_stores_is_named_and_removed() {
+    let world = World::new();
+    world.attempts(&["echo 1 >bad", "echo 2 >>README; echo 3 >>README"]);
+    let test = "test ! -e bad || git frites judge -q --test true --candidate c2 1";
+    let words = ["judge", "--test", test, "--candidate", "c1", "1"];
+    let answer = world.frites(words).expect(0);
+    let named = "1/c1 was judged: ref 'refs/frites/1/@results/c2' was added";
+    assert!(answer.warnings().iter().any(|w| w.starts_with(named)), "{}", answer.stderr);
+    assert!(!world.git(["for-each-ref", "refs/frites"]).contains("@results/c2"));
+}
+
+/// Without its variables a command is as deep as its supervisors say.
+#[test]
+fn attempt_that_hides_its_depth_spawns_no_attempts() {
+    let world = World::new();
+    let script = "echo x >>README; env -i HOME=\"$HOME\" PATH=\"$PATH\" git frites spawn -n 1 -- true || true";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    let log = std::fs::read_to_string(world.repo.join(".frites/runs/1/c1/agent.log")).unwrap();
+    assert!(log.contains("this is a candidate's command already, 1 deep"), "{log}");
+    world.frites(["status", "2"]).refuses(128, "2");
 }

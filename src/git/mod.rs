@@ -6,6 +6,7 @@ pub mod cli;
 pub mod commit;
 pub mod diff;
 mod gc;
+pub mod held_refs;
 pub mod index;
 pub mod landing;
 pub mod merge;

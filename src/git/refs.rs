@@ -10,7 +10,7 @@ use gix::bstr::ByteSlice;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS, PAUSES};
-use crate::git::repo::{Repo, to_oid};
+use crate::git::repo::{RUNS, Repo, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -256,9 +256,23 @@ impl Repo {
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
         // `reflog_claims_us` reads the log.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        call.arg(format!("{}: {why}", signature()))
+        call.arg(format!("{}: {why}", self.signature()))
             .args([full.as_str(), &value(new), &value(old)])
-            .run()
+            .run()?;
+        self.own_moves().push((full.clone(), new.copied()));
+        Ok(())
+    }
+
+    /// The beginning of our reflog messages.
+    fn signature(&self) -> String {
+        let attempt = caller(&self.state_root().join(RUNS));
+        attempt.map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
+    }
+
+    /// Points a ref at an object, whatever its value is now.
+    pub(super) fn overwrite_ref(&self, full: &RefName, new: &Oid, why: &str) -> Result<()> {
+        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
+        call.arg(format!("{}: {why}", self.signature())).args([full.as_str(), new.as_str()]).run()
     }
 
     /// True if the last line of a ref's reflog claims that git-frites gave the ref its value, and
@@ -299,11 +313,6 @@ impl Repo {
 
 const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
                      killed, remove its `.lock` file";
-
-/// The beginning of our reflog messages.
-fn signature() -> String {
-    caller().map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
-}
 
 /// A ref to move.
 #[derive(Clone, Copy, Debug)]

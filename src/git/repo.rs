@@ -25,7 +25,12 @@ pub struct Repo {
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
     /// The time of the packs' directory after this process wrote a pack; none if it wrote none.
     own_pack_change: Mutex<Option<SystemTime>>,
+    /// The refs that this process has moved, in order, with their new values; none if deleted.
+    own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
 }
+
+/// The directory of the runs' records and logs in the state root.
+pub const RUNS: &str = "runs";
 
 /// The parts of a commit that git-frites uses.
 pub struct Commit {
@@ -75,6 +80,7 @@ impl Repo {
             overrides: Arc::default(),
             index: Mutex::default(),
             own_pack_change: Mutex::default(),
+            own_moves: Mutex::default(),
             shared,
         })
     }
@@ -82,6 +88,17 @@ impl Repo {
     /// The git directory that all worktrees share.
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
+    }
+
+    /// The root of the state of git-frites: `.frites` beside the common git directory, or in it if
+    /// that has another name than `.git`.
+    pub fn state_root(&self) -> PathBuf {
+        let common = self.common_dir();
+        let home = match common.parent() {
+            Some(parent) if common.file_name().is_some_and(|n| n == ".git") => parent,
+            _ => common,
+        };
+        home.join(".frites")
     }
 
     /// The git directory of the checkout that the command runs in.
@@ -379,6 +396,10 @@ impl Repo {
     }
 
     /// The time that the packs' directory had after this process wrote a pack.
+    pub(super) fn own_moves(&self) -> MutexGuard<'_, Vec<(RefName, Option<Oid>)>> {
+        self.own_moves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn own_pack_change(&self) -> MutexGuard<'_, Option<SystemTime>> {
         self.own_pack_change.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -183,6 +183,12 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
     }
 }
 
+/// A move of a ref in words, from and to an object id or `ref: ` and the target of a symbolic ref.
+pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
+    let value = |text: &str| FactValue { digest: text.to_owned(), text: Some(text.to_owned()) };
+    ref_in_words(name, from.map(value).as_ref(), to.map(value).as_ref())
+}
+
 fn ref_in_words(name: &str, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
     let subject = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
         (Some(branch), _) => format!("branch '{branch}'"),

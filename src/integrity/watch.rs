@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
+use crate::git::held_refs::{ForeignMove, HeldRefs};
 use crate::git::overrides::names_a_program;
 use crate::git::refs;
 use crate::integrity::baseline::{self, BaselineDir};
@@ -35,6 +36,8 @@ pub struct IntegrityWatch {
     stamps: FileStamps,
     /// The surroundings of the checkouts; none if the commands are the run's own.
     surroundings: Option<SurroundingsWatch>,
+    /// The refs of the run itself.
+    refs: HeldRefs,
     report: TamperReport,
     dir: BaselineDir,
     _snapshot: ConfigSnapshot,
@@ -65,8 +68,9 @@ pub fn begin(
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
     let surroundings =
         outcomes.map(|known| SurroundingsWatch::begin(context, known)).transpose()?;
+    let refs = HeldRefs::take(context.repo(), &run.run)?;
     let report = TamperReport::default();
-    Ok(IntegrityWatch { before, stamps, surroundings, report, dir, _snapshot: snapshot })
+    Ok(IntegrityWatch { before, stamps, surroundings, refs, report, dir, _snapshot: snapshot })
 }
 
 /// The values of some work and of ending the watch over it. If both failed, the error is the
@@ -96,7 +100,7 @@ impl IntegrityWatch {
         candidate: Option<&Name>,
     ) -> Result<()> {
         let moment = self.moment(candidate.cloned());
-        let mut differences = self.look_around(context);
+        let mut differences = self.look_around(context)?;
         let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
         let mut changed = None;
         if stamps != self.stamps {
@@ -124,7 +128,7 @@ impl IntegrityWatch {
     /// Reports and stores every difference, after the last command has ended.
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
-        let around = self.look_around(context);
+        let around = self.look_around(context)?;
         let IntegrityWatch { before, mut report, dir, _snapshot: snapshot, .. } = self;
         report.add(report_all(context, run, &moment, &before, &dir, around)?);
         drop(snapshot);
@@ -132,9 +136,12 @@ impl IntegrityWatch {
         Ok(report)
     }
 
-    fn look_around(&mut self, context: IntegrityContext<'_>) -> Vec<Difference> {
+    /// Looks at what is put back at once: the surroundings, and the refs of the run.
+    fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
         let own = self.dir.path();
-        self.surroundings.as_mut().map(|watch| watch.look(context, own)).unwrap_or_default()
+        let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
+        let moves = self.refs.restore(context.repo())?;
+        Ok(around.into_iter().flatten().chain(moves.into_iter().map(moved_ref)).collect())
     }
 
     fn moment(&self, candidate: Option<Name>) -> Moment {
@@ -199,8 +206,27 @@ fn report_all(
     Ok(differences)
 }
 
+/// A move of one of the run's own refs.
+fn moved_ref(moved: ForeignMove) -> Difference {
+    let ForeignMove { name, from, to, put_back } = moved;
+    let words = diff::move_in_words(&name, from.as_deref(), to.as_deref());
+    let result = match &put_back {
+        None => String::new(),
+        Some(Ok(())) if from.is_none() => "; it was removed".to_owned(),
+        Some(Ok(())) => "; it was put back".to_owned(),
+        Some(Err(e)) => format!("; that could not be undone: {}", e.message),
+    };
+    Difference {
+        fact: Fact::new(FactKind::Ref, "", &name),
+        words: format!("{words}{result}"),
+        digest: to.clone(),
+        texts: (from, to),
+        reverted: matches!(put_back, Some(Ok(()))),
+    }
+}
+
 /// True if git-frites itself moved one of its refs, in this process or another: for a person, or
-/// for an attempt in a run that is new. Refs of the watched run move all the time.
+/// for an attempt in a run that is new. Refs of the watched run are watched by [`HeldRefs`].
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,

@@ -2,10 +2,12 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::model::env;
+use crate::process::ancestry;
 
 /// The variables that `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one
 /// repository. A candidate's command must find its own worktree's repository, not the one of the
@@ -94,9 +96,18 @@ fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The attempt whose command called us, as `RUN/CAND`; none if a person did. An attempt can hide
-/// itself.
-pub fn caller() -> Option<String> {
+/// The candidate whose command, or whose oracle's, called us, as `RUN/CAND`; none if a person did.
+/// `runs` is the directory with the logs of the repository's runs.
+///
+/// Where ancestors cannot be seen, only an attempt's own command is found, and it can hide itself.
+pub fn caller(runs: &Path) -> Option<String> {
+    let inside = ancestry::surrounding_logs().iter().find_map(|log| {
+        let of = log.strip_prefix(runs).ok()?.parent()?;
+        (of.components().count() == 2).then(|| of.display().to_string())
+    });
+    if inside.is_some() {
+        return inside;
+    }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Some(format!("{}/{}", variable(env::RUN)?, variable(env::CANDIDATE)?))
 }

@@ -1,4 +1,5 @@
 //! The only place that starts a user's commands: supervised, with a clean environment.
+pub mod ancestry;
 mod capped;
 mod descendants;
 pub mod environment;

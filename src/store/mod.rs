@@ -18,7 +18,7 @@ use crate::fs::{
     atomic,
     lock::{self, Lock},
 };
-use crate::git::repo::Repo;
+use crate::git::repo::{RUNS, Repo};
 use crate::model::name::Name;
 use crate::store::events::Event;
 
@@ -42,12 +42,7 @@ impl Store {
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
     /// `COMMON_DIR/.frites`. Creates nothing.
     pub fn of(repo: &Arc<Repo>) -> Store {
-        let common = repo.common_dir();
-        let home = match common.parent() {
-            Some(parent) if common.file_name().is_some_and(|n| n == ".git") => parent,
-            _ => common,
-        };
-        Store { repo: repo.clone(), root: home.join(".frites") }
+        Store { repo: repo.clone(), root: repo.state_root() }
     }
 
     /// Creates the state root, with a `.gitignore` that hides it from git.
@@ -61,7 +56,7 @@ impl Store {
 
     /// `runs/`.
     pub fn runs_dir(&self) -> PathBuf {
-        self.root.join("runs")
+        self.root.join(RUNS)
     }
 
     /// `runs/RUN/`.

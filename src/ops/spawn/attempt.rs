@@ -153,7 +153,7 @@ fn attempt(
         dir: &dir,
         prompt: prompt.as_deref(),
         prompt_file: &prompt_file,
-        depth: limits::depth()?,
+        depth: limits::depth(session)?,
     };
     let argv = context.argv(&command.argv);
     let env = context.variables();

@@ -1,13 +1,25 @@
 //! The limits that a new run must keep to: `[limits]` of the configuration.
+use std::path::PathBuf;
+
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::env;
 use crate::ops::session::Session;
+use crate::process::ancestry;
 
-/// The number of candidates' commands that this process runs inside of.
-pub fn depth() -> Result<u32> {
-    let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(0) };
-    text.to_str().and_then(|t| t.parse().ok()).ok_or_else(|| {
+/// The log of a candidate's own command.
+const ATTEMPT_LOG: &str = "agent.log";
+
+/// The number of candidates' commands that this process runs inside of: by its variables, or of
+/// this repository by its ancestors, which a command cannot hide.
+pub fn depth(session: &Session) -> Result<u32> {
+    let runs = session.store.runs_dir();
+    let is_attempt = |log: &&PathBuf| log.starts_with(&runs) && log.ends_with(ATTEMPT_LOG);
+    let seen = ancestry::surrounding_logs().iter().filter(is_attempt).count();
+    let seen = u32::try_from(seen).unwrap_or(u32::MAX);
+    let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(seen) };
+    let told: Option<u32> = text.to_str().and_then(|t| t.parse().ok());
+    told.map(|told| told.max(seen)).ok_or_else(|| {
         Error::fatal(format!("{} is not a number: '{}'", env::DEPTH, text.to_string_lossy()))
             .hint(format!("`unset {}`", env::DEPTH))
     })
@@ -16,7 +28,7 @@ pub fn depth() -> Result<u32> {
 /// Refuses to start candidates' commands inside a candidate's command, deeper than
 /// `limits.nesting`.
 pub fn require_depth(session: &Session) -> Result<()> {
-    let depth = depth()?;
+    let depth = depth(session)?;
     let nesting = session.config.get(keys::LIMITS_NESTING);
     if depth as usize >= nesting {
         return Err(Error::fatal(format!(

@@ -1,0 +1,181 @@
+//! The refs of one run as git-frites left them, held in memory while commands run that could
+//! delete or redirect them, and what it takes to put them back.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::fs::regular;
+use crate::git::repo::Repo;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+
+/// The refs of a run, with their reflogs. They are compared with the refs on disk now and then.
+pub struct HeldRefs {
+    run: Name,
+    held: BTreeMap<RefName, HeldRef>,
+    /// The number of moves by this process that are known already.
+    moves_seen: usize,
+}
+
+struct HeldRef {
+    value: String,
+    log: Vec<u8>,
+}
+
+/// A ref that somebody else moved. A value is an object id, or `ref: ` with the target of a
+/// symbolic ref.
+pub struct ForeignMove {
+    /// The ref.
+    pub name: RefName,
+    /// Its value as git-frites left it; none if there was no such ref.
+    pub from: Option<String>,
+    /// Its value now; none if the ref is gone.
+    pub to: Option<String>,
+    /// The end of putting the ref back, or of removing it if it is new; none if it is left as it
+    /// is, because somebody may have fetched it.
+    pub put_back: Option<Result<()>>,
+}
+
+impl HeldRefs {
+    /// Holds a run's refs as they are now.
+    pub fn take(repo: &Repo, run: &Name) -> Result<HeldRefs> {
+        let moves_seen = repo.own_moves().len();
+        let mut all = HeldRefs { run: run.clone(), held: BTreeMap::new(), moves_seen };
+        for (name, value) in list(repo, run)? {
+            let log = regular::read(&log_file(repo, &name)).unwrap_or_default();
+            all.held.insert(name, HeldRef { value, log });
+        }
+        Ok(all)
+    }
+
+    /// The refs that neither this process nor another git-frites has moved since the last look.
+    /// Those that are gone, symbolic, or moved to something that does not contain what they held,
+    /// are put back, and so are those that a git-frites moved for an attempt.
+    pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
+        self.note_own_moves(repo);
+        let now = list(repo, &self.run)?;
+        let names: BTreeSet<RefName> = self.held.keys().chain(now.keys()).cloned().collect();
+        let mut found = Vec::new();
+        for name in names {
+            let from = self.held.get(&name).map(|held| held.value.clone());
+            let to = now.get(&name).cloned();
+            // A thread of ours may be moving it at this moment.
+            if from == to || self.moved_since(repo, &name) {
+                continue;
+            }
+            if !is_ours(repo, &name, to.as_deref())? {
+                let put_back = self.undo(repo, &name, to.as_deref())?;
+                let is_back = matches!(put_back, Some(Ok(())));
+                found.push(ForeignMove { name: name.clone(), from, to: to.clone(), put_back });
+                if is_back {
+                    continue;
+                }
+            }
+            let log = self.held.remove(&name).map(|held| held.log).unwrap_or_default();
+            self.held.extend(to.map(|value| (name, HeldRef { value, log })));
+        }
+        Ok(found)
+    }
+
+    /// Undoes a foreign move, unless somebody may have fetched what is there now.
+    fn undo(&self, repo: &Repo, name: &RefName, to: Option<&str>) -> Result<Option<Result<()>>> {
+        let by_attempt = to.is_some() && repo.reflog_claims_us(name, true)?;
+        Ok(match self.held.get(name) {
+            Some(held) => {
+                let moved_on = to.is_some_and(|to| contains(repo, to, &held.value));
+                (by_attempt || !moved_on).then(|| put_back(repo, name, held))
+            }
+            None => by_attempt.then(|| remove(repo, name)),
+        })
+    }
+
+    /// True if this process has moved a ref since the last look.
+    fn moved_since(&self, repo: &Repo, name: &RefName) -> bool {
+        repo.own_moves()[self.moves_seen..].iter().any(|(moved, _)| moved == name)
+    }
+
+    /// Takes over the moves that this process has made since the last look.
+    fn note_own_moves(&mut self, repo: &Repo) {
+        let moves = repo.own_moves();
+        for (name, new) in &moves[self.moves_seen..] {
+            if name.starts_with(&format!("refs/frites/{}/", self.run)) {
+                match new {
+                    None => drop(self.held.remove(name)),
+                    Some(new) => {
+                        let log = self.held.remove(name).map(|held| held.log).unwrap_or_default();
+                        self.held.insert(name.clone(), HeldRef { value: new.to_string(), log });
+                    }
+                }
+            }
+        }
+        self.moves_seen = moves.len();
+    }
+}
+
+const SYMBOLIC: &str = "ref: ";
+
+/// True if git-frites gave a ref its value: for a person, or a capture for an attempt.
+fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
+    let Some(to) = to else { return Ok(false) };
+    let is_capture = !name.contains("/@") || name.contains("/@mtimes/");
+    Ok(!to.starts_with(SYMBOLIC) && repo.reflog_claims_us(name, is_capture)?)
+}
+
+/// The refs of a run with their values. A ref that cannot be read is left out, as git does.
+fn list(repo: &Repo, run: &Name) -> Result<BTreeMap<RefName, String>> {
+    let format = "--format=%(refname) %(objectname) %(symref)";
+    let call = repo.git().call("for-each-ref").arg(format).arg(format!("refs/frites/{run}/"));
+    let bytes = call.bytes()?;
+    let mut found = BTreeMap::new();
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        let mut fields = line.splitn(3, ' ');
+        let (Some(name), Some(value)) = (fields.next(), fields.next()) else { continue };
+        let value = match fields.next().filter(|target| !target.is_empty()) {
+            Some(target) => format!("{SYMBOLIC}{target}"),
+            None => value.to_owned(),
+        };
+        found.insert(RefName::new(name), value);
+    }
+    Ok(found)
+}
+
+/// True if the commit `to` contains the commit `old`.
+fn contains(repo: &Repo, to: &str, old: &str) -> bool {
+    match (Oid::parse(to), Oid::parse(old)) {
+        (Some(to), Some(old)) => repo.is_ancestor(&old, &to).unwrap_or(false),
+        _ => false,
+    }
+}
+
+/// Gives a ref its value again, and its reflog if that is gone.
+fn put_back(repo: &Repo, name: &RefName, held: &HeldRef) -> Result<()> {
+    let Some(value) = Oid::parse(&held.value) else {
+        return Err(Error::fatal("it was a symbolic ref"));
+    };
+    // No ref of ours has another one below it: it would be in the way.
+    for below in repo.ref_names(&format!("{name}/"))? {
+        remove(repo, &below)?;
+    }
+    let log = log_file(repo, name);
+    if !log.exists() && !held.log.is_empty() {
+        let written = log.parent().map(fs::create_dir_all).transpose();
+        // Without its log the ref is still right.
+        let _ = written.and_then(|_| fs::write(&log, &held.log));
+    }
+    let set = || repo.overwrite_ref(name, &value, "put back");
+    set().or_else(|_| {
+        // git does not overwrite a file that is no ref.
+        let _ = fs::remove_file(repo.common_dir().join(name.as_str()));
+        set()
+    })
+}
+
+fn remove(repo: &Repo, name: &RefName) -> Result<()> {
+    repo.git().call("update-ref").args(["--no-deref", "-d", name.as_str()]).run()
+}
+
+fn log_file(repo: &Repo, name: &RefName) -> PathBuf {
+    repo.common_dir().join("logs").join(name.as_str())
+}

@@ -1,0 +1,46 @@
+//! The supervised commands that this process runs inside of. A command can change its variables,
+//! but not its ancestors: whoever loses its parent becomes a child of the command's supervisor.
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The logs of the commands whose supervisors are ancestors of this process, the innermost first;
+/// none on systems without `/proc`.
+pub fn surrounding_logs() -> &'static [PathBuf] {
+    static LOGS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    LOGS.get_or_init(read)
+}
+
+#[cfg(target_os = "linux")]
+fn read() -> Vec<PathBuf> {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use rustix::process::{Pid, getppid};
+
+    use crate::process::protocol::VERB;
+
+    let mut found = Vec::new();
+    let mut next = getppid().map(Pid::as_raw_nonzero).map(i32::from);
+    while let Some(id) = next.filter(|id| *id > 0) {
+        let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let mut words = words.split(|b| *b == 0).skip(1);
+        if words.next() == Some(VERB.as_bytes()) {
+            found.extend(words.next().map(|log| PathBuf::from(OsStr::from_bytes(log))));
+        }
+        next = parent(id);
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+fn parent(id: i32) -> Option<i32> {
+    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may itself hold a `)`: the fields begin after the last one.
+    let after = stat.iter().rposition(|b| *b == b')')? + 1;
+    String::from_utf8_lossy(&stat[after..]).split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read() -> Vec<PathBuf> {
+    Vec::new()
+}
