@@ -7,6 +7,7 @@ mod test_agents;
 mod test_apply;
 mod test_archive;
 mod test_bad_input;
+mod test_base;
 mod test_capture;
 mod test_clean;
 mod test_complete;

@@ -425,14 +425,14 @@ fn merged_tree_is_judged_again_before_it_lands() {
     let world = World::new();
     let merged = moved(&world, "other");
     let head = world.git(["rev-parse", "HEAD"]);
-    assert_eq!(judgements(&world), 1);
+    assert_eq!(judgements(&world), 2);
     let answer = world.frites(["apply"]).expect(0);
     assert!(
         answer.stderr.contains("re-running the checks on the merged tree"),
         "{}",
         answer.stderr
     );
-    assert_eq!(judgements(&world), 2);
+    assert_eq!(judgements(&world), 3);
     assert_ne!(merged, world.tree("refs/frites/1/c1"));
     assert_staged(&world, "frites/apply/1", &head, &merged);
     world.assert_clean();
@@ -463,7 +463,7 @@ fn no_rejudge_lands_the_merged_tree_as_unverified() {
         "{}",
         answer.stderr
     );
-    assert_eq!(judgements(&world), 1);
+    assert_eq!(judgements(&world), 2);
     assert_eq!(world.tree("HEAD"), merged);
     assert_eq!(
         world.git(["log", "-1", "--format=%(trailers:key=Frites-Oracle,valueonly)"]).trim(),

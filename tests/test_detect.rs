@@ -15,14 +15,15 @@ fn project(files: &[File<'_>]) -> World {
     world
 }
 
-/// Puts a stand-in for a program first on PATH that writes how it was called to `$HOME/calls`.
+/// Puts a stand-in for a program first on PATH. It fails on the base; elsewhere it writes how it was
+/// called to `$HOME/calls`.
 fn stand_in(world: &mut World, program: &str) {
     let bin = world.home().join("bin");
     let path = bin.join(program);
     write(
         &path,
         format!(
-            "#!/bin/sh\necho \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\ntest -e attempt.txt\n"
+            "#!/bin/sh\ntest -e attempt.txt && echo \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\n"
         ),
     );
     make_executable(&path);
@@ -437,8 +438,8 @@ fn presets_and_wrapper_scripts_are_used_unchanged() {
         ("gradlew", "build.gradle", "--no-daemon assemble\n--no-daemon check\n"),
     ] {
         // Not even executable.
-        let world =
-            project(&[(script, "<project/>\n"), (wrapper, "echo \"$*\" >> \"$HOME/calls\"\n")]);
+        let lines = "test -e attempt.txt && echo \"$*\" >> \"$HOME/calls\"\n";
+        let world = project(&[(script, "<project/>\n"), (wrapper, lines)]);
         let answer = world.frites(["judge", "--explain"]).expect(0);
         assert!(
             answer.stderr.contains(&format!(", from {script} ({wrapper})")),

@@ -21,11 +21,15 @@ fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
 fn timeless(mut verdict: Value) -> Value {
     verdict["judged"].take();
     verdict["effort"].take();
-    for candidate in verdict["candidates"].as_array_mut().unwrap() {
-        for result in candidate["results"].as_array_mut().into_iter().flatten() {
+    let timeless = |results: &mut Value| {
+        for result in results.as_array_mut().into_iter().flatten() {
             result["seconds"].take();
             result["cached"].take();
         }
+    };
+    timeless(&mut verdict["baseline"]["results"]);
+    for candidate in verdict["candidates"].as_array_mut().unwrap() {
+        timeless(&mut candidate["results"]);
     }
     verdict
 }
@@ -169,10 +173,16 @@ fn equal_trees_are_judged_once() {
         let world = World::new();
         let run = world.attempts(&vec![SMALL; count]);
         let out = world
-            .frites(["judge", "-j", "4", "--test", "echo ran >> \"$HOME/runs\""])
+            .frites([
+                "judge",
+                "-j",
+                "4",
+                "--test",
+                "sed -n 2p src/lib.txt >> \"$HOME/runs\"; grep -q TWO src/lib.txt",
+            ])
             .expect(0)
             .out();
-        assert_eq!(lines_of(&world, "runs").len(), 1);
+        assert_eq!(lines_of(&world, "runs").iter().filter(|line| *line == "TWO").count(), 1);
         assert!(!row(&out, "c1").contains(&"same"), "{out}");
         for i in 2..=count {
             assert!(row(&out, &format!("c{i}")).ends_with(&["same", "tree", "as", "c1"]), "{out}");
@@ -195,7 +205,7 @@ fn equal_trees_are_judged_once() {
 fn tree_that_more_attempts_made_wins_a_tie() {
     let world = World::new();
     world.attempts(&["echo a > new", "echo b > new", "echo c > new", "echo b > new"]);
-    let answer = world.frites(["judge", "--explain", "--test", "true"]).expect(0);
+    let answer = world.frites(["judge", "--explain", "--test", "test -e new"]).expect(0);
     assert_eq!(
         sentence(&answer.out()),
         "judge: 4 of 4 passed; c2 and c4 made the same tree, with 1 line in 1 file; c2 was spawned \
@@ -205,8 +215,8 @@ fn tree_that_more_attempts_made_wins_a_tie() {
     assert!(answer.stderr.contains(step), "{}", answer.stderr);
     // That tree is the first that runs, and no other can win then.
     let json =
-        world.frites(["judge", "--until-pass", "--no-cache", "--json", "--test", "true"]).expect(0);
-    let json = json.json();
+        world.frites(["judge", "--until-pass", "--no-cache", "--json", "--test", "test -e new"]);
+    let json = json.expect(0).json();
     assert_eq!((&json["recommended"], &json["effort"]["ran"]), (&"c2".into(), &1.into()));
     world.assert_clean();
 }
@@ -234,8 +244,8 @@ fn stages_run_in_order_and_stop_at_the_first_failure() {
         .json();
     assert_eq!(
         lines_of(&world, "order").join(" "),
-        "setup build lint test setup build lint setup setup build",
-        "candidates are judged one after the other, in spawn order"
+        "setup build lint test setup build lint test setup build lint setup setup build",
+        "the base and the candidates are judged one after the other, in spawn order"
     );
     let outcomes = |at: usize| -> Vec<&str> {
         let results = json["candidates"][at]["results"].as_array().unwrap();
@@ -259,12 +269,13 @@ fn stages_run_in_order_and_stop_at_the_first_failure() {
 fn command_that_is_killed_or_missing_does_not_pass() {
     let world = World::new();
     world.attempts(&[SMALL]);
-    for (test, words) in [
+    for (end, words) in [
         ("kill -KILL $$", "failed test (signal 9)"),
         ("no-such-program-here", "failed test (exit 127: command not found)"),
         ("./src/lib.txt", "failed test (exit 126: not executable)"),
     ] {
-        let answer = world.frites(["judge", "--test", test]).expect(1);
+        let test = format!("if grep -q two src/lib.txt; then exit 1; else {end}; fi");
+        let answer = world.frites(["judge", "--test", &test]).expect(1);
         assert!(sentence(&answer.out()).contains(words), "{}", answer.out());
     }
     world.assert_clean();
@@ -389,7 +400,7 @@ fn candidate_whose_command_failed_cannot_win() {
     assert!(sentence(&out).starts_with("single: c2 is the only usable candidate"), "{out}");
     assert_eq!(row(&out, "c1").last(), Some(&"failed"));
     assert_eq!(row(&out, "c3").last(), Some(&"empty"));
-    assert_eq!(lines_of(&world, "runs").len(), 1);
+    assert_eq!(lines_of(&world, "runs").len(), 2, "for the base and c2");
     world.frites(["apply", "1/c1"]).refuses(1, "1/c1 was not judged");
     world.assert_clean();
 }
@@ -442,7 +453,11 @@ fn judge_replay_decides_without_running_anything() {
     world.sh(&world.worktree("1/c2"), "git checkout -q .").expect(0);
     fs::remove_dir_all(world.repo.join(".frites/runs")).unwrap();
     assert_eq!(world.frites(["judge", "--json", "--replay"]).expect(0).json(), first);
-    assert_eq!(lines_of(&world, "runs").len(), 2, "one for each tree, and none for the replay");
+    assert_eq!(
+        lines_of(&world, "runs").len(),
+        3,
+        "one for the base and for each tree, and none for the replay"
+    );
     world.frites(["judge", "--replay", "--test", "true"]).refuses(2, "--replay");
     world.assert_clean();
 }
@@ -463,7 +478,8 @@ fn finishing_order_does_not_change_the_verdict() {
     let world = World::new();
     let scripts = ["c1", "c2", "c3", "c4"].map(|id| format!("echo {id} > id; {SMALL}"));
     world.attempts(&scripts.each_ref().map(String::as_str));
-    let test = "place=$(cat \"$HOME/place-$(cat id)\"); i=0
+    // With a job for each, and one for the base.
+    let test = "test -e id || exit 1; place=$(cat \"$HOME/place-$(cat id)\"); i=0
         until test $place = 1 || test -e \"$HOME/done-$((place-1))\"; do i=$((i+1)); test $i -lt 2000 || exit 9; sleep 0.01; done
         cat id >> \"$HOME/ended\"; touch \"$HOME/done-$place\"; ! grep -q c1 id";
     let mut verdicts = Vec::new();
@@ -474,7 +490,7 @@ fn finishing_order_does_not_change_the_verdict() {
         }
         verdicts.push(timeless(
             world
-                .frites(["judge", "-j", "4", "--no-cache", "--json", "--test", test])
+                .frites(["judge", "-j", "5", "--no-cache", "--json", "--test", test])
                 .expect(0)
                 .json(),
         ));

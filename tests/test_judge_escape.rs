@@ -42,11 +42,15 @@ const PLANT: &str =
 
 #[test]
 fn change_planted_while_judging_is_named_and_unverifies_the_run() {
-    for (jobs, when) in [("1", "1/c1"), ("2", "run 1")] {
+    // With a job for each, and one for the base.
+    for (jobs, when) in [("1", "1/c1"), ("3", "run 1")] {
         let world = world();
-        // Where both run at once, the other one ends after it.
-        let test =
-            format!("{}\nuntil test -e $g/hooks/post-checkout; do sleep 0.01; done", if_bad(PLANT));
+        // Where all run at once, the others end after it; else the base comes first.
+        let base_fails = if jobs == "1" { "test -e bad || test -e good || exit 1;" } else { "" };
+        let test = format!(
+            "{}\n{base_fails} until test -e $g/hooks/post-checkout; do sleep 0.01; done",
+            if_bad(PLANT)
+        );
         let judge = ["judge", "--json", "-j", jobs, "--test", &test];
         let answer = world.frites(judge).expect(3);
         let bad = world.home().join("bad");
@@ -92,7 +96,7 @@ fn change_planted_while_judging_is_named_and_unverifies_the_run() {
 #[test]
 fn change_planted_by_the_last_command_leaves_the_verdict_verified() {
     let world = world();
-    let test = "test -e bad || git config alias.x log";
+    let test = "! test -e good || git config alias.x log";
     let answer = world.frites(["judge", "--test", test]).expect(0);
     assert_eq!(
         answer.warnings(),
@@ -101,6 +105,24 @@ fn change_planted_by_the_last_command_leaves_the_verdict_verified() {
         answer.stderr
     );
     world.frites(["apply", "-m", "land"]).expect(0);
+}
+
+#[test]
+fn change_that_the_base_makes_first_holds_for_all_and_leaves_the_verdict_verified() {
+    let world = world();
+    let test = "git config alias.x log";
+    let answer = world.frites(["judge", "-j", "1", "--json", "--test", test]).expect(0);
+    assert_eq!(
+        answer.warnings(),
+        words(&["run 1 was judged: config 'alias.x' was set to 'log'"]),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(answer.json()["terms"]["disturbed"], Value::Null);
+    // What a candidate changes after it counts as ever.
+    let test = "git config alias.y log; ! test -e bad || git config alias.x show";
+    let verdict = world.frites(["judge", "-j", "1", "--json", "--test", test]).expect(3).json();
+    assert_eq!(verdict["terms"]["disturbed"], true, "{verdict}");
 }
 
 #[test]
@@ -172,12 +194,12 @@ fn outcome_of_a_base_that_makes_a_change_is_not_cached() {
     world.attempts(&["echo 1 >good"]);
     let test = "test -e good || git config alias.x log; true";
     let ran = |count: u64| {
-        let words = ["judge", "--json", "--baseline", "--test", test];
-        let verdict = world.frites(words).expect(0).json();
-        assert_eq!(verdict["effort"]["ran"], count, "{verdict}");
+        let verdict = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+        let effort = &verdict["effort"];
+        assert_eq!((&effort["ran"], &effort["ran_base"]), (&count.into(), &count.into()));
     };
-    ran(2);
-    // The candidate's outcome, from before the change, is cached.
+    // The candidate's outcome, from after the change, is not cached either.
+    ran(1);
     ran(1);
     ran(0);
 }

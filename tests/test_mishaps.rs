@@ -114,7 +114,8 @@ fn candidate_without_writable_records_can_be_resumed() {
     let words = ["run", "-n", "2", "--test", "true", "--", "sh", "-c", script];
     assert_eq!(
         world.frites(words).expect(0).out().lines().filter(|l| l.contains("passed")).count(),
-        3
+        4,
+        "the base, two candidates and the decision"
     );
     // After a kill, every command's healing meets the damage.
     let broken = world.repo.join(".frites/runs/1/c1");

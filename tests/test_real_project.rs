@@ -196,6 +196,7 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
     };
     let expected = format!(
         "candidate outcome time lines files agree flags
+(base) test exit 101 - - -
 large passed {lines} 2 0.06
 no-build build exit 101 2 1 0.45
 no-test test exit 101 2 1 0.44

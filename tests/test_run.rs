@@ -20,8 +20,9 @@ fn run_goes_from_attempts_to_a_verdict_and_hints_at_apply() {
     let out = answer.out();
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..3], ["candidate", "outcome", "time"], "{out}");
-    assert_eq!(rows[1][..4], ["c1", "test", "exit", "1"], "{out}");
-    assert_eq!((rows[2][0], rows[2][1], rows[2][2]), ("*", "c2", "passed"), "{out}");
+    assert_eq!(rows[1][..4], ["(base)", "test", "exit", "1"], "{out}");
+    assert_eq!(rows[2][..4], ["c1", "test", "exit", "1"], "{out}");
+    assert_eq!((rows[3][0], rows[3][1], rows[3][2]), ("*", "c2", "passed"), "{out}");
     assert!(
         out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"),
         "{out}"

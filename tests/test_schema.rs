@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::common::{Answer, World, poll, source};
+use crate::common::{Answer, World, make_executable, poll, source};
 
 fn schema() -> Value {
     let file = source().join("schema/git-frites.schema.json");
@@ -209,8 +209,12 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
         0,
         frites(&["judge", "--json", "--test", "sleep 60 & true", "-j", "4"]),
     );
-    // The first of two changes git's configuration.
-    checker.answer("judge", 3, frites(&["judge", "--json", "--test", "git config demo.y 1"]));
+    // The first of two candidates changes git's configuration.
+    checker.answer(
+        "judge",
+        3,
+        frites(&["judge", "--json", "--test", "! grep -q 1 README || git config demo.y 1"]),
+    );
     checker.answer("status", 0, frites(&["status", "--json"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
@@ -299,7 +303,11 @@ fn spawned_again_and_failed(checker: &mut Checker, world: &World) {
     }
     world.write(".frites.toml", "spawn.setup = 'false'\n");
     checker.answer("spawn", 4, frites(&["spawn", "--json", "-n", "1"]));
-    world.write(".frites.toml", "oracle.test = ['./tool']\n");
+    // A test that starts on the base, and on nothing after it.
+    let tool = world.home().join("tool");
+    fs::write(&tool, "#!/bin/sh\nrm \"$0\"; exit 1\n").unwrap();
+    make_executable(&tool);
+    world.write(".frites.toml", format!("oracle.test = ['{}']\n", tool.display()));
     checker.answer("spawn", 0, frites(&["spawn", "--json", "-n", "2"]));
     fs::write(world.worktree("4/c1").join("README"), "x\n").unwrap();
     world.git(["config", "filter.broken.clean", "false"]);

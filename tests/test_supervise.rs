@@ -434,7 +434,7 @@ fn end_of_a_command_that_kills_its_supervisor_is_an_error_and_no_outcome() {
     let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;
     // The first process holds the supervisor's output open: nobody may wait for its end.
     let forged = format!(
-        "test -e MORE && exit 0; setsid sleep 500 > /proc/$PPID/fd/1 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1"
+        "! grep -q hello README || exit 1; test -e MORE && exit 0; setsid sleep 500 > /proc/$PPID/fd/1 & sleep 501 & printf '%s' '{report}' > /proc/$PPID/fd/1; kill -9 $PPID; exit 1"
     );
     world.frites(["judge", "--test", &forged]).refuses(
         128,
@@ -484,7 +484,7 @@ fn supervisor_outlives_signals_and_its_command_has_the_default_actions() {
 fn command_that_is_terminated_together_with_its_supervisor_has_no_outcome() {
     let (world, mark) = marked();
     world.attempts(&["echo x > README", "echo longer > README; echo y > MORE"]);
-    let test = "test -e MORE && exit 0; echo > \"$HOME/ready\"; exec sleep 500";
+    let test = "! grep -q hello README || exit 1; test -e MORE && exit 0; echo > \"$HOME/ready\"; exec sleep 500";
     let child = start(&world, &["judge", "--test", test]);
     poll(|| world.home().join("ready").exists());
     // As a batch system ends a whole job, but for git-frites itself.

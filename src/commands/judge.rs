@@ -58,7 +58,7 @@ pub struct JudgeArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Judge in the worktrees themselves: faster, but never verified
-    #[arg(long, conflicts_with_all = ["warm", "baseline", "protect"])]
+    #[arg(long, conflicts_with_all = ["warm", "protect"])]
     pub in_place: bool,
     /// Show which commands run and why, and how the ranking was made
     #[arg(long)]
@@ -67,7 +67,7 @@ pub struct JudgeArgs {
     #[arg(long)]
     pub trust_config: bool,
     /// Decide again from the stored results, without running anything
-    #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect", "baseline",
+    #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect",
         "until_pass", "in_place", "warm", "no_cache", "timeout"])]
     pub replay: bool,
     /// Print one JSON document
@@ -108,7 +108,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let verdict = if args.replay {
         judge::replay(session, &run, args.judging.rank)?
     } else {
-        judge::judge(session, &run, &options(args), on_oracle)?
+        judge::judge(session, &run, &options(args), None, on_oracle)?
     };
     if args.explain {
         explain_ranking(&session.ui, &verdict);

@@ -25,9 +25,9 @@ pub struct SharedJudgeArgs {
     /// Restore these paths from the base before judging and landing, in addition to oracle.protect
     #[arg(long, value_name = "PATHSPEC")]
     protect: Vec<String>,
-    /// Judge the unmodified base, too, to show which failures were there before
-    #[arg(long)]
-    baseline: bool,
+    /// Has no effect: the base is always judged
+    #[arg(long, hide = true)]
+    _baseline: bool,
     /// Stop as soon as no other candidate can win
     #[arg(long)]
     until_pass: bool,
@@ -54,7 +54,6 @@ impl SharedJudgeArgs {
             retries: self.retries,
             protect: self.protect.clone(),
             rank: self.rank,
-            baseline: self.baseline,
             until_pass: self.until_pass,
             warm: self.warm,
             no_cache: self.no_cache,

@@ -16,7 +16,7 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
-use crate::ops::judge::{self, JudgeOptions};
+use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -25,7 +25,7 @@ use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::{self, SpawnedRun};
 use crate::ops::spawn::{resume, synthesis};
-use crate::process::interrupt;
+use crate::process::interrupt::{self, Cancel};
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
 
@@ -89,6 +89,8 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     check_before_work(session, args)?;
     let options = spawn_args::options(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
+    let judging = judge_options(args);
+    let oracle = judging.oracle(session, &request.start.base)?;
     let commands = request.commands();
     if commands.is_empty() {
         return Err(Error::usage("there is no command to run")
@@ -104,10 +106,13 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         run.candidates.len(),
         run.base.short()
     ));
-    let report = attempt::run_attempts(session, &run, &commands, &options)
+    let base = BaseBeside::new(session, &run, &judging, oracle);
+    let judge_base = |cancel: &Cancel| base.judge(cancel);
+    let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
-    conclude(session, args, &run, &report, &options)
+    let base = base.finish(report.affects_outcomes);
+    conclude(session, args, &run, &report, &options, base.as_ref())
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
@@ -137,8 +142,13 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
             ),
         ));
     }
-    let report = resume::resume(session, &run, &commands, &options)?;
-    conclude(session, args, &run, &report, &options)
+    let judging = judge_options(args);
+    let oracle = judging.oracle(session, &run.base)?;
+    let base = BaseBeside::new(session, &run, &judging, oracle);
+    let judge_base = |cancel: &Cancel| base.judge(cancel);
+    let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
+    let base = base.finish(report.affects_outcomes);
+    conclude(session, args, &run, &report, &options, base.as_ref())
 }
 
 /// Fails if the result could not be judged or merged: before an hour of work, not after it.
@@ -187,13 +197,15 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict.
+/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `base` is
+/// the run's base, if it was judged while the attempts worked.
 fn conclude(
     session: &Session,
     args: &RunArgs,
     run: &Run,
     report: &AttemptReport,
     options: &AttemptOptions,
+    base: Option<&BaseOfAttempts>,
 ) -> Result<u8> {
     let mut escaped = report.escaped.clone();
     let interrupted = || match interrupt::signal() {
@@ -205,7 +217,7 @@ fn conclude(
     interrupted()?;
     let judge = |run: &Run| {
         trust::require_trust(session.integrity(), Some(run))?;
-        judge::judge(session, run, &judge_options(args), |_| ())
+        judge::judge(session, run, &judge_options(args), base, |_| ())
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let mut verdict = judge(run)?;

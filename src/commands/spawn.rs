@@ -74,7 +74,7 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let report = if commands.is_empty() {
         AttemptReport::default()
     } else {
-        attempt::run_attempts(session, &run, &commands, &options)
+        attempt::run_attempts(session, &run, &commands, &options, &|_| ())
             .map_err(|e| e.hint(resume_hint(&run)))?
     };
     drop(lock);

@@ -125,6 +125,11 @@ impl IntegrityWatch {
         self.report.affects_outcomes
     }
 
+    /// Takes the changes reported so far as the conditions of all commands to come.
+    pub fn accept_conditions(&mut self) {
+        self.report.affects_outcomes = false;
+    }
+
     /// Reports and stores every difference, after the last command has ended.
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);

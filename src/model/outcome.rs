@@ -75,6 +75,21 @@ impl Outcome {
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
+
+    /// True if a program could not be started: the command's own, or by the exit codes of a shell
+    /// the last one that it ran. Then the tree need not be the cause.
+    pub fn could_not_start(&self) -> bool {
+        self.why_not_started().is_some()
+    }
+
+    /// The reason why a program could not be started; none if it was.
+    pub fn why_not_started(&self) -> Option<String> {
+        match self {
+            Outcome::CouldNotStart { reason } => Some(reason.clone()),
+            Outcome::Failed { code: 126 | 127 } => Some(self.to_string()),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Outcome {

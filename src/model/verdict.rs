@@ -180,9 +180,27 @@ impl Baseline {
         passed(&self.results)
     }
 
+    /// The first command that failed.
+    pub fn stopped_at(&self) -> Option<&StageResult> {
+        stopped_at(&self.results)
+    }
+
+    /// The command that started neither on the base nor on any candidate that got so far; none if
+    /// no candidate got there. Then the outcomes say nothing about the candidates.
+    pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
+        let stopped = self.stopped_at().filter(|r| r.outcome.could_not_start())?;
+        let mut there = entries
+            .iter()
+            .flat_map(|entry| &entry.results)
+            .filter(|r| r.stage == stopped.stage && r.outcome != Outcome::Skipped)
+            .peekable();
+        there.peek()?;
+        there.all(|r| r.outcome.could_not_start()).then_some(stopped)
+    }
+
     /// The failure of the base, if it is in this stage.
     pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
-        stopped_at(&self.results).filter(|r| r.stage == stage)
+        self.stopped_at().filter(|r| r.stage == stage)
     }
 
     /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
@@ -248,8 +266,12 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effort {
-    /// Commands that were started, including retries and those for the base.
+    /// Commands that were started for candidates, including retries.
     pub ran: u64,
+    /// Commands that were started for the base, including retries. Older records count them in
+    /// `ran`.
+    #[serde(default)]
+    pub ran_base: u64,
     /// Commands saved because another candidate has the same tree.
     pub saved_equal: u64,
     /// Commands saved because their results were cached.
@@ -334,7 +356,8 @@ pub struct Verdict {
     /// The commands that were run, in order; empty if there were none to run.
     #[serde(default)]
     pub oracle: Vec<OracleCommand>,
-    /// The results of the base; none if it was not judged.
+    /// The results of the base; none if it was not judged: in place, candidate by candidate, or by
+    /// an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.

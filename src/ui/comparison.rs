@@ -11,7 +11,7 @@ use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, StageResult, TestReport};
 use crate::model::rationale::some_of;
-use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 
@@ -23,8 +23,8 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified())))
-            + "\n"
+        let rows = verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()));
+        grid(styles, verdict.baseline.as_ref(), rows) + "\n"
     };
     let paint = if verdict.verified() { styles.good } else { styles.caution };
     format!(
@@ -36,7 +36,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
 
 /// The table of candidates that were judged by themselves.
 pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> String {
-    grid(styles, entries.map(|e| (e, false, false)))
+    grid(styles, None, entries.map(|e| (e, false, false)))
 }
 
 /// The exit code of `judge` for a verdict (DESIGN.md §2).
@@ -112,7 +112,11 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let mut lines = Vec::new();
     if !saved.is_empty() {
         let plural = if effort.ran == 1 { "" } else { "s" };
-        lines.push(format!("{} command{plural} run, saved {}", effort.ran, saved.join(", ")));
+        let base = match effort.ran_base {
+            0 => String::new(),
+            n => format!(" and {n} for the base"),
+        };
+        lines.push(format!("{} command{plural} run{base}, saved {}", effort.ran, saved.join(", ")));
     }
     if verdict.settings.warm {
         lines.push("judged warm: ignored files were kept from one candidate to the next".into());
@@ -174,16 +178,35 @@ const WIDTH: usize = 80;
 /// The most columns that a candidate's name takes in a row.
 const NAME: usize = 24;
 
-/// The comparison: a row for each candidate. The recommended one is marked, and green if it is
-/// verified. Flags are at the end of the row if they fit there, and otherwise below it.
-fn grid<'a>(styles: Styles, rows: impl Iterator<Item = (&'a Entry, bool, bool)>) -> String {
+/// The comparison: a row for the base, and one for each candidate. The recommended one is marked,
+/// and green if it is verified. Flags are at the end of the row if they fit there, and otherwise
+/// below it.
+fn grid<'a>(
+    styles: Styles,
+    base: Option<&Baseline>,
+    rows: impl Iterator<Item = (&'a Entry, bool, bool)>,
+) -> String {
     let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
+    if let Some(base) = base {
+        let end = base.stopped_at().map_or(("passed".into(), Tone::Plain), failure);
+        let time = (time(&base.results), Tone::Dim);
+        let none = || ("-".to_owned(), Tone::Plain);
+        grid.row(vec![
+            (String::new(), Tone::Plain),
+            ("(base)".into(), Tone::Plain),
+            end,
+            time,
+            none(),
+            none(),
+            none(),
+        ]);
+        remarks.push((remarks_on(&base.results), styles.dim));
+    }
     for (entry, recommended, verified) in rows {
         let tone = if recommended && verified { Tone::Good } else { Tone::Plain };
-        let seconds: f64 = entry.results.iter().map(|r| r.seconds).sum();
-        let time = if entry.results.is_empty() { "-".into() } else { table::duration(seconds) };
+        let time = time(&entry.results);
         let agreement = entry.agreement.map_or("-".into(), |score| format!("{score:.2}"));
         grid.row(vec![
             (if recommended { "*" } else { "" }.to_owned(), tone),
@@ -244,15 +267,23 @@ fn filled(words: &[String], width: usize) -> Vec<String> {
     lines
 }
 
+fn time(results: &[StageResult]) -> String {
+    let seconds: f64 = results.iter().map(|r| r.seconds).sum();
+    if results.is_empty() { "-".into() } else { table::duration(seconds) }
+}
+
 fn outcome(entry: &Entry) -> (String, Tone) {
-    let Some(StageResult { stage, outcome, .. }) = entry.stopped_at() else {
-        return match entry.passed() {
-            true if entry.flaky() => ("flaky".into(), Tone::Caution),
-            true => ("passed".into(), Tone::Good),
-            false if entry.usable() => ("not run".into(), Tone::Dim),
-            false => ("-".into(), Tone::Dim),
-        };
-    };
+    match entry.stopped_at() {
+        Some(result) => failure(result),
+        None if entry.passed() && entry.flaky() => ("flaky".into(), Tone::Caution),
+        None if entry.passed() => ("passed".into(), Tone::Good),
+        None if entry.usable() => ("not run".into(), Tone::Dim),
+        None => ("-".into(), Tone::Dim),
+    }
+}
+
+fn failure(result: &StageResult) -> (String, Tone) {
+    let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
         Outcome::CouldNotStart { .. } => "no start".into(),
         Outcome::Failed { code } => format!("exit {code}"),
@@ -287,7 +318,13 @@ fn flags(entry: &Entry) -> Vec<String> {
     if failing > 0 {
         words.push(format!("{failing} failing"));
     }
-    let any = |is: fn(&StageResult) -> bool| entry.results.iter().any(is);
+    words.extend(remarks_on(&entry.results));
+    words
+}
+
+/// Remarks on how the commands ended.
+fn remarks_on(results: &[StageResult]) -> Vec<String> {
+    let any = |is: fn(&StageResult) -> bool| results.iter().any(is);
     // The code under test may have ended the test process before it reported anything.
     let silent =
         |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
@@ -297,6 +334,5 @@ fn flags(entry: &Entry) -> Vec<String> {
         (any(|r| r.leaky), "leaky"),
         (any(|r| r.cached), "cached"),
     ];
-    words.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned()));
-    words
+    more.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned()).collect()
 }

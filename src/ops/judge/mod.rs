@@ -1,5 +1,7 @@
 //! Judging: the project's own commands on each distinct tree, and the verdict over them.
+mod base;
 mod entries;
+mod judged_base;
 pub mod keep;
 mod options;
 mod partial;
@@ -8,34 +10,40 @@ mod runner;
 mod schedule;
 mod tamper;
 
+pub use base::{BaseBeside, BaseOfAttempts};
 pub use options::JudgeOptions;
 pub use partial::{judge_some, replay};
 pub use runner::judge_commit;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::FORMAT;
 use crate::model::decision::decide;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Baseline, Entry, Verdict};
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 
 /// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the
-/// verdict. `on_oracle` is called with the commands before they run.
+/// verdict. `base` is the run's base, if it was judged before; `on_oracle` is called with the
+/// commands before they run.
 pub fn judge(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
+    base: Option<&BaseOfAttempts>,
     on_oracle: impl Fn(&[OracleCommand]),
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
     let _lock = session.store.lock_run(&run.run)?;
     let _kept = KeptCommits::new(session, run);
-    let oracle = options.oracle(session, run, on_oracle)?;
+    let oracle = options.oracle(session, &run.base)?;
+    on_oracle(&oracle);
     let settings = options.settings(session);
     let mut entries = entries::of_run(session, run, &oracle, &settings)?;
     let mut verdict = Verdict {
@@ -51,7 +59,13 @@ pub fn judge(
         candidates: Vec::new(),
     };
     if !verdict.oracle.is_empty() && entries.iter().any(Entry::usable) {
-        run_oracle(session, run, options, &mut verdict, &mut entries)?;
+        let base = match base.and_then(|base| base.under(&verdict.oracle, &verdict.settings)) {
+            _ if verdict.settings.in_place => BaseState::NotWanted,
+            Some(judged) => BaseState::Judged(judged.clone()),
+            None => BaseState::Unjudged,
+        };
+        run_oracle(session, run, options, base, &mut verdict, &mut entries)?;
+        require_working_commands(session, &verdict, &entries)?;
     }
     for entry in &mut entries {
         entries::forget_passing_tests(&mut entry.results);
@@ -64,12 +78,13 @@ pub fn judge(
     Ok(verdict)
 }
 
-/// Runs a verdict's oracle on the entries, and on the base where that is wanted, and fills the
-/// results in.
+/// Runs a verdict's oracle on the entries, and on the base as far as that is to be done, and fills
+/// the results in.
 fn run_oracle(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
+    base: BaseState,
     verdict: &mut Verdict,
     entries: &mut [Entry],
 ) -> Result<()> {
@@ -81,17 +96,33 @@ fn run_oracle(
     } else {
         StopWhen::AllRan
     };
-    let ((effort, baseline), tainted) = runner.watched(|runner| {
-        let mut effort = runner.run_all(entries, options.jobs, stop)?;
-        let wanted = options.baseline || !entries.iter().any(Entry::passed);
-        if !wanted || settings.in_place {
-            return Ok((effort, None));
-        }
-        let results = runner.run_baseline(&mut effort)?;
-        Ok((effort, Some(Baseline { results })))
-    })?;
+    let ((effort, baseline), tainted) =
+        runner.watched(|runner| runner.run_all(entries, options.jobs, stop, base))?;
     verdict.effort = effort;
     verdict.baseline = baseline;
     verdict.settings.tainted = tainted;
     Ok(())
+}
+
+/// Refuses to decide by a command that started nowhere: neither on the base nor on any candidate.
+fn require_working_commands(session: &Session, verdict: &Verdict, entries: &[Entry]) -> Result<()> {
+    let baseline = verdict.baseline.as_ref();
+    let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {
+        return Ok(());
+    };
+    let (run, stage) = (&verdict.run, result.stage);
+    let command = verdict.oracle.iter().find(|command| command.stage == stage);
+    let words = command.map(|c| format!(" `{}`", c.command)).unwrap_or_default();
+    let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
+    let logs = session.store.run_dir(run).join("base");
+    let other = match stage {
+        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
+    };
+    Err(Error::fatal(format!(
+        "the {stage} command{words} does not work here: it could start neither on the base nor on any candidate ({})",
+        result.outcome.why_not_started().unwrap_or_default()
+    ))
+    .hint(format!("install what it needs, or {other}{source}"))
+    .hint(format!("its output is in '{}'", logs.join(format!("{stage}.log")).display())))
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 use crate::config::keys;
 use crate::config::value::Flaky;
 use crate::error::Result;
+use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::rank::Rank;
-use crate::model::run::Run;
 use crate::model::verdict::JudgeSettings;
 use crate::ops::session::Session;
 use crate::oracle::run as oracle_run;
@@ -28,8 +28,6 @@ pub struct JudgeOptions {
     pub protect: Vec<String>,
     /// The ranking of those that passed; `oracle.rank` if none.
     pub rank: Option<Rank>,
-    /// True to judge the base, too. It always is when no candidate passed.
-    pub baseline: bool,
     /// True to stop as soon as the recommended candidate cannot change.
     pub until_pass: bool,
     /// True to judge in the worktrees themselves.
@@ -41,17 +39,10 @@ pub struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// The commands to run. `on_oracle` is called with them. Fails if the program of one is not
-    /// installed.
-    pub(super) fn oracle(
-        &self,
-        session: &Session,
-        run: &Run,
-        on_oracle: impl Fn(&[OracleCommand]),
-    ) -> Result<Vec<OracleCommand>> {
-        let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, &run.base)?;
+    /// The commands to run for a run with this base. Fails if the program of one is not installed.
+    pub fn oracle(&self, session: &Session, base: &Oid) -> Result<Vec<OracleCommand>> {
+        let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle_run::require_programs(&oracle)?;
-        on_oracle(&oracle);
         Ok(oracle)
     }
 

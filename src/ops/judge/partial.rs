@@ -13,6 +13,7 @@ use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
 use crate::ops::judge::entries;
+use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::record::save;
@@ -37,7 +38,8 @@ pub fn judge_some(
     }
     let _lock = store.share_run(&run.run)?;
     let _kept = KeptCommits::new(session, run);
-    let oracle = options.oracle(session, run, on_oracle)?;
+    let oracle = options.oracle(session, &run.base)?;
+    on_oracle(&oracle);
     let mut settings = options.settings(session);
     let mut captured = Vec::new();
     for name in names {
@@ -51,7 +53,7 @@ pub fn judge_some(
         let runner =
             OracleRunner::new(session, run, &oracle, &settings, timeout, !options.no_cache)?;
         let run_all = |runner: &OracleRunner<'_>| {
-            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan)
+            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
         };
         let (_, tainted) = runner.watched(run_all)?;
         settings.tainted = tainted;

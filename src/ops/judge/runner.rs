@@ -15,7 +15,8 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
-use crate::model::verdict::{Effort, Entry, JudgeSettings, Verdict};
+use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, Verdict};
+use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
 use crate::ops::judge::keep;
 use crate::ops::judge::schedule::{Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
@@ -126,9 +127,23 @@ impl<'a> OracleRunner<'a> {
         Ok(end.tainted)
     }
 
+    /// Leaves the watch over the commands to another that began before them and ends after them.
+    #[must_use]
+    pub fn covered_by_another_watch(mut self) -> Self {
+        self.tamper.leave_to_another();
+        self
+    }
+
     /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
-    /// results in. Equal trees are judged once.
-    pub fn run_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
+    /// results in. Equal trees are judged once. The base comes first, and with several jobs the
+    /// entries are judged beside it.
+    pub fn run_all(
+        &self,
+        entries: &mut [Entry],
+        jobs: usize,
+        stop: StopWhen,
+        base: BaseState,
+    ) -> Result<(Effort, Option<Baseline>)> {
         if !self.settings.in_place {
             self.keep_trees(&entries.iter().collect::<Vec<_>>())?;
         }
@@ -137,38 +152,64 @@ impl<'a> OracleRunner<'a> {
             scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
         }
         let waiting = scheduler.waiting();
-        if !waiting.is_empty() && !self.settings.in_place {
-            self.require_space(&self.run.base, jobs.min(waiting.len()))?;
+        let (mut base, with_base) = match base {
+            BaseState::NotWanted => (None, false),
+            BaseState::Unjudged => (None, true),
+            BaseState::Judged(judged) => (Some(judged), false),
+        };
+        let trees = waiting.len() + usize::from(with_base);
+        if trees > 0 && !self.settings.in_place {
+            self.require_space(&self.run.base, jobs.min(trees))?;
         }
-        let workers = scheduler.workers(jobs);
+        let workers = scheduler.workers(jobs, usize::from(with_base));
         let judge = EntryJudge { runner: self, alone: workers == 1 };
         progress::live(self.session, self.run, &waiting, || {
-            scheduler.run(workers, &judge);
+            let judge_base = |cancel: &Cancel| {
+                if with_base {
+                    base = self.judge_base(cancel, workers == 1)?;
+                }
+                Ok(())
+            };
+            scheduler.run(workers, judge_base, &judge);
             Ok(())
         })?;
-        scheduler.finish(self.oracle.len())
+        let effort = scheduler.finish(self.oracle.len())?;
+        let ran_base = base.as_ref().map_or(0, |base| base.ran);
+        Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
     }
 
-    /// Runs the oracle on the base itself, and adds to `effort` what that took.
-    pub fn run_baseline(&self, effort: &mut Effort) -> Result<Vec<StageResult>> {
+    /// Runs the oracle on the base itself. None if it was cancelled. `first` is true if no
+    /// candidate is judged before it ends.
+    pub fn judge_base(&self, cancel: &Cancel, first: bool) -> Result<Option<JudgedBase>> {
         let commit = self.run.base;
         let judged = JudgedTree { tree: self.session.repo.commit(&commit)?.tree, commit };
         let report = ReportTo {
             name: format!("{}, base", self.run.run),
             logs: self.session.store.run_dir(&self.run.run).join("base"),
         };
-        if let Some(results) = self.find_cached(&judged, &report)? {
-            effort.saved_cached += commands_run(&results);
-            return Ok(results);
-        }
-        self.require_space(&judged.commit, 1)?;
-        let results = self.finish_on_commit(&judged.commit, &report)?;
-        self.tamper.check(None, || {
-            self.keep_cached(&judged, &results, &report)?;
-            Ok(Some(judged))
-        })?;
-        effort.ran += commands_run(&results);
-        Ok(results)
+        let (results, ran) = match self.find_cached(&judged, &report)? {
+            Some(results) => (results, 0),
+            None => match self.run_on_commit(&judged.commit, &report, cancel)? {
+                OracleEnd::Cancelled => return Ok(None),
+                OracleEnd::Finished(results) => {
+                    let cache = || {
+                        self.keep_cached(&judged, &results, &report)?;
+                        Ok(Some(judged))
+                    };
+                    if first {
+                        self.tamper.check_base_first(cache)?;
+                    } else {
+                        self.tamper.check(None, cache)?;
+                    }
+                    let ran = commands_run(&results);
+                    (results, ran)
+                }
+            },
+        };
+        warn_if_not_started(self.session, self.run, &results, |result| {
+            std::fs::read(report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
+        });
+        Ok(Some(JudgedBase { baseline: Baseline { results }, ran }))
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -48,6 +48,8 @@ struct Shared<'e> {
     effort: Effort,
     /// The first error of any worker.
     error: Option<Error>,
+    /// Ends the work that comes before the groups.
+    first: Arc<Cancel>,
     /// Set after an error or a panic: no worker starts another group.
     stopped: bool,
 }
@@ -70,6 +72,7 @@ impl<'e> Scheduler<'e> {
             running: BTreeMap::new(),
             effort: Effort::default(),
             error: None,
+            first: Arc::default(),
             stopped: false,
         };
         Scheduler { stop, groups, shared: Mutex::new(shared), changed: Condvar::new() }
@@ -98,26 +101,55 @@ impl<'e> Scheduler<'e> {
         groups.into_iter().map(|group| shared.entries[group].candidate.clone()).collect()
     }
 
-    /// The number of threads that have something to do when `jobs` may run at once.
-    pub fn workers(&self, jobs: usize) -> usize {
-        jobs.max(1).min(self.unjudged(&self.lock()).len())
+    /// The number of threads that have something to do when `jobs` may run at once, with `more`
+    /// work beside the groups.
+    pub fn workers(&self, jobs: usize, more: usize) -> usize {
+        jobs.max(1).min(self.unjudged(&self.lock()).len() + more)
     }
 
-    /// Judges on so many threads, until all that matters is judged, or one fails.
+    /// Judges on so many threads, until all that matters is judged, or one fails. The first of them
+    /// does the work `first` before it judges.
     ///
-    /// Panics if a judge panics, after the other workers have stopped.
-    pub fn run(&self, workers: usize, judge: &impl Judge) {
+    /// Panics if a judge or `first` panics, after the other workers have stopped.
+    pub fn run(
+        &self,
+        workers: usize,
+        first: impl FnOnce(&Cancel) -> Result<()> + Send,
+        judge: &impl Judge,
+    ) {
         let span = tracing::Span::current();
+        let judge_groups = || {
+            while let Some(group) = self.next() {
+                self.judge(&group, judge);
+            }
+        };
         std::thread::scope(|scope| {
-            for _ in 0..workers {
+            if workers > 0 {
                 scope.spawn(|| {
                     let _span = span.enter();
-                    while let Some(group) = self.next() {
-                        self.judge(&group, judge);
-                    }
+                    self.do_first(first);
+                    judge_groups();
+                });
+            }
+            for _ in 1..workers {
+                scope.spawn(|| {
+                    let _span = span.enter();
+                    judge_groups();
                 });
             }
         });
+    }
+
+    fn do_first(&self, first: impl FnOnce(&Cancel) -> Result<()>) {
+        let cancel = self.lock().first.clone();
+        let guard = StopOnPanic(self);
+        let result = first(&cancel);
+        drop(guard);
+        if let Err(error) = result {
+            let mut shared = self.lock();
+            shared.error.get_or_insert(error);
+            shared.stop_all();
+        }
     }
 
     /// The number of commands that were run and saved; each tree that was not judged saved
@@ -223,8 +255,21 @@ impl Shared<'_> {
     /// Cancels all that runs, and lets nothing else start.
     fn stop_all(&mut self) {
         self.stopped = true;
+        self.first.cancel();
         for cancel in self.running.values() {
             cancel.cancel();
+        }
+    }
+}
+
+/// Dropped by a panic, stops the other workers.
+struct StopOnPanic<'s, 'e>(&'s Scheduler<'e>);
+
+impl Drop for StopOnPanic<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().stop_all();
+            self.0.changed.notify_all();
         }
     }
 }
@@ -301,6 +346,10 @@ mod tests {
         Ok(OracleEnd::Cancelled)
     }
 
+    fn nothing_first(_: &Cancel) -> Result<()> {
+        Ok(())
+    }
+
     /// A judge that does what a function does, and notes whom it judged.
     struct Script<F> {
         act: F,
@@ -344,7 +393,7 @@ mod tests {
                 wait_for_cancel(cancel)
             });
             let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-            let run = catch_unwind(AssertUnwindSafe(|| scheduler.run(2, &script)));
+            let run = catch_unwind(AssertUnwindSafe(|| scheduler.run(2, nothing_first, &script)));
             (run.is_err(), script.judged().len())
         });
         assert!(panicked);
@@ -361,7 +410,7 @@ mod tests {
                 panic!("this panic is part of the test")
             });
             let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-            catch_unwind(AssertUnwindSafe(|| scheduler.run(2, &script))).is_err()
+            catch_unwind(AssertUnwindSafe(|| scheduler.run(2, nothing_first, &script))).is_err()
         });
         assert!(panicked);
     }
@@ -379,7 +428,7 @@ mod tests {
                 }
             });
             let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-            scheduler.run(2, &script);
+            scheduler.run(2, nothing_first, &script);
             scheduler.finish(1).expect_err("the judge failed").message
         });
         assert_eq!(error, "no space");
@@ -393,7 +442,7 @@ mod tests {
             _ => ended(Outcome::Passed),
         });
         let scheduler = Scheduler::new(&mut entries, false, StopWhen::Decided(Rules::default()));
-        scheduler.run(1, &script);
+        scheduler.run(1, nothing_first, &script);
         let effort = scheduler.finish(3).expect("no judge failed");
         assert_eq!(script.judged(), ["c2", "c3"]);
         assert_eq!((effort.ran, effort.saved_not_run), (2, 3));
@@ -414,7 +463,7 @@ mod tests {
             });
             let scheduler =
                 Scheduler::new(&mut entries, false, StopWhen::Decided(Rules::default()));
-            scheduler.run(2, &script);
+            scheduler.run(2, nothing_first, &script);
             let effort = scheduler.finish(1).expect("no judge failed");
             (effort, entries[1].not_run())
         });
@@ -426,11 +475,63 @@ mod tests {
     fn no_more_workers_than_trees() {
         let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'a')];
         let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-        assert_eq!(scheduler.workers(1_000_000), 2);
-        assert_eq!(scheduler.workers(1), 1);
-        assert_eq!(scheduler.workers(0), 1);
+        assert_eq!(scheduler.workers(1_000_000, 0), 2);
+        assert_eq!(scheduler.workers(1, 0), 1);
+        assert_eq!(scheduler.workers(0, 0), 1);
         let scheduler = Scheduler::new(&mut [], false, StopWhen::AllRan);
-        assert_eq!(scheduler.workers(4), 0);
+        assert_eq!(scheduler.workers(4, 0), 0);
+        assert_eq!(scheduler.workers(4, 1), 1);
+    }
+
+    #[test]
+    fn the_first_work_is_done_before_the_groups_by_one_worker_and_beside_them_by_several() {
+        let mut entries = [entry(1, 1, 'a')];
+        let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
+        let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+        let before = || script.judged().is_empty();
+        let first = |_: &Cancel| {
+            assert!(before());
+            Ok(())
+        };
+        scheduler.run(1, first, &script);
+        assert!(!before());
+        let (met, _) = in_time(|| {
+            let mut entries = [entry(1, 1, 'a')];
+            let meeting = std::sync::Barrier::new(2);
+            let script = Script::new(|_: &Entry, _: &Cancel| {
+                meeting.wait();
+                ended(Outcome::Passed)
+            });
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            let first = |_: &Cancel| {
+                meeting.wait();
+                Ok(())
+            };
+            scheduler.run(scheduler.workers(2, 1), first, &script);
+            (script.judged().len(), scheduler.finish(1).is_ok())
+        });
+        assert_eq!(met, 1);
+    }
+
+    #[test]
+    fn an_error_of_the_first_work_stops_the_groups_and_one_of_a_group_stops_the_first_work() {
+        let (error, judged) = in_time(|| {
+            let mut entries = [entry(1, 1, 'a')];
+            let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            scheduler.run(1, |_| Err(Error::fatal("no space").hint("make some")), &script);
+            (scheduler.finish(1).expect_err("it failed").message, script.judged().len())
+        });
+        assert_eq!((error.as_str(), judged), ("no space", 0));
+        let error = in_time(|| {
+            let mut entries = [entry(1, 1, 'a')];
+            let fail = |_: &Entry, _: &Cancel| Err(Error::fatal("broken").hint("mend it"));
+            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
+            let first = |cancel: &Cancel| wait_for_cancel(cancel).map(drop);
+            scheduler.run(2, first, &Script::new(fail));
+            scheduler.finish(1).expect_err("it failed").message
+        });
+        assert_eq!(error, "broken");
     }
 
     #[test]
@@ -439,7 +540,7 @@ mod tests {
             let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 1, 'a')];
             let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
             let scheduler = Scheduler::new(&mut entries, in_place, StopWhen::AllRan);
-            scheduler.run(scheduler.workers(8), &script);
+            scheduler.run(scheduler.workers(8, 0), nothing_first, &script);
             let effort = scheduler.finish(1).expect("no judge failed");
             assert_eq!((script.judged().len(), effort.saved_equal), (judged, saved));
             assert!(entries.iter().all(Entry::passed));
@@ -459,7 +560,7 @@ mod tests {
         };
         scheduler.fill_in_cached(cached).expect("nothing fails");
         assert_eq!(scheduler.waiting().len(), 1);
-        scheduler.run(1, &script);
+        scheduler.run(1, nothing_first, &script);
         let effort = scheduler.finish(1).expect("no judge failed");
         assert_eq!(script.judged(), ["c2"]);
         assert_eq!((effort.ran, effort.saved_cached, effort.saved_equal), (1, 1, 1));

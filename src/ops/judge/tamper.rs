@@ -16,14 +16,22 @@ pub struct TamperWatch<'a> {
     run: &'a Run,
     /// The cached outcomes that may be believed.
     outcomes: KnownOutcomes,
+    /// True if another watch covers these commands: then this one does nothing.
+    is_covered: bool,
     state: Mutex<WatchState>,
 }
 
+#[derive(Default)]
 struct WatchState {
     /// None before the first command.
     watch: Option<IntegrityWatch>,
-    /// The number of trees that the oracle ran on.
+    /// The number of trees that the oracle ran on, without a base that came before all others.
     trees: usize,
+    /// True if the base came before all others.
+    base_came_first: bool,
+    /// True if the commands of such a base made a change that affects outcomes: all candidates are
+    /// judged under the same conditions, but these are not the ones that a cached outcome needs.
+    base_made_changes: bool,
     /// Set once any oracle command may have run after a change that affects outcomes.
     tainted: bool,
     /// The outcomes that were cached.
@@ -42,14 +50,19 @@ pub struct WatchEnd {
 impl<'a> TamperWatch<'a> {
     /// A watch that has not begun.
     pub fn new(session: &'a Session, run: &'a Run, outcomes: KnownOutcomes) -> TamperWatch<'a> {
-        let state = WatchState { watch: None, trees: 0, tainted: false, cached: Vec::new() };
-        TamperWatch { session, run, outcomes, state: Mutex::new(state) }
+        let state = Mutex::new(WatchState::default());
+        TamperWatch { session, run, outcomes, is_covered: false, state }
+    }
+
+    /// Leaves the commands to another watch, which began before them and ends after them.
+    pub fn leave_to_another(&mut self) {
+        self.is_covered = true;
     }
 
     /// Begins, unless the watch has begun.
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();
-        if state.watch.is_none() {
+        if state.watch.is_none() && !self.is_covered {
             let outcomes = Some(self.outcomes.clone());
             state.watch = Some(watch::begin(self.session.integrity(), self.run, outcomes)?);
         }
@@ -65,12 +78,31 @@ impl<'a> TamperWatch<'a> {
         cache: impl FnOnce() -> Result<Option<JudgedTree>>,
     ) -> Result<()> {
         let mut state = self.lock();
-        let WatchState { watch, trees, tainted, cached } = &mut *state;
+        let WatchState { watch, trees, tainted, cached, base_made_changes, .. } = &mut *state;
         *trees += 1;
         let Some(watch) = watch else { return Ok(()) };
         *tainted |= watch.affects_outcomes();
         watch.look_again(self.session.integrity(), candidate)?;
-        if !watch.affects_outcomes() {
+        if !watch.affects_outcomes() && !*base_made_changes {
+            cached.extend(cache()?);
+        }
+        Ok(())
+    }
+
+    /// Looks for changes after the oracle has run on the base, before it runs on any candidate.
+    /// What the base's commands changed then holds for every candidate.
+    pub fn check_base_first(
+        &self,
+        cache: impl FnOnce() -> Result<Option<JudgedTree>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        let WatchState { watch, cached, base_came_first, base_made_changes, .. } = &mut *state;
+        *base_came_first = true;
+        let Some(watch) = watch else { return Ok(()) };
+        watch.look_again(self.session.integrity(), None)?;
+        *base_made_changes = watch.affects_outcomes();
+        watch.accept_conditions();
+        if !*base_made_changes {
             cached.extend(cache()?);
         }
         Ok(())
@@ -84,9 +116,11 @@ impl<'a> TamperWatch<'a> {
         let found_before = watch.affects_outcomes();
         let report = watch.end(self.session.integrity(), self.run)?;
         // Nobody knows before which of several trees the change was made.
-        if report.affects_outcomes && !found_before && state.trees > 1 {
-            end.tainted = true;
-            end.doubtful = state.cached;
+        if report.affects_outcomes && !found_before {
+            end.tainted |= state.trees > 1;
+            if state.trees + usize::from(state.base_came_first) > 1 {
+                end.doubtful = state.cached;
+            }
         }
         Ok(end)
     }

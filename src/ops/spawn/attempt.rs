@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::git::capture::omitted::Omissions;
+use crate::integrity::watch::TamperReport;
 use crate::integrity::{trust, watch};
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
@@ -16,6 +17,7 @@ use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::limits;
 use crate::ops::{clean, progress};
+use crate::process::interrupt::Cancel;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
@@ -41,27 +43,38 @@ pub struct AttemptReport {
     pub results: Vec<Captured>,
     /// The changes outside of the worktrees meanwhile, in words.
     pub escaped: Vec<String>,
+    /// True if one of these changes may alter the outcome of commands.
+    pub affects_outcomes: bool,
 }
 
 /// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
 /// run's lock, and the run is marked as running.
+///
+/// `beside` is done meanwhile, under the same watch, and is cancelled if git-frites itself fails.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
+    beside: &(dyn Fn(&Cancel) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
     let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
-    let results = progress::live(session, run, &names, || {
-        checkpoint::beside(session, run, &names, options.checkpoint, || {
-            process::in_parallel(options.jobs, commands, |(name, command)| {
-                let candidate = store.candidate(run, name);
-                attempt(session, candidate, command, options)
-                    .inspect_err(|error| mark_cancelled(candidate, error))
+    let cancel = Cancel::default();
+    let span = tracing::Span::current();
+    let results = std::thread::scope(|scope| {
+        scope.spawn(|| span.in_scope(|| beside(&cancel)));
+        progress::live(session, run, &names, || {
+            checkpoint::beside(session, run, &names, options.checkpoint, || {
+                process::in_parallel(options.jobs, commands, |(name, command)| {
+                    let candidate = store.candidate(run, name);
+                    attempt(session, candidate, command, options)
+                        .inspect_err(|error| mark_cancelled(candidate, error))
+                })
             })
         })
+        .inspect_err(|_| cancel.cancel())
     });
     // The watch reports even if an attempt failed: a changed configuration may be the cause.
     let watched = watch.end(session.integrity(), run);
@@ -84,7 +97,8 @@ pub fn run_attempts(
         }
     };
     done?;
-    Ok(AttemptReport { results, escaped: watched?.words })
+    let TamperReport { words, affects_outcomes } = watched?;
+    Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
 fn is_running(candidate: CandidateRef<'_>) -> bool {
@@ -124,7 +138,8 @@ pub fn rerun(
     session.print_omissions(&session.capture(candidate)?);
     store.set_active(&candidate.run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
     candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
-    run_attempts(session, candidate.run, &[(candidate.name.clone(), command)], options)
+    let commands = [(candidate.name.clone(), command)];
+    run_attempts(session, candidate.run, &commands, options, &|_| ())
 }
 
 fn attempt(

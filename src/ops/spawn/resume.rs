@@ -11,6 +11,7 @@ use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
 use crate::process;
+use crate::process::interrupt::Cancel;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
@@ -38,11 +39,13 @@ fn resumption(record: &Candidate) -> Resumption {
 ///
 /// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
 /// undisturbed run starts from. Its old worktree is captured first, and stays an iteration.
+/// `beside` is done while they run.
 pub fn resume(
     session: &Session,
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
+    beside: &(dyn Fn(&Cancel) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
@@ -84,7 +87,7 @@ pub fn resume(
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
-    attempt::run_attempts(session, run, &pending, options)
+    attempt::run_attempts(session, run, &pending, options, beside)
 }
 
 /// Makes worktrees for candidates of an existing run, and marks the run as running. The caller

@@ -99,7 +99,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let report = attempt::run_attempts(session, &run, &[(name, command)], options)?;
+    let report = attempt::run_attempts(session, &run, &[(name, command)], options, &|_| ())?;
     Ok((run, report))
 }
 

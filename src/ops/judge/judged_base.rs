@@ -1,0 +1,53 @@
+//! The base: what the oracle's commands say of it, before any attempt's change.
+//!
+//! A base that passes makes a pass prove less, and a command that cannot start on the base starts
+//! on no candidate either, which a person should know before every attempt has ended.
+use crate::model::outcome::StageResult;
+use crate::model::run::Run;
+use crate::model::verdict::Baseline;
+use crate::ops::session::Session;
+
+/// The outcome of a run's base, and how many commands that took.
+#[derive(Clone, Debug)]
+pub struct JudgedBase {
+    /// The results of the commands.
+    pub baseline: Baseline,
+    /// The number of commands that were started.
+    pub ran: u64,
+}
+
+/// The base as the judging of a run finds it.
+#[derive(Debug)]
+pub enum BaseState {
+    /// It is not judged.
+    NotWanted,
+    /// It is still to be judged.
+    Unjudged,
+    /// It was judged with the same commands and settings.
+    Judged(JudgedBase),
+}
+
+/// The number of lines of a log that a warning shows.
+const LOG_LINES: usize = 5;
+
+/// Says that a command cannot start on the base, with the end of its log.
+pub(super) fn warn_if_not_started(
+    session: &Session,
+    run: &Run,
+    results: &[StageResult],
+    log: impl Fn(&StageResult) -> Vec<u8>,
+) {
+    let found = results.iter().find_map(|r| Some((r, r.outcome.why_not_started()?)));
+    let Some((result, why)) = found else { return };
+    let (ui, stage) = (&session.ui, result.stage);
+    ui.warn(format!("run {}: the {stage} command cannot start on the base: {why}", run.run));
+    let text = log(result);
+    let lines: Vec<_> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();
+    for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
+        ui.note(format!("  {line}"));
+    }
+    ui.hint(format!(
+        "if it cannot start on the candidates either, none of them can pass: install what it needs, or judge with another command: `git frites judge {} --{stage} CMD`",
+        run.run
+    ));
+}
