@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all steps in a temporary repository: five attempts at one fix, their changes, a verdict, and the landing
-# of the smallest attempt that works. Exits non-zero if a step does not do what its text says.
+# Runs all steps in a temporary repository: six attempts at one fix, one of which cheats, their changes, a verdict,
+# and the landing of the smallest attempt that works. Exits non-zero if a step does not do what its text says.
 #
 # Run it with `make demo`. KEEP=1 keeps the repository.
 set -eu
@@ -81,7 +81,7 @@ test = "sh test.sh"
 END
 sed "s/tr -c '/tr -cs '/" slug.sh >"$HOME/right" # the file that must land, byte for byte
 
-# Five attempts. In a real run, a coding agent, a codemod or a person makes them.
+# Six attempts. In a real run, a coding agent, a codemod or a person makes them.
 cat >"$HOME/attempt.sh" <<'END'
 edit() { sed "$1" slug.sh >new && mv new slug.sh; }
 case $FRITES_CANDIDATE in
@@ -104,6 +104,7 @@ SLUG
 syntax) edit "s/'-'\$/'-/" ;;                # an open quote
 wrong) edit "s/:alnum:]' '-'/:alnum:] ' '-'/" ;; # keeps the blanks
 small) edit "s/tr -c '/tr -cs '/" ;;         # right, and one letter
+cheat) grep -v worktrees test.sh >new && mv new test.sh ;; # deletes the check that fails
 idle) ;;                                     # does nothing
 esac
 END
@@ -116,9 +117,9 @@ run 1 'sh test.sh'
 say 'Its build and test commands are in .frites.toml. (Cargo, npm, Go, Python and make need no such file.)'
 run 0 'cat .frites.toml'
 
-say 'spawn: five attempts, each in a worktree and on a branch of its own, all from the same commit.' \
+say 'spawn: six attempts, each in a worktree and on a branch of its own, all from the same commit.' \
     'The command could start a coding agent; here a script makes good and bad attempts.'
-run 0 'git frites spawn -c large syntax wrong small idle -- sh ~/attempt.sh'
+run 0 'git frites spawn -c large syntax wrong small cheat idle -- sh ~/attempt.sh'
 shows '1/idle: empty'
 [ "$(git status --porcelain)" = '' ] || fail 'your own checkout should be untouched'
 
@@ -132,9 +133,13 @@ run 0 'git frites diff small'
 shows "tr -cs '[:alnum:]' '-'"
 
 say 'judge: build and test run on each attempt, in a checkout that contains nothing else.' \
-    'The smallest change that passes is recommended.'
+    'An attempt that changes its tests runs once more with those of the base. The smallest change that passes is' \
+    'recommended.'
 run 0 'git frites judge'
-shows 'judge: 2 of 4 passed; small changes the fewest lines'
+shows 'judge: 3 of 5 passed, but cheat only with its own tests or commands; small changes the fewest lines'
+shows '1/cheat with the base'"'"'s tests: test exit 1'
+run 1 'git frites apply cheat'
+shows 'nothing verified to land: 1/cheat passes only with its own tests or commands'
 
 say 'apply: what passed is what lands, on a fresh branch.'
 run 0 "git frites apply -m 'Collapse runs of dashes in a slug'"

@@ -9,6 +9,7 @@ mod test_archive;
 mod test_bad_input;
 mod test_base;
 mod test_capture;
+mod test_cheats;
 mod test_clean;
 mod test_complete;
 mod test_compose;

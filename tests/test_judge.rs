@@ -590,7 +590,7 @@ fn configuration_of_an_attempt_does_not_choose_the_test() {
     }
     // Detection, too, looks at the base.
     fs::remove_file(world.repo.join(".frites.toml")).unwrap();
-    let answer = world.frites(["judge", "--explain"]).expect(0);
+    let answer = world.frites(["judge", "--explain"]).expect(3);
     assert!(answer.stderr.contains("test: `make test`, from Makefile"), "{}", answer.stderr);
     world.assert_clean();
 }

@@ -16,6 +16,8 @@ fn world() -> World {
     fs::write(&bad, "#!/bin/sh\necho \"${0##*/} $*\" >>\"$HOME/canary\"\nexec cat\n").unwrap();
     make_executable(&bad);
     world.set_env("BAD", bad);
+    // Each tree is judged once, in spawn order.
+    world.set_env("FRITES_ORACLE_BASE_TESTS", "never");
     world.attempts(&[
         "echo 1 >bad",
         "echo 1 >good; echo 2 >>good; echo 'good filter=own' >.gitattributes",

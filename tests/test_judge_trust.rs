@@ -58,7 +58,7 @@ fn attempt_that_edits_its_tests_is_flagged_everywhere() {
     for (script, words, flag) in cases {
         let world = project();
         world.attempts(&[script, "echo 3 > value; echo more > more"]);
-        let answer = world.frites(["judge", "--explain"]).expect(0);
+        let answer = world.frites(["judge", "--explain"]).expect(3);
         let out = answer.out();
         assert!(out.lines().last().unwrap().ends_with(&format!("; check c1: it {words}")), "{out}");
         let label = flag.split_whitespace().next().unwrap().replace('-', " ");
@@ -68,7 +68,7 @@ fn attempt_that_edits_its_tests_is_flagged_everywhere() {
             "{}",
             answer.stderr
         );
-        let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
         assert!(flags(&json, 0).contains(&flag.to_owned()), "{json}");
         assert_eq!(flags(&json, 1), [""; 0]);
         world.assert_clean();
@@ -191,12 +191,14 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
         // The last column is broken into lines.
         let out = answer.out().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.contains("tests: only c2 of 2 passed test"), "{out}");
-        assert!(out.contains("oracle changed, dropped 2 * c2"), "{out}");
+        assert!(out.contains("dropped 1 * c2") && out.contains("dropped 2 c3"), "{out}");
         assert!(out.contains("c3 - - 0 0 - changed only protected paths, dropped 1"), "{out}");
         let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+        assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check.sh"]));
+        // A file cannot stay beside the directory of its name.
         assert_eq!(
-            json["candidates"][0]["dropped"],
-            serde_json::json!(["tests/check.sh", "tests/new"])
+            json["candidates"][1]["dropped"],
+            serde_json::json!(["tests", "tests/check.sh"])
         );
         assert_eq!(json["candidates"][2]["usable"], false);
         // 2 for value, and the mode of the Makefile.
@@ -208,7 +210,9 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
         if configured {
             fs::remove_file(world.repo.join(".frites.toml")).unwrap();
         }
-        world.frites(["apply", "-m", "land"]).expect(0);
+        let answer = world.frites(["apply", "-m", "land"]).expect(0);
+        let says = "as in the base, because they are protected: tests, tests/check.sh\n";
+        assert!(answer.stderr.contains(says), "{}", answer.stderr);
         assert_eq!(world.tree("HEAD"), json["candidates"][1]["judged_tree"].as_str().unwrap());
         assert_ne!(world.tree("HEAD"), json["candidates"][1]["tree"].as_str().unwrap());
         assert_eq!(world.git(["diff", "--name-only", "main"]), "Makefile\nvalue");
@@ -217,6 +221,28 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
             .refuses(1, "1/c1 failed test (exit 2)");
         world.assert_clean();
     }
+}
+
+#[test]
+fn added_files_below_protected_paths_stay_unless_they_decide() {
+    let world = project();
+    let fix = "echo 2 > value; echo true > tests/new.sh";
+    world.attempts(&[
+        fix,
+        "echo 2 > value; git mv tests/check.sh tests/moved.sh; echo : >> tests/moved.sh",
+        "echo 2 > value; touch tests/conftest.py tests/pytest.ini",
+        "echo 2 > value; mkdir tests/a; echo 'import os; os._exit(0)' > tests/a/test_a.py",
+    ]);
+    let json = world.frites(["judge", "--json", "--protect", "tests"]).expect(0).json();
+    let dropped = |at: usize| json["candidates"][at]["dropped"].clone();
+    assert_eq!(dropped(0), Value::Null);
+    assert_eq!(dropped(1), serde_json::json!(["tests/check.sh", "tests/moved.sh"]));
+    assert_eq!(dropped(2), serde_json::json!(["tests/conftest.py", "tests/pytest.ini"]));
+    assert_eq!(dropped(3), serde_json::json!(["tests/a/test_a.py"]));
+    let answer = world.frites(["apply", "1/c1", "-m", "land"]).expect(0);
+    assert!(!answer.stderr.contains("protected"), "{}", answer.stderr);
+    assert_eq!(world.git(["diff", "--name-only", "main"]), "tests/new.sh\nvalue");
+    world.assert_clean();
 }
 
 #[test]

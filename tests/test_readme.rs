@@ -233,6 +233,24 @@ fn recipe_nothing_unverified_leaves() {
         refused.stderr
     );
     push(":good").expect(0);
+    world
+        .frites([
+            "run",
+            "-q",
+            "-n",
+            "1",
+            "--test",
+            "sh test.sh",
+            "--",
+            "sh",
+            "-c",
+            "echo : > test.sh",
+        ])
+        .expect(3);
+    let own = ["apply", "-q", "--no-switch", "--branch", "own", "-m", "x"];
+    world.frites(own).refuses(1, "only with its own tests or commands");
+    world.frites(own.iter().chain(&["--allow-unverified"])).expect(0);
+    push("own").expect(1);
 }
 
 #[test]

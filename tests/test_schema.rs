@@ -339,10 +339,13 @@ fn judged_in_every_way(checker: &mut Checker) {
     let world = World::new();
     world.write("tests/a.py", "def test_a(): pass\n");
     world.write("results", "bad a\nok b\n");
+    world.write("tests/protected", "1\n");
+    world.write("check.rs", "#[test]\nfn t() {}\n");
     world.commit("tests");
     world.attempts(&[
         "printf 'bad b\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
-        "printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected",
+        "printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
+        "echo x > x; rm check.rs",
     ]);
     let report = "{ echo '<testsuite>'; while read how name; do echo \"<testcase name='$name'>\"; test $how = ok || echo '<failure/>'; \
         echo \"</testcase><testcase name='later'><skipped/></testcase>\"; done < results; echo '</testsuite>'; } > report.xml";

@@ -10,6 +10,7 @@ use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
 use crate::model::address::Address;
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::decision;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
@@ -28,8 +29,8 @@ use crate::ui::{Ui, comparison, json};
 commands come from these options, or else from the configuration, or else they are detected \
 from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-judged --in-place, a missing result could still win, or git's configuration or files above the \
-checkouts changed meanwhile), 4 no usable candidate."
+passed only with its own tests, judged --in-place, a missing result could still win, or git's \
+configuration or files above the checkouts changed meanwhile), 4 no usable candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
@@ -146,6 +147,9 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
         for flag in &entry.flags {
             ui.note(format!("{} {flag}", entry.candidate));
         }
+        if let Some(second) = &entry.base_tests {
+            ui.note(explain_base_tests(entry, second));
+        }
         if !entry.dropped.is_empty() {
             ui.note(format!(
                 "{} changed protected paths; these changes were dropped: {}",
@@ -171,6 +175,27 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
     }
 }
 
+/// What was put back for the second judging of a candidate.
+fn explain_base_tests(entry: &Entry, second: &BaseTestsResult) -> String {
+    let name = &entry.candidate;
+    if let Some(problem) = &second.problem {
+        return format!("{name} cannot be judged with the base's tests: {problem}");
+    }
+    let mut changes = Vec::new();
+    if !second.put_back.is_empty() {
+        changes.push(format!("put back as in the base: {}", second.put_back.join(", ")));
+    }
+    if !second.taken_out.is_empty() {
+        changes.push(format!("taken out: {}", second.taken_out.join(", ")));
+    }
+    let end = match second.stopped_at() {
+        Some(failed) => format!("{} {}", failed.stage, failed.outcome),
+        None if second.passed() => "passed".into(),
+        None => "not run".into(),
+    };
+    format!("{name} with the base's tests and commands: {end}; {}", changes.join("; "))
+}
+
 /// Shows candidates that were judged alone: the table of comparison, without a decision.
 fn render_parts(
     session: &Session,
@@ -186,7 +211,9 @@ fn render_parts(
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
         exit::NO
-    } else if parts.iter().any(|part| !part.settings.allow_verification()) {
+    } else if !entries().any(Entry::verified)
+        || parts.iter().any(|part| !part.settings.allow_verification())
+    {
         exit::UNVERIFIED
     } else {
         exit::OK
@@ -197,7 +224,7 @@ fn render_parts(
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "candidates": candidates });
         ui.answer(json::document(document))?;
     } else if args.quiet {
-        let passed = entries().filter(|e| e.passed() && code == exit::OK);
+        let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
         ui.answer(comparison::table(ui.out, entries()))?;

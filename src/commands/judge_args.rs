@@ -22,7 +22,8 @@ pub struct SharedJudgeArgs {
     /// Run a failed command again, up to K times  [default: oracle.retries, or 0]
     #[arg(long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
-    /// Restore these paths from the base before judging and landing, in addition to oracle.protect
+    /// Put edited and deleted files below these paths back before judging and landing, in addition
+    /// to oracle.protect
     #[arg(long, value_name = "PATHSPEC")]
     protect: Vec<String>,
     /// Has no effect: the base is always judged

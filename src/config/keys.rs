@@ -6,6 +6,7 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{AgentInput, Argv, ByteSize, EnvMode, Flaky, Setting, SynthesisMode};
+use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
 
@@ -111,7 +112,8 @@ keys! {
     ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "The time limit of each of these commands.";
     ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How many times a failed command is retried.";
     ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "How a pass after a failure counts: as a pass (ranked after candidates that passed at once) or as a failure.";
-    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths (git pathspecs) that are reset to the base's version before judging and landing.";
+    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths (git pathspecs) whose edits and deletions are put back to the base's version before judging and landing. Added files stay, unless they decide what is run.";
+    ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates that passed are judged once more with the base's tests and commands put back: those that change existing tests or what decides which commands run, always (those that add tests, too, which are then taken out), or never.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";

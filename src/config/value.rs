@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use toml::Value;
 
+use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
 
@@ -106,6 +107,14 @@ impl Setting for u32 {
 
 impl Setting for Rank {
     const TAKES: &'static str = "one of blast-radius, agreement";
+
+    fn read(value: &Value) -> Option<Self> {
+        value.clone().try_into().ok()
+    }
+}
+
+impl Setting for BaseTests {
+    const TAKES: &'static str = "one of changed, always, never";
 
     fn read(value: &Value) -> Option<Self> {
         value.clone().try_into().ok()

@@ -1,6 +1,6 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -9,8 +9,8 @@ use crate::model::outcome::Stage;
 /// Deno.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[deno],
-    decisive_part: |name| {
-        if MANIFESTS.contains(&name) { Some(deno_part as DecisivePart) } else { None }
+    manifest: |name| {
+        if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
     },
     ..Ecosystem::NOTHING
 };
@@ -36,6 +36,6 @@ fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-fn deno_part(text: &str) -> Option<String> {
-    json_values(text, &["tasks", "test", "lint", "exclude"])
+fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
+    json_members(base, own, &["tasks", "test", "lint", "exclude"])
 }

@@ -1,6 +1,6 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{DecisivePart, lines_where};
+use crate::ecosystems::manifest::{PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -24,9 +24,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "Directory.Build.targets",
         "global.json",
     ],
-    decisive_part: |name| {
+    manifest: |name| {
         let is_project = name.ends_with("proj") && name.contains('.');
-        if is_project { Some(project_part as DecisivePart) } else { None }
+        if is_project { Some(project_part as PutBackPart) } else { None }
     },
     ..Ecosystem::NOTHING
 };
@@ -56,6 +56,9 @@ fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// Everything but references to packages and projects.
-fn project_part(text: &str) -> Option<String> {
-    Some(lines_where(text, |line| !line.contains("Reference ")))
+fn project_part(base: Option<&str>, own: &str) -> Option<String> {
+    let is_reference = |line: &&str| {
+        line.contains("Reference ") || ["<ItemGroup>", "</ItemGroup>", ""].contains(&line.trim())
+    };
+    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(is_reference))
 }

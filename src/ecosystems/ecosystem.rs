@@ -1,5 +1,7 @@
 //! The description of an ecosystem, and its statements about a path.
-use crate::ecosystems::manifest::DecisivePart;
+use std::ops::Range;
+
+use crate::ecosystems::manifest::PutBackPart;
 use crate::ecosystems::project::Detector;
 
 /// A language or a build tool. A field that does not apply keeps its value from
@@ -15,8 +17,8 @@ pub struct Ecosystem {
     pub test_marks: &'static [&'static str],
     /// The text by which a source line makes tests be skipped.
     pub skip_marks: &'static [&'static str],
-    /// Returns the lines of the tests that a source file holds beside the code under test.
-    pub inner_tests: fn(&str) -> Vec<&str>,
+    /// The tests that a source file may hold beside the code under test.
+    pub inner_tests: Option<InnerTests>,
     /// True if a file with this stem and this extension is a test by its name.
     pub is_test_file: fn(&str, &str) -> bool,
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
@@ -24,14 +26,23 @@ pub struct Ecosystem {
     /// Patterns for files that decide what is run, whatever changes in them. One that ends in `/`
     /// stands for all files below such a directory.
     pub decisive_files: &'static [&'static str],
-    /// Returns the reader of a manifest's decisive part, if a file of this name is a manifest.
-    pub decisive_part: fn(&str) -> Option<DecisivePart>,
+    /// Returns the function that puts a manifest's deciding part back, if a file of this name is a
+    /// manifest.
+    pub manifest: fn(&str) -> Option<PutBackPart>,
     /// True if a file at this path is run instead of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
     /// The programs that run a script named by their argument.
     pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
     pub recipe_files: &'static [&'static str],
+}
+
+/// How tests stand beside the code in one file.
+pub struct InnerTests {
+    /// Returns their place.
+    pub place: fn(&str) -> Option<Range<usize>>,
+    /// True if the text before them may keep them from being compiled or run.
+    pub hidden_by: fn(&str) -> bool,
 }
 
 impl Ecosystem {
@@ -42,11 +53,11 @@ impl Ecosystem {
         comment: "",
         test_marks: &[],
         skip_marks: &[],
-        inner_tests: |_| Vec::new(),
+        inner_tests: None,
         is_test_file: |_, _| false,
         test_directories: &[],
         decisive_files: &[],
-        decisive_part: |_| None,
+        manifest: |_| None,
         shadows_tool: |_| false,
         interpreters: &[],
         recipe_files: &[],
@@ -55,6 +66,11 @@ impl Ecosystem {
     /// True if a file at this path is a source file of this ecosystem.
     pub fn has_source(&self, path: &str) -> bool {
         path.rsplit_once('.').is_some_and(|(_, extension)| self.extensions.contains(&extension))
+    }
+
+    /// The place of the tests that a source file holds beside the code.
+    pub fn place_of_inner_tests(&self, text: &str) -> Option<Range<usize>> {
+        self.inner_tests.as_ref().and_then(|inner| (inner.place)(text))
     }
 
     /// True if a path belongs to a test or to a test's data, as far as its name shows.

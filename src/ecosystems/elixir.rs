@@ -1,6 +1,6 @@
 //! Elixir: Mix.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{DecisivePart, without_sections};
+use crate::ecosystems::manifest::{PutBackPart, all_but_sections};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
     },
     decisive_files: &[".credo.exs", ".formatter.exs"],
-    decisive_part: |name| if name == "mix.exs" { Some(mix_part as DecisivePart) } else { None },
+    manifest: |name| if name == "mix.exs" { Some(mix_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
 };
 
@@ -40,6 +40,6 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// Everything but the dependencies.
-fn mix_part(text: &str) -> Option<String> {
-    Some(without_sections(text, "defp deps do", "\n  end"))
+fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
+    all_but_sections(base, own, "defp deps do", "\n  end")
 }

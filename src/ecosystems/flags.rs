@@ -5,30 +5,16 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::touched::{
+    DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path_among,
+    new_skip_mark, source_of,
+};
 use crate::model::flag::Flag;
-
-/// A path that an attempt changes, with its content on both sides.
-#[derive(Clone, Copy, Debug)]
-pub struct TouchedPath<'a> {
-    /// The path from the root.
-    pub path: &'a str,
-    /// The content before; none if there was no file.
-    pub before: Option<&'a [u8]>,
-    /// The content now; none if there is no file any more.
-    pub after: Option<&'a [u8]>,
-    /// True if the change removes a line, or bytes of a binary file.
-    pub loses: bool,
-}
 
 /// The flags for one changed path. `scripts` are the files that the oracle's commands run.
 pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
     flags_among(ALL, touched, scripts)
-}
-
-/// True if a path belongs to a test or to a test's data, as far as its name shows.
-pub fn is_test_path(path: &str) -> bool {
-    is_test_path_among(ALL, path)
 }
 
 /// True if a symlink's target lies outside the checkout, so that its content is no part of the
@@ -56,20 +42,17 @@ fn flags_among(
 ) -> Vec<Flag> {
     let path = touched.path;
     let is_test = is_test_path_among(ecosystems, path);
-    let before = touched.before.map(String::from_utf8_lossy);
-    let after = touched.after.map(String::from_utf8_lossy);
+    let (before, after) = (touched.text_before(), touched.text_after());
     let (before, after) = (before.as_deref(), after.as_deref());
-    let source = ecosystems.iter().copied().find(|ecosystem| ecosystem.has_source(path));
+    let source = source_of(ecosystems, path);
     let mut found = Vec::new();
-    if scripts.contains(path) || defines_oracle(ecosystems, path, before, after) {
+    if deciding_change(ecosystems, path, before, after, scripts) != DecidingChange::None {
         found.push(Flag::OracleChanged { path: path.to_owned() });
     }
-    let has_fewer_tests = source.is_some_and(|source| {
-        count_marks(source, after, source.test_marks)
-            < count_marks(source, before, source.test_marks)
-    });
     let edits_test_file = is_test && before.is_some() && touched.loses;
-    if (is_test && before.is_some() && after.is_none()) || has_fewer_tests {
+    if (is_test && before.is_some() && after.is_none())
+        || source.is_some_and(|source| has_fewer_tests(source, before, after))
+    {
         found.push(Flag::TestsDeleted { path: path.to_owned() });
     } else if edits_test_file || source.is_some_and(|s| edits_inner_tests(s, before, after)) {
         found.push(Flag::TestsEdited { path: path.to_owned() });
@@ -80,81 +63,22 @@ fn flags_among(
     found
 }
 
-fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
-    const COMMON_DIRECTORIES: [&str; 6] = ["test", "tests", "testing", "spec", "specs", "e2e"];
-    path.split('/').any(|part| COMMON_DIRECTORIES.contains(&part))
-        || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
-}
-
-/// True if a change to a path changes which commands run, or how. Of a manifest only the decisive
-/// part counts.
-fn defines_oracle(
-    ecosystems: &[&Ecosystem],
-    path: &str,
-    before: Option<&str>,
-    after: Option<&str>,
-) -> bool {
-    if ecosystems.iter().any(|ecosystem| ecosystem.is_decisive(path)) {
-        return true;
-    }
-    let name = file_name(path);
-    let Some(part) = ecosystems.iter().find_map(|ecosystem| (ecosystem.decisive_part)(name)) else {
-        return false;
-    };
-    // A new manifest belongs to a new package, which had no commands that could change.
-    let Some(before) = before else { return false };
-    let Some(after) = after else { return true };
-    match (part(before), part(after)) {
-        (Some(before), Some(after)) => before != after,
-        // A manifest that cannot be parsed is compared as a whole.
-        _ => before != after,
-    }
-}
-
 /// True if a source file loses lines of the tests that it holds beside the code.
 fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
-    let kept = (source.inner_tests)(after);
-    (source.inner_tests)(before).iter().any(|line| !kept.contains(line))
-}
-
-/// The first skip mark that a file has more often than before.
-fn new_skip_mark(
-    source: &Ecosystem,
-    before: Option<&str>,
-    after: Option<&str>,
-) -> Option<&'static str> {
-    source
-        .skip_marks
-        .iter()
-        .copied()
-        .find(|mark| count_marks(source, after, &[mark]) > count_marks(source, before, &[mark]))
-}
-
-/// The number of lines that hold one of these marks. A comment line counts only for marks that
-/// are comments themselves.
-fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> usize {
-    let has_mark = |line: &&str| {
-        let is_comment = line.trim_start().starts_with(source.comment);
-        marks
-            .iter()
-            .any(|mark| (!is_comment || mark.starts_with(source.comment)) && holds_mark(line, mark))
+    let lines = |text: &'_ str| -> Vec<String> {
+        let range = source.place_of_inner_tests(text).unwrap_or_default();
+        let lines = text[range].lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect()
     };
-    text.unwrap_or_default().lines().filter(has_mark).count()
-}
-
-/// True if a line holds a mark that is not the end of a longer word, as in `submit(`, nor a
-/// method of another object, as in `pattern.test(`.
-fn holds_mark(line: &str, mark: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let continues = |c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('('));
-    line.match_indices(mark)
-        .any(|(at, _)| !mark.starts_with(is_word) || !line[..at].ends_with(continues))
+    let kept = lines(after);
+    lines(before).iter().any(|line| !kept.contains(line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecosystems::ecosystem::InnerTests;
 
     /// The labels of the flags for a change, with `ci/check.sh` as the oracle's script.
     fn labels(path: &str, before: Option<&str>, after: Option<&str>) -> Vec<&'static str> {
@@ -184,8 +108,9 @@ mod tests {
     #[test]
     fn a_decisive_file_is_flagged_and_the_rest_of_a_manifest_is_not() {
         let changed: &[&str] = &["oracle changed"];
-        let cases: [(&str, &str, &str, &[&str]); 16] = [
+        let cases: [(&str, &str, &str, &[&str]); 17] = [
             ("Makefile", "a", "b", changed),
+            ("Makefile", "OBJS = a.o", "OBJS = a.o b.o", &[]),
             ("sub/Makefile", "a", "b", changed),
             (".github/workflows/ci.yml", "a", "b", changed),
             ("web/jest.config.ts", "a", "b", changed),
@@ -365,14 +290,17 @@ mod tests {
             comment: ";",
             test_marks: &["TRY "],
             skip_marks: &["TRY LATER"],
-            inner_tests: |text| {
-                text.split_once("TESTS\n").map_or(vec![], |t| t.1.lines().collect())
-            },
+            inner_tests: Some(InnerTests {
+                place: |text| text.find("TESTS\n").map(|at| at..text.len()),
+                hidden_by: |_| false,
+            }),
             is_test_file: |stem, extension| extension == "fake" && stem.ends_with("-try"),
             test_directories: &["tries"],
             decisive_files: &["fake.*", ".fake/"],
-            decisive_part: |name| {
-                (name == "manifest.fake").then_some(|text| Some(text[..1].into()))
+            manifest: |name| {
+                (name == "manifest.fake").then_some(|base, own| {
+                    Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
+                })
             },
             shadows_tool: |path| path == "tool",
             ..Ecosystem::NOTHING

@@ -1,6 +1,6 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{DecisivePart, json_values};
+use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -69,8 +69,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "vitest.setup.*",
         "vitest.workspace.*",
     ],
-    decisive_part: |name| {
-        if name == "package.json" { Some(package_json_part as DecisivePart) } else { None }
+    manifest: |name| {
+        if name == "package.json" { Some(package_json_part as PutBackPart) } else { None }
     },
     interpreters: &["node"],
     recipe_files: &["package.json"],
@@ -159,9 +159,10 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
 }
 
 /// The scripts, the package manager, and the settings of test and lint tools.
-fn package_json_part(text: &str) -> Option<String> {
-    json_values(
-        text,
+fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
+    json_members(
+        base,
+        own,
         &[
             "scripts",
             "config",

@@ -1,7 +1,7 @@
 //! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
 //! any.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::without_sections;
+use crate::ecosystems::manifest::all_but_sections;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -27,7 +27,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "mvnw",
         "testng.xml",
     ],
-    decisive_part: |name| match name {
+    manifest: |name| match name {
         "pom.xml" => Some(maven_part),
         "build.gradle" | "build.gradle.kts" => Some(gradle_part),
         _ => None,
@@ -71,11 +71,11 @@ fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// Everything but the dependencies.
-fn maven_part(text: &str) -> Option<String> {
-    Some(without_sections(text, "<dependencies>", "</dependencies>"))
+fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
+    all_but_sections(base, own, "<dependencies>", "</dependencies>")
 }
 
 /// Everything but the dependencies.
-fn gradle_part(text: &str) -> Option<String> {
-    Some(without_sections(text, "dependencies {", "\n}"))
+fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
+    all_but_sections(base, own, "dependencies {", "\n}")
 }

@@ -1,5 +1,6 @@
 //! Make: the targets of a Makefile.
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, recipe_commands};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -7,7 +8,10 @@ use crate::model::oracle::OracleCommand;
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[makefile],
-    decisive_files: &["GNUmakefile", "makefile", "Makefile", "*.mk"],
+    manifest: |name| {
+        let is_makefile = MAKEFILES.contains(&name) || name.ends_with(".mk");
+        if is_makefile { Some(makefile_part as PutBackPart) } else { None }
+    },
     recipe_files: &MAKEFILES,
     ..Ecosystem::NOTHING
 };
@@ -35,9 +39,106 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
+/// Everything but source and object files that are added to a list of such files. A new Makefile
+/// decides as a whole.
+fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
+    match base {
+        Some(base) => line_hunks(Some(base), own, |hunk| !only_adds_sources(hunk)),
+        None => None,
+    }
+}
+
+/// True if lines are the same but for source and object files that follow others.
+fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
+    let continues = |line: Option<&&str>| line.is_some_and(|l| l.trim_end().ends_with('\\'));
+    let goes_on_before = continues(hunk.removed.last().or(Some(&hunk.before)));
+    if continues(hunk.added.last()) != goes_on_before {
+        return false;
+    }
+    let mut removed = logical_lines(hunk.removed);
+    let added = logical_lines(hunk.added);
+    if removed.is_empty() && goes_on_before {
+        removed.push(String::new());
+    }
+    // The lines go on the list of the line before.
+    let starts_in_list = continues(Some(&hunk.before)) && ends_with_source(hunk.before);
+    removed.len() == added.len()
+        && removed.iter().zip(&added).enumerate().all(|(at, (old, new))| {
+            let same_kind = old.starts_with('\t') == new.starts_with('\t') || starts_in_list;
+            same_kind && is_longer_list(old, new, at == 0 && starts_in_list)
+        })
+}
+
+fn ends_with_source(line: &str) -> bool {
+    line.trim_end().trim_end_matches('\\').split_whitespace().last().is_some_and(is_source)
+}
+
+/// Lines with those that continue them.
+fn logical_lines(lines: &[&str]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in lines {
+        let line = line.trim_end();
+        let text = line.strip_suffix('\\').unwrap_or(line);
+        match found.last_mut() {
+            Some(last) if goes_on => {
+                last.push(' ');
+                last.push_str(text);
+            }
+            _ => found.push(text.to_owned()),
+        }
+        goes_on = line.ends_with('\\');
+    }
+    found
+}
+
+/// True if a line has the words of another one, and sources besides that follow sources.
+fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
+    let mut old = old.split_whitespace().peekable();
+    for word in new.split_whitespace() {
+        if old.next_if_eq(&word).is_none() && !(follows_source && is_source(word)) {
+            return false;
+        }
+        follows_source = is_source(word);
+    }
+    old.next().is_none()
+}
+
+/// True for the plain name of a file that a compiler reads, or that it makes.
+fn is_source(word: &str) -> bool {
+    const EXTENSIONS: [&str; 9] = ["c", "cc", "cpp", "cxx", "h", "hpp", "o", "s", "S"];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
+    let extension = word.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|e| EXTENSIONS.contains(&e))
+        && !word.starts_with('-')
+        && word.chars().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_list_of_sources_stays_and_the_rest_is_put_back() {
+        let cases = [
+            ("OBJS = a.o\n", "OBJS = a.o b.o\n", true),
+            ("a: a.o\n\tcc -o a a.o\n", "a: a.o b.o\n\tcc -o a a.o b.o\n", true),
+            ("OBJS = a.o \\\n  c.o\nt:\n", "OBJS = a.o \\\n  b.o \\\n  c.o\nt:\n", true),
+            ("OBJS = a.o \\\n\tc.o\nt:\n", "OBJS = a.o \\\n\tc.o \\\n\td.o\nt:\n", true),
+            ("OBJS = a.o\nt: x\n", "OBJS = a.o \\\nt: x\n", false),
+            ("OBJS = a.o b.o\n", "OBJS = a.o\n", false),
+            ("t:\n\tsh a.c\n", "t:\n\tsh b.c a.c\n", false),
+            ("t:\n\tsh check\n", "t:\n\tsh check x.c\n", false),
+            ("t:\n\tsh check\n", "t:\n\ttrue\n", false),
+            ("t: a.o\n", "t: a.o\nSHELL = true\n", false),
+            ("T = a.py\n", "T = a.py b.py\n", false),
+        ];
+        for (base, own, stays) in cases {
+            let expected = if stays { own } else { base };
+            assert_eq!(makefile_part(Some(base), own).as_deref(), Some(expected), "{own}");
+        }
+        assert_eq!(makefile_part(None, "t:\n"), None);
+    }
 
     #[test]
     fn only_rules_have_targets() {

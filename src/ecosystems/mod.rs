@@ -21,12 +21,14 @@ mod native;
 mod perl;
 mod php;
 mod project;
+pub mod put_back;
 mod python;
 mod ruby;
 mod rust;
 pub mod scripts;
 mod shell;
 mod task;
+pub mod touched;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 

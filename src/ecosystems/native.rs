@@ -2,7 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::lines_where;
+use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::{CommandLine, OracleCommand};
@@ -18,7 +18,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     is_test_file: |stem, extension| {
         let endings = ["_test", "_unittest", "-test"];
         matches!(extension, "c" | "cc" | "cpp" | "cxx")
-            && (stem.starts_with("test_") || endings.iter().any(|ending| stem.ends_with(ending)))
+            && (matches!(stem, "test" | "tests")
+                || stem.starts_with("test_")
+                || endings.iter().any(|ending| stem.ends_with(ending)))
     },
     decisive_files: &[
         ".bazelrc",
@@ -28,7 +30,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "CTestConfig.cmake",
         "CTestCustom.cmake",
     ],
-    decisive_part: |name| match name {
+    manifest: |name| match name {
         "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(lines_about_tests),
         _ => None,
     },
@@ -98,6 +100,7 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// The lines that have `test` in them, in any case.
-fn lines_about_tests(text: &str) -> Option<String> {
-    Some(lines_where(text, |line| line.to_ascii_lowercase().contains("test")))
+fn lines_about_tests(base: Option<&str>, own: &str) -> Option<String> {
+    let is_about_tests = |line: &&str| line.to_ascii_lowercase().contains("test");
+    line_hunks(base, own, |hunk| hunk.removed.iter().chain(hunk.added).any(is_about_tests))
 }

@@ -1,6 +1,8 @@
 //! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there.
+use toml::Table;
+
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::DecisivePart;
+use crate::ecosystems::manifest::{PutBackPart, ini_sections, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -25,10 +27,13 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "pytest_collection_modifyitems",
         "expectedFailure",
         "os._exit(",
+        "def load_tests(",
     ],
     is_test_file: |stem, extension| {
         extension == "py"
-            && (stem.starts_with("test_") || stem.ends_with("_test") || stem == "tests")
+            && (stem.starts_with("test_")
+                || stem.ends_with("_test")
+                || matches!(stem, "test" | "tests"))
     },
     decisive_files: &[
         ".coveragerc",
@@ -44,14 +49,15 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "pytest.ini",
         "pytest.toml",
         "ruff.toml",
-        "setup.cfg",
         "sitecustomize.py",
         "tox.ini",
         "usercustomize.py",
         "uv.toml",
     ],
-    decisive_part: |name| {
-        if name == "pyproject.toml" { Some(pyproject_part as DecisivePart) } else { None }
+    manifest: |name| match name {
+        "pyproject.toml" => Some(pyproject_part as PutBackPart),
+        "setup.cfg" => Some(setup_cfg_part),
+        _ => None,
     },
     shadows_tool,
     interpreters: &["python", "python3"],
@@ -95,7 +101,7 @@ impl LockedEnvironment {
 /// The settings files of a project that several tools share.
 struct Settings<'a> {
     files: &'a RootFiles<'a>,
-    pyproject: Option<toml::Table>,
+    pyproject: Option<Table>,
 }
 
 impl Settings<'_> {
@@ -185,13 +191,33 @@ fn shadows_tool(path: &str) -> bool {
     path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
 }
 
-/// The settings of test and lint tools.
-fn pyproject_part(text: &str) -> Option<String> {
-    const TOOLS: [&str; 12] = [
-        "pytest", "ruff", "tox", "nox", "coverage", "mypy", "flake8", "pylint", "pyright", "hatch",
-        "poe", "taskipy",
+/// The settings of test and lint tools. A new file may configure them, too.
+fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
+    const TOOLS: [&[&str]; 12] = [
+        &["tool", "pytest"],
+        &["tool", "ruff"],
+        &["tool", "tox"],
+        &["tool", "nox"],
+        &["tool", "coverage"],
+        &["tool", "mypy"],
+        &["tool", "flake8"],
+        &["tool", "pylint"],
+        &["tool", "pyright"],
+        &["tool", "hatch"],
+        &["tool", "poe"],
+        &["tool", "taskipy"],
     ];
-    let project: toml::Table = text.parse().ok()?;
-    let tools = project.get("tool");
-    Some(format!("{:?}", TOOLS.map(|name| tools.and_then(|tools| tools.get(name)))))
+    let base: Table = base.unwrap_or_default().parse().ok()?;
+    let mut project: Table = own.parse().ok()?;
+    if !toml_values(&base, &mut project, &TOOLS)? {
+        return Some(own.to_owned());
+    }
+    toml::to_string(&project).ok()
+}
+
+/// Everything but what describes the package.
+fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
+    ini_sections(base, own, |name| {
+        name == "metadata" || name == "options" || name.starts_with("options.")
+    })
 }

@@ -1,6 +1,10 @@
 //! Rust: Cargo, with nextest where it is configured.
-use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::DecisivePart;
+use std::ops::Range;
+
+use toml::Table;
+
+use crate::ecosystems::ecosystem::{Ecosystem, InnerTests};
+use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -12,8 +16,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     extensions: &["rs"],
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
-    skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)"],
-    inner_tests,
+    skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
+    inner_tests: Some(InnerTests { place: place_of_tests, hidden_by: hides_tests }),
     is_test_file: |stem, extension| {
         extension == "rs"
             && (stem.ends_with("_test")
@@ -29,9 +33,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "build.rs",
         ".cargo/",
     ],
-    decisive_part: |name| {
-        if name == "Cargo.toml" { Some(cargo_part as DecisivePart) } else { None }
-    },
+    manifest: |name| if name == "Cargo.toml" { Some(cargo_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
 };
 
@@ -67,40 +69,237 @@ fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// The lines of a file from its `#[cfg(test)]` module to its end.
-fn inner_tests(text: &str) -> Vec<&str> {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let module = lines.windows(2).position(|pair| {
-        pair[0] == "#[cfg(test)]"
-            && pair[1].ends_with('{')
-            && pair[1].split_whitespace().any(|word| word == "mod")
-    });
-    module.map_or(Vec::new(), |at| lines[at..].to_vec())
+/// The `#[cfg(test)]` module of a file, formatted as rustfmt does: it ends at the first closing
+/// brace at the start of a line. Up to the end of the last one if there are several.
+fn place_of_tests(text: &str) -> Option<Range<usize>> {
+    let mut found: Option<Range<usize>> = None;
+    // Set to the start of an attribute until the item that it belongs to.
+    let mut attribute: Option<usize> = None;
+    let mut in_module = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim();
+        let end = at + line.len();
+        if in_module {
+            if line.starts_with('}') {
+                in_module = false;
+            }
+            found = found.map(|range| range.start..end);
+        } else if trimmed == "#[cfg(test)]" {
+            attribute = Some(at);
+        } else if let Some(start) = attribute
+            && !trimmed.is_empty()
+            && !trimmed.starts_with('#')
+        {
+            attribute = None;
+            if trimmed.ends_with('{') && trimmed.split_whitespace().any(|word| word == "mod") {
+                in_module = true;
+                found = Some(found.map_or(start, |range| range.start)..end);
+            }
+        }
+        at = end;
+    }
+    found
+}
+
+/// True if a text ends inside of a comment, a string or braces, or in an attribute: what follows
+/// may then be switched off.
+fn hides_tests(before: &str) -> bool {
+    let mut rest = before.char_indices().peekable();
+    let mut depth = 0_i64;
+    let mut last = ';';
+    while let Some((at, c)) = rest.next() {
+        let from_here = &before[at..];
+        let skipped = match c {
+            '/' if from_here.starts_with("//") => from_here.find('\n').or(Some(from_here.len())),
+            '/' if from_here.starts_with("/*") => end_of_comment(from_here),
+            '"' => end_of_string(from_here),
+            'r' if !last.is_alphanumeric() && last != '_' => match raw_string(from_here) {
+                Some(end) => end,
+                None => Some(1),
+            },
+            '\'' => Some(length_of_quote(from_here)),
+            _ => Some(c.len_utf8()),
+        };
+        let Some(skipped) = skipped else { return true };
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        let is_comment = c == '/' && skipped > 1;
+        if !(is_comment || c.is_whitespace()) {
+            last = c;
+        }
+        while rest.peek().is_some_and(|(next, _)| *next < at + skipped) {
+            rest.next();
+        }
+    }
+    depth != 0 || !matches!(last, ';' | '}')
+}
+
+/// The length of a block comment, which may hold others; none if it has no end.
+fn end_of_comment(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        match rest {
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The length of a string literal; none if it has no end.
+fn end_of_string(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The length of a raw string literal; none in it if it has no end. None if there is no such
+/// literal.
+fn raw_string(text: &str) -> Option<Option<usize>> {
+    let hashes = text[1..].bytes().take_while(|b| *b == b'#').count();
+    let body = text[1 + hashes..].strip_prefix('"')?;
+    let end = format!("\"{}", "#".repeat(hashes));
+    Some(body.find(&end).map(|at| 2 + hashes + at + end.len()))
+}
+
+/// The length of a character literal, or that of the quote of a lifetime.
+fn length_of_quote(text: &str) -> usize {
+    let mut rest = text[1..].chars();
+    match (rest.next(), rest.next()) {
+        (Some('\\'), Some(_)) => text[3..].find('\'').map_or(1, |at| at + 4),
+        (Some(c), Some('\'')) => c.len_utf8() + 2,
+        _ => 1,
+    }
 }
 
 /// The parts of a manifest about lints, profiles, tests, the build script and the workspace.
-fn cargo_part(text: &str) -> Option<String> {
-    const PATHS: [&[&str]; 13] = [
+fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
+    const VALUES: [&[&str]; 13] = [
         &["lints"],
         &["test"],
         &["profile"],
         &["workspace", "lints"],
-        &["workspace", "members"],
         &["workspace", "default-members"],
         &["workspace", "exclude"],
         &["package", "autotests"],
         &["package", "build"],
         &["package", "metadata", "nextest"],
+        &["lib", "path"],
         &["lib", "test"],
         &["lib", "doctest"],
         &["lib", "harness"],
     ];
-    let manifest = toml::Value::Table(text.parse().ok()?);
-    let values = PATHS.map(|path| path.iter().try_fold(&manifest, |value, key| value.get(key)));
-    let binaries = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
-    let binary_tests: Vec<&toml::Value> = binaries
-        .flat_map(|binary| ["test", "harness"].map(|key| binary.get(key)))
-        .flatten()
-        .collect();
-    Some(format!("{values:?} {binary_tests:?}"))
+    // A member or a default feature more takes no test away.
+    const LISTS: [&[&str]; 2] = [&["workspace", "members"], &["features", "default"]];
+    // A new manifest belongs to a new package, which had no commands that could change.
+    let Some(base) = base else { return Some(own.to_owned()) };
+    let base: Table = base.parse().ok()?;
+    let mut manifest: Table = own.parse().ok()?;
+    let mut changed = toml_values(&base, &mut manifest, &VALUES)?;
+    for list in LISTS {
+        changed |= toml_lost_items(&base, &mut manifest, list)?;
+    }
+    changed |= put_back_binary_tests(&base, &mut manifest);
+    if changed { toml::to_string(&manifest).ok() } else { Some(own.to_owned()) }
+}
+
+/// Puts back whether each binary is tested. Gives true if that was changed.
+fn put_back_binary_tests(base: &Table, own: &mut Table) -> bool {
+    let binaries = |table: &Table| table.get("bin").and_then(|v| v.as_array().cloned());
+    let old = binaries(base).unwrap_or_default();
+    let mut changed = false;
+    let new = own.get_mut("bin").and_then(toml::Value::as_array_mut).into_iter().flatten();
+    for binary in new.filter_map(toml::Value::as_table_mut) {
+        let before = old.iter().find(|b| b.get("name") == binary.get("name"));
+        for key in ["test", "harness"] {
+            let wanted = before.and_then(|b| b.get(key)).cloned();
+            if binary.get(key) != wanted.as_ref() {
+                changed = true;
+                match wanted {
+                    Some(value) => binary.insert(key.to_owned(), value),
+                    None => binary.remove(key),
+                };
+            }
+        }
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_tests_are_the_modules_for_tests() {
+        let cases = [
+            ("fn a() {}\n", None),
+            ("a\n#[cfg(test)]\nmod t {\n    b\n}\nc\n", Some("#[cfg(test)]\nmod t {\n    b\n}\n")),
+            (
+                "#[cfg(test)]\nuse a;\n\n#[cfg(test)]\n#[allow(x)]\nmod t {\n}",
+                Some("#[cfg(test)]\n#[allow(x)]\nmod t {\n}"),
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(place_of_tests(text).map(|range| &text[range]), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_are_hidden_by_what_is_open_before_them() {
+        let cases = [
+            ("", false),
+            ("fn a() { '{' }\n", false),
+            ("fn a<'a>(x: &'a str) { \"{ \\\" /*\"; '\\''; '\\u{1}' } // {\n", false),
+            ("const A: &str = r#\"{ \" \"#;\n/* { /* */ */\n", false),
+            ("use a;\n// done", false),
+            ("fn a() {}\n/*\n", true),
+            ("mod off {\n", true),
+            ("#[cfg(never)]\n", true),
+            ("const A: &str = \"\n", true),
+            ("const A: &str = r#\"\n", true),
+        ];
+        for (text, hides) in cases {
+            assert_eq!(hides_tests(text), hides, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_keeps_its_dependencies_and_new_members() {
+        let base = "[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n";
+        let cases = [
+            ("[package]\nname = 'a'\n[workspace]\nmembers = ['b', 'c']\n", true),
+            (
+                "[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[dependencies]\nx = '1'\n",
+                true,
+            ),
+            ("[package]\nname = 'a'\n[workspace]\nmembers = []\n", false),
+            ("[package]\nname = 'a'\nautotests = false\n[workspace]\nmembers = ['b']\n", false),
+            ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[lib]\ntest = false\n", false),
+            ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[profile.test]\nx = 1\n", false),
+        ];
+        for (own, kept) in cases {
+            let result = cargo_part(Some(base), own).expect("it can be put back");
+            assert_eq!(result == own, kept, "{own}");
+            let result: Table = result.parse().expect("it is TOML");
+            let expected: Table = if kept { own } else { base }.parse().expect("it is TOML");
+            assert_eq!(result, expected, "{own}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::flags::is_test_path;
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;

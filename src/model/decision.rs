@@ -38,6 +38,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         }
         Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
         Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
+        // It is ranked behind every other that passed.
+        Some(first) if first.passed_own_tests_only() => (DecisionKind::OwnTests, Some(*first)),
         Some(first) => match preferred_synthesis(&passing) {
             Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
             None if usable.len() == 1 => (DecisionKind::Single, Some(*first)),
@@ -63,6 +65,7 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         rationale: case.sentence(decision, winner),
         ranking,
         passed: names(&Entry::passed),
+        own_tests: names(&Entry::passed_own_tests_only),
         failed: names(&|e| !e.passed() && !e.not_run()),
         not_run: names(&Entry::not_run),
         undecided: if decision == DecisionKind::Undecided {
@@ -110,6 +113,9 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         }
         _ => {}
     }
+    if a.passed() && a.passed_own_tests_only() != b.passed_own_tests_only() {
+        return format!("{} passes {}", b.candidate, rationale::WITH_OWN_TESTS_ONLY);
+    }
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();
     }
@@ -150,6 +156,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::oid::Oid;
@@ -172,6 +179,7 @@ mod tests {
             drew_on: Vec::new(),
             dropped: Vec::new(),
             flags: Vec::new(),
+            base_tests: None,
             results: stages
                 .into_iter()
                 .zip(outcomes)
@@ -523,18 +531,28 @@ mod tests {
         Oid::parse(&format!("{:040x}", lines * 100 + files * 10 + which))
     }
 
+    /// A second judging that passed or failed, or none.
+    fn base_tests() -> impl Strategy<Value = Option<BaseTestsResult>> {
+        let second = outcomes().prop_map(|ends| {
+            let results = entry("c", 1, 1, 1, &ends).results;
+            BaseTestsResult { results, ..BaseTestsResult::default() }
+        });
+        prop::option::of(second)
+    }
+
     proptest! {
         #[test]
         fn the_order_of_the_records_never_matters(
-            raw in prop::collection::vec((0u64..3, 0u64..3, outcomes(), 0u64..3), 0..8),
+            raw in prop::collection::vec((0u64..3, 0u64..3, outcomes(), 0u64..3, base_tests()), 0..8),
             seed in any::<prop::sample::Index>(),
         ) {
             let entries: Vec<Entry> = raw
                 .iter()
                 .zip(1u32..)
-                .map(|((lines, files, ends, tree), i)| {
+                .map(|((lines, files, ends, tree, second), i)| {
                     let tree = tree_of(*lines, *files, *tree);
-                    Entry { tree, ..entry(&format!("c{i}"), i, *lines, *files, ends) }
+                    let base_tests = second.clone();
+                    Entry { tree, base_tests, ..entry(&format!("c{i}"), i, *lines, *files, ends) }
                 })
                 .collect();
             let expected = decide(&entries, None, Rules::default());
@@ -551,10 +569,10 @@ mod tests {
             let best = entries
                 .iter()
                 .filter(|e| e.passed())
-                .min_by_key(|e| (e.flaky(), e.blast.lines, e.blast.files, others(e), e.index));
+                .min_by_key(|e| (!e.verified(), e.flaky(), e.blast.lines, e.blast.files, others(e), e.index));
             if let Some(best) = best {
                 prop_assert_eq!(expected.recommended.as_ref(), Some(&best.candidate));
-                prop_assert!(expected.decision.verified());
+                prop_assert_eq!(expected.decision.verified(), best.verified());
             } else {
                 prop_assert!(!expected.decision.verified());
             }
@@ -565,7 +583,7 @@ mod tests {
         #[test]
         fn stopping_early_recommends_what_a_full_run_does(
             raw in prop::collection::vec(
-                (0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8), 0u64..3),
+                (0u64..6, 0u64..3, outcomes(), 0u64..4, prop::collection::vec(any::<bool>(), 8), (0u64..3, base_tests())),
                 1..9,
             ),
             jobs in 1usize..4,
@@ -575,9 +593,10 @@ mod tests {
         ) {
             let rules = Rules { ceiling, rank: if by_agreement { Rank::Agreement } else { Rank::BlastRadius } };
             let mut full: Vec<Entry> = Vec::new();
-            for ((lines, files, ends, agreement, drawn, tree), i) in raw.iter().zip(1u32..) {
+            for ((lines, files, ends, agreement, drawn, (tree, second)), i) in raw.iter().zip(1u32..) {
                 let mut e = entry(&format!("c{i}"), i, *lines, *files, ends);
                 e.tree = tree_of(*lines, *files, *tree);
+                e.base_tests.clone_from(second);
                 e.agreement = Some(*agreement as f64 / 4.0);
                 // Every third is a synthesis of some of those before it.
                 if i % 3 == 0 {
@@ -585,7 +604,7 @@ mod tests {
                 }
                 full.push(e);
             }
-            let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Vec::new(), ..e.clone() }).collect();
+            let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Vec::new(), base_tests: None, ..e.clone() }).collect();
             let mut running: Vec<u32> = Vec::new();
             let mut ran = 0;
             let mut order = order.iter().cycle();
@@ -598,7 +617,7 @@ mod tests {
                     break;
                 }
                 let done = running.swap_remove(order.next().expect("it never ends").index(running.len())) as usize - 1;
-                known[done].results.clone_from(&full[done].results);
+                known[done].clone_from(&full[done]);
                 ran += 1;
             }
             let early = decide(&known, None, rules);
@@ -606,7 +625,8 @@ mod tests {
             prop_assert_eq!(&early.recommended, &late.recommended);
             prop_assert_eq!(early.decision.verified(), late.decision.verified());
             prop_assert_eq!(early.not_run.len() + ran, early.passed.len() + early.failed.len() + early.not_run.len());
-            if !late.decision.verified() {
+            // A synthesis that could not be ranked need not run.
+            if !late.decision.verified() && late.decision != DecisionKind::OwnTests {
                 prop_assert_eq!(early, late);
             }
         }

@@ -1,6 +1,7 @@
 //! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
 pub mod address;
 pub mod agreement;
+pub mod base_tests;
 pub mod blast;
 pub mod candidate;
 pub mod decision;

@@ -191,3 +191,13 @@ impl StageResult {
         if self.outcome == Outcome::Skipped { 0 } else { 1 + self.earlier.len() }
     }
 }
+
+/// True if every command ran and exited 0.
+pub fn all_passed(results: &[StageResult]) -> bool {
+    !results.is_empty() && results.iter().all(|r| r.outcome.passed())
+}
+
+/// The first result that is not a pass.
+pub fn first_failure(results: &[StageResult]) -> Option<&StageResult> {
+    results.iter().find(|r| !r.outcome.passed())
+}

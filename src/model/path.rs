@@ -42,6 +42,11 @@ impl TreePath {
         slashes.map(|(at, _)| TreePath::new(&self.0[..at]))
     }
 
+    /// The path as text, with a mark for each byte that is not UTF-8.
+    pub fn lossy(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+
     /// The path for a message, see [`quoted`].
     pub fn quoted(&self) -> String {
         quoted(&self.0)

@@ -74,30 +74,34 @@ impl Rules {
     ) -> bool {
         let [(score, size, ..), (other_score, other_size, ..)] =
             [winner, other].map(|e| self.rank_key(e, counts));
-        winner.flaky() == other.flaky()
+        winner.passed_own_tests_only() == other.passed_own_tests_only()
+            && winner.flaky() == other.flaky()
             && (score, size) == (other_score, other_size)
             && counts.makers(winner) > counts.makers(other)
     }
 
-    /// The best possible sort key: a candidate that was not run counts as a clean pass.
-    fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, RankKey) {
-        (entry.flaky(), self.rank_key(entry, counts))
+    /// The best possible sort key: a candidate that was not run counts as a clean pass with the
+    /// base's tests.
+    fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
+        (entry.passed_own_tests_only(), entry.flaky(), self.rank_key(entry, counts))
     }
 }
 
-/// The usable candidates, best first. Those that passed: clean before flaky. Those that did not:
-/// the furthest first, then the fewest failing tests. Last those that were not run.
+/// The usable candidates, best first. Those that passed: with the base's tests before only with
+/// their own, then clean before flaky. Those that did not: the furthest first, then the fewest
+/// failing tests. Last those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let by_size = Rules { rank: Rank::BlastRadius, ..rules };
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
-            return (0, e.flaky(), 0, 0, rules.rank_key(e, &counts));
+            let (own_tests_only, flaky, key) = rules.at_best(e, &counts);
+            return (0, own_tests_only, flaky, 0, 0, key);
         }
         let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = if e.not_run() { 2 } else { 1 };
-        (group, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
+        (group, false, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
     });
     usable
 }
@@ -113,7 +117,7 @@ pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry>
 }
 
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
-    if synthesis.same_as.is_some() {
+    if synthesis.same_as.is_some() || synthesis.passed_own_tests_only() {
         return false;
     }
     combined_lines(synthesis, drawn)
@@ -125,8 +129,9 @@ pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
     entries.iter().filter(|e| e.passed()).collect()
 }
 
-/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, or made the
-/// same tree as another candidate. The verdict is then that of the originals.
+/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, made the
+/// same tree as another candidate, or passes only with its own tests. The verdict is then that of
+/// the originals.
 pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
     let passing = all_passing(entries);
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)

@@ -1,13 +1,16 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::candidate::State;
 use crate::model::name::Name;
-use crate::model::outcome::{Outcome, Stage, TestReport};
+use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
 const NAMES: usize = 3;
+
+/// The way in which a candidate passes whose pass counts less.
+pub const WITH_OWN_TESTS_ONLY: &str = "only with its own tests or commands";
 
 /// Everything from which a decision is made.
 pub(super) struct DecisionInputs<'a> {
@@ -27,6 +30,7 @@ impl DecisionInputs<'_> {
     pub fn sentence(&self, kind: DecisionKind, winner: Option<&Entry>) -> String {
         let Some(winner) = winner else { return no_usable(self.entries) };
         let mut text = match kind {
+            DecisionKind::OwnTests => self.own_tests(winner),
             DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
             DecisionKind::Undecided => self.undecided(winner),
             DecisionKind::NearMiss => self.near_miss(winner),
@@ -50,9 +54,34 @@ impl DecisionInputs<'_> {
                 "; the base passes, too: this shows that nothing broke, not that the change works",
             );
         }
-        let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
-        if kind != DecisionKind::NoOracle && !flags.is_empty() {
-            text.push_str(&format!("; check {}: it {}", winner.candidate, and(&flags)));
+        text.push_str(&to_check(kind, winner));
+        text
+    }
+
+    /// The best of those that passed only with their own tests or commands.
+    fn own_tests(&self, best: &Entry) -> String {
+        let Entry { candidate, blast, .. } = best;
+        let why = without_own_tests(best);
+        match self.passing.len() {
+            1 => format!("{candidate} passes {WITH_OWN_TESTS_ONLY}, with {blast}: {why}"),
+            several => format!(
+                "{several} of {} passed, but each {WITH_OWN_TESTS_ONLY}; {candidate} is the first of \
+                 them, with {blast}: {why}",
+                self.usable.len()
+            ),
+        }
+    }
+
+    /// The number of candidates that passed, and which of them did so only with their own tests.
+    fn how_many_passed(&self) -> String {
+        let mut text = format!("{} of {} passed", self.passing.len(), self.usable.len());
+        let own: Vec<&str> = in_spawn_order(self.passing)
+            .filter(|e| e.passed_own_tests_only())
+            .map(|e| e.candidate.as_str())
+            .collect();
+        if !own.is_empty() {
+            let each = if own.len() > 1 { "each " } else { "" };
+            text.push_str(&format!(", but {} {each}{WITH_OWN_TESTS_ONLY}", and(&own)));
         }
         text
     }
@@ -78,6 +107,9 @@ impl DecisionInputs<'_> {
             _ if synthesis.not_run() => "it was not run".into(),
             _ if !synthesis.passed() => format!("it {}", failed_at(synthesis)),
             (_, Some(twin)) => format!("it made the same tree as {twin}"),
+            _ if synthesis.passed_own_tests_only() => {
+                format!("it passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(synthesis))
+            }
             _ => match combined_lines(synthesis, &all_passing(self.entries)) {
                 None | Some(0) => "none of those that it drew on passed".into(),
                 Some(combined) => format!(
@@ -137,8 +169,10 @@ impl DecisionInputs<'_> {
     fn best_of_several(&self) -> String {
         let winner = self.passing[0];
         let next = self.passing[1];
-        let lead =
-            format!("{} of {} passed; {}", self.passing.len(), self.usable.len(), winner.candidate);
+        let lead = format!("{}; {}", self.how_many_passed(), winner.candidate);
+        if next.passed_own_tests_only() {
+            return format!("{lead} passes with the base's, with {}", winner.blast);
+        }
         let agreement = |e: &Entry| e.agreement.unwrap_or_default();
         if winner.flaky() != next.flaky() {
             let best = if self.rules.rank == Rank::Agreement { "the best" } else { "the smallest" };
@@ -185,9 +219,8 @@ impl DecisionInputs<'_> {
         let same = in_spawn_order(self.usable).filter(|e| e.judged() == winner.judged());
         let names: Vec<&str> = same.map(|e| e.candidate.as_str()).collect();
         let mut text = format!(
-            "{} of {} passed; {} made the same tree, with {}; {} was spawned first",
-            self.passing.len(),
-            self.usable.len(),
+            "{}; {} made the same tree, with {}; {} was spawned first",
+            self.how_many_passed(),
             and(&names),
             winner.blast,
             winner.candidate
@@ -272,6 +305,36 @@ impl DecisionInputs<'_> {
     }
 }
 
+/// The flags of the recommended candidate, as a reason to look at it.
+fn to_check(kind: DecisionKind, winner: &Entry) -> String {
+    let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
+    if kind == DecisionKind::NoOracle || flags.is_empty() {
+        return String::new();
+    }
+    let evidence = match &winner.base_tests {
+        Some(second) if second.passed() => "; with the base's version of that it passes, too",
+        _ => "",
+    };
+    format!("; check {}: it {}{evidence}", winner.candidate, and(&flags))
+}
+
+/// The end of a candidate whose deciding changes were put back, as a clause.
+pub fn without_own_tests(entry: &Entry) -> String {
+    let Some(second) = &entry.base_tests else { return String::new() };
+    if let Some(problem) = &second.problem {
+        return problem.clone();
+    }
+    let mut terms = Vec::new();
+    if !second.put_back.is_empty() {
+        terms.push(format!("with the base's {}", some_of(&second.put_back)));
+    }
+    if !second.taken_out.is_empty() {
+        terms.push(format!("without {}", some_of(&second.taken_out)));
+    }
+    let end = second.stopped_at().map_or("was not judged".into(), failed_in);
+    format!("{} it {end}", terms.join(" and "))
+}
+
 fn single(winner: &Entry) -> String {
     format!(
         "{} is the only usable candidate, and it passed {}: {}",
@@ -331,15 +394,18 @@ fn stopped(entry: &Entry) -> String {
 
 /// The failure of a candidate, as a clause without its subject.
 pub(super) fn failed_at(entry: &Entry) -> String {
-    match entry.stopped_at() {
-        Some(r) if r.outcome == Outcome::TimedOut => format!("timed out in {}", r.stage),
-        Some(r) => match &r.tests {
-            Some(TestReport { failing, total, .. }) if !failing.is_empty() => {
-                format!("failed {} ({}; {} of {total} tests)", r.stage, r.outcome, failing.len())
-            }
-            _ => format!("failed {} ({})", r.stage, r.outcome),
-        },
-        None => "was not judged".into(),
+    entry.stopped_at().map_or("was not judged".into(), failed_in)
+}
+
+/// The failure of a command, as a clause without its subject.
+fn failed_in(result: &StageResult) -> String {
+    let StageResult { stage, outcome, .. } = result;
+    match &result.tests {
+        _ if *outcome == Outcome::TimedOut => format!("timed out in {stage}"),
+        Some(TestReport { failing, total, .. }) if !failing.is_empty() => {
+            format!("failed {stage} ({outcome}; {} of {total} tests)", failing.len())
+        }
+        _ => format!("failed {stage} ({outcome})"),
     }
 }
 

@@ -22,6 +22,8 @@ pub enum Trailer {
     Tree,
     /// A command that passed, or `unverified`.
     Oracle,
+    /// The reason why the change is unverified.
+    Reason,
     /// The branch that was merged into.
     Into,
     /// The `RUN/CAND@ITERATION` whose merge this commit reverts.
@@ -45,6 +47,7 @@ impl Trailer {
             Trailer::Head => "Frites-Head",
             Trailer::Tree => "Frites-Tree",
             Trailer::Oracle => "Frites-Oracle",
+            Trailer::Reason => "Frites-Reason",
             Trailer::Into => "Frites-Into",
             Trailer::Undone => "Frites-Undone",
             Trailer::Choice => "Frites-Choice",

@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 
 /// The kind of a decision (the table in DESIGN.md §3, "judge").
@@ -25,6 +26,8 @@ pub enum DecisionKind {
     Judge,
     /// A synthesised candidate passed within the ceiling.
     Synthesis,
+    /// The best candidate passes only with its own tests or commands, not with the base's.
+    OwnTests,
     /// No candidate passed; the closest is shown.
     NearMiss,
     /// There was no command to run: the smallest is shown.
@@ -43,6 +46,7 @@ impl DecisionKind {
             DecisionKind::Tests => "tests",
             DecisionKind::Judge => "judge",
             DecisionKind::Synthesis => "synthesis",
+            DecisionKind::OwnTests => "own-tests",
             DecisionKind::NearMiss => "near-miss",
             DecisionKind::NoOracle => "no-oracle",
             DecisionKind::Undecided => "undecided",
@@ -109,6 +113,10 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
+    /// The second judging, with the base's tests and commands put back; none if the candidate does
+    /// not change what decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_tests: Option<BaseTestsResult>,
 }
 
 impl Entry {
@@ -124,7 +132,18 @@ impl Entry {
 
     /// True if every command ran and exited 0.
     pub fn passed(&self) -> bool {
-        self.usable() && passed(&self.results)
+        self.usable() && outcome::all_passed(&self.results)
+    }
+
+    /// True if the candidate passed, and its pass may be due to its own tests or commands: with
+    /// those of the base it failed, or they could not be put back.
+    pub fn passed_own_tests_only(&self) -> bool {
+        self.passed() && self.base_tests.as_ref().is_some_and(|second| !second.passed())
+    }
+
+    /// True if the candidate passed, and not only with its own tests or commands.
+    pub fn verified(&self) -> bool {
+        self.passed() && !self.passed_own_tests_only()
     }
 
     /// True if a command passed only after a retry. Retries of the setup do not count: the tree is
@@ -132,12 +151,13 @@ impl Entry {
     pub fn flaky(&self) -> bool {
         let flaky =
             |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
-        self.results.iter().any(flaky)
+        let second = self.base_tests.iter().flat_map(|second| &second.results);
+        self.results.iter().chain(second).any(flaky)
     }
 
     /// The first command that failed.
     pub fn stopped_at(&self) -> Option<&StageResult> {
-        stopped_at(&self.results)
+        outcome::first_failure(&self.results)
     }
 
     /// The tree that was judged and may land.
@@ -149,14 +169,6 @@ impl Entry {
     pub fn failing_tests(&self) -> Option<&[String]> {
         failing_tests(&self.results)
     }
-}
-
-fn passed(results: &[StageResult]) -> bool {
-    !results.is_empty() && results.iter().all(|r| r.outcome.passed())
-}
-
-fn stopped_at(results: &[StageResult]) -> Option<&StageResult> {
-    results.iter().find(|r| !r.outcome.passed())
 }
 
 /// A command that failed and whose report names no failing test has failed for another reason.
@@ -177,12 +189,12 @@ pub struct Baseline {
 impl Baseline {
     /// True if the base passes: then a candidate that passes shows no regression, and nothing more.
     pub fn passed(&self) -> bool {
-        passed(&self.results)
+        outcome::all_passed(&self.results)
     }
 
     /// The first command that failed.
     pub fn stopped_at(&self) -> Option<&StageResult> {
-        stopped_at(&self.results)
+        outcome::first_failure(&self.results)
     }
 
     /// The command that started neither on the base nor on any candidate that got so far; none if
@@ -250,6 +262,9 @@ pub struct Decision {
     /// The candidates that passed, in spawn order.
     #[serde(default)]
     pub passed: Vec<Name>,
+    /// The candidates of those that passed only with their own tests or commands, in spawn order.
+    #[serde(default)]
+    pub own_tests: Vec<Name>,
     /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
@@ -281,6 +296,16 @@ pub struct Effort {
     pub saved_not_run: u64,
 }
 
+impl Effort {
+    /// Counts more commands.
+    pub fn add(&mut self, more: Effort) {
+        self.ran += more.ran;
+        self.saved_equal += more.saved_equal;
+        self.saved_cached += more.saved_cached;
+        self.saved_not_run += more.saved_not_run;
+    }
+}
+
 /// The settings of a judging, and what makes its results less trustworthy. Records call them
 /// `terms`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -294,6 +319,8 @@ pub struct JudgeSettings {
     /// Paths that were restored to the base's version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
+    /// Which candidates were judged a second time, with the base's tests and commands.
+    pub base_tests: BaseTests,
     /// The number of further attempts after a failure.
     #[serde(skip_serializing_if = "is_zero")]
     pub retries: u32,
@@ -385,7 +412,7 @@ impl Verdict {
     /// True if this very tree passed so that it counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
         self.settings.allow_verification()
-            && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.passed())
+            && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())
     }
 
     /// The tree that was judged for a captured tree: the one without the dropped changes, or the

@@ -208,14 +208,7 @@ impl Cache {
         for result in &mut outcome.results {
             result.cached = result.outcome != Outcome::Skipped;
         }
-        fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
-        for log in logs_in(&directory) {
-            if let Some(name) = log.file_name() {
-                let to = logs.join(name);
-                let _ = fs::remove_file(&to);
-                let _ = reflink_copy::reflink_or_copy(&log, &to);
-            }
-        }
+        copy_logs(&directory, logs)?;
         tracing::debug!(tree = %judged.tree, key, "cached outcome");
         Ok(Some(outcome.results))
     }
@@ -284,6 +277,20 @@ fn is_log_of(log: &Path, result: &StageResult) -> bool {
     let of_this =
         name.strip_prefix(result.stage.as_str()).is_some_and(|rest| rest.starts_with('.'));
     of_this && result.outcome != Outcome::Skipped
+}
+
+/// Copies the logs in one directory to another, which is made. It is no error that a log cannot be
+/// copied.
+pub fn copy_logs(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).context(|| format!("could not make '{}'", to.display()))?;
+    for log in logs_in(from) {
+        if let Some(name) = log.file_name() {
+            let to = to.join(name);
+            let _ = fs::remove_file(&to);
+            let _ = reflink_copy::reflink_or_copy(&log, &to);
+        }
+    }
+    Ok(())
 }
 
 fn logs_in(dir: &Path) -> impl Iterator<Item = PathBuf> {

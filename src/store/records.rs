@@ -274,6 +274,7 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::flag::Flag;
@@ -398,7 +399,12 @@ mod tests {
                     drew_on: vec![name("c2")],
                     dropped: names,
                     flags: vec![Flag::TestsSkipped { path: reason.clone(), marker: reason }],
-                    results: vec![failed, ended],
+                    results: vec![failed, ended.clone()],
+                    base_tests: Some(BaseTestsResult {
+                        tree,
+                        results: vec![ended],
+                        ..BaseTestsResult::default()
+                    }),
                 }
             },
         )
@@ -416,6 +422,7 @@ mod tests {
                     recommended: None,
                     ranking: vec![name("c1")],
                     passed: Vec::new(),
+                    own_tests: Vec::new(),
                     failed: vec![name("c1")],
                     not_run: Vec::new(),
                     undecided: vec![name("c2")],

@@ -58,6 +58,7 @@ pub fn as_json(verdict: &Verdict) -> Value {
     for (at, entry) in verdict.candidates.iter().enumerate() {
         value["candidates"][at]["usable"] = json!(entry.usable());
         value["candidates"][at]["passed"] = json!(entry.passed());
+        value["candidates"][at]["verified"] = json!(entry.verified());
         if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
             value["candidates"][at]["failing_tests"] = json!(comparison);
         }
@@ -151,6 +152,17 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
                 "look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`"
             )]
         }
+        (DecisionKind::OwnTests, Some(name)) => vec![
+            format!(
+                "look at what it changes in tests and commands: `git frites diff {run}/{name}`; \
+                 the logs with the base's are in '{}'",
+                logs(name).join("base-tests").display()
+            ),
+            format!(
+                "if that change is right, land it with `git frites apply --allow-unverified \
+                 {run}/{name}`"
+            ),
+        ],
         (DecisionKind::NearMiss, Some(name)) => vec![
             format!("the logs are in '{}'", logs(name).display()),
             format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
@@ -217,7 +229,9 @@ fn grid<'a>(
             (entry.blast.files.to_string(), Tone::Plain),
             (agreement, Tone::Plain),
         ]);
-        let beware = !entry.flags.is_empty() || !entry.dropped.is_empty();
+        let beware = entry.passed_own_tests_only()
+            || (!entry.flags.is_empty() && entry.base_tests.is_none())
+            || !entry.dropped.is_empty();
         remarks.push((flags(entry), if beware { styles.caution } else { styles.dim }));
     }
     let table = grid.render();
@@ -276,6 +290,7 @@ fn outcome(entry: &Entry) -> (String, Tone) {
     match entry.stopped_at() {
         Some(result) => failure(result),
         None if entry.passed() && entry.flaky() => ("flaky".into(), Tone::Caution),
+        None if entry.passed_own_tests_only() => ("passed".into(), Tone::Caution),
         None if entry.passed() => ("passed".into(), Tone::Good),
         None if entry.usable() => ("not run".into(), Tone::Dim),
         None => ("-".into(), Tone::Dim),
@@ -306,6 +321,10 @@ fn flags(entry: &Entry) -> Vec<String> {
             State::Open => "changed nothing".into(),
             state => state.to_string(),
         });
+    }
+    if entry.passed() && entry.base_tests.is_some() {
+        let own = entry.passed_own_tests_only();
+        words.push(if own { "only its own tests" } else { "base's tests pass too" }.into());
     }
     words.extend(entry.same_as.as_ref().map(|twin| format!("same tree as {twin}")));
     let mut labels: Vec<&str> = entry.flags.iter().map(Flag::label).collect();

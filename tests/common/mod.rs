@@ -1,4 +1,5 @@
 //! A repository of its own for each test, with its own HOME, cache and git configuration.
+pub mod cheats;
 pub mod edits;
 pub mod fixtures;
 pub mod processes;

@@ -3,6 +3,7 @@
 //! libtest knows when it compiles which tests it ignores. libtest-mimic lets a test find it out when it runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod cheats;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let mut trials = completion::trials();
+    let mut trials = cheats::trials();
+    trials.extend(completion::trials());
     trials.extend(file_systems::trials());
     trials.extend(manual::trials());
     trials.extend(terminal_output::trials());

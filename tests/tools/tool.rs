@@ -20,6 +20,7 @@ macro_rules! tools {
 tools! {
     BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
     CARGO: "cargo --version", "cargo is not installed";
+    CC: "cc --version", "no C compiler is installed";
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";

@@ -2,14 +2,16 @@
 //! protected paths, with its size, flags and agreement.
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ecosystems::flags::{self, TouchedPath};
+use crate::ecosystems::flags;
+use crate::ecosystems::put_back;
 use crate::ecosystems::scripts::scripts_of;
+use crate::ecosystems::touched::{TouchedPath, is_test_path};
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
-use crate::git::protect::protected;
+use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
-use crate::model::agreement::{self, Content, Edit, Vocabulary};
+use crate::model::agreement::{self, Edit, Vocabulary};
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -18,6 +20,8 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::capture::Captured;
+use crate::ops::judge::base_tests;
+use crate::ops::judge::changed_file::{ChangedFile, changed_file};
 use crate::ops::session::Session;
 use crate::process;
 
@@ -52,51 +56,6 @@ pub fn from_captured(
     Ok(entries)
 }
 
-/// A change to one path, with the content of both sides.
-struct ChangedFile {
-    path: TreePath,
-    before: FileContent,
-    after: FileContent,
-    /// True if lines of an existing file are removed.
-    loses: bool,
-}
-
-/// The content of a path on one side of a change.
-enum FileContent {
-    Missing,
-    Text(Vec<u8>),
-    Binary(Oid),
-}
-
-impl FileContent {
-    fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
-        if oid.is_null() {
-            return FileContent::Missing;
-        }
-        // A submodule's commit cannot be read as a blob.
-        match repo.blob(oid) {
-            Ok(bytes) if !binary => FileContent::Text(bytes),
-            _ => FileContent::Binary(*oid),
-        }
-    }
-
-    fn text(&self) -> Option<&[u8]> {
-        match self {
-            FileContent::Missing => None,
-            FileContent::Text(bytes) => Some(bytes),
-            FileContent::Binary(_) => Some(b""),
-        }
-    }
-
-    fn as_agreement(&self) -> Content<'_> {
-        match self {
-            FileContent::Missing => Content::Missing,
-            FileContent::Text(bytes) => Content::Text(bytes),
-            FileContent::Binary(oid) => Content::Binary(oid.as_str()),
-        }
-    }
-}
-
 fn entry_of(
     session: &Session,
     run: &Run,
@@ -125,35 +84,57 @@ fn entry_of(
         dropped: Vec::new(),
         flags: Vec::new(),
         results: Vec::new(),
+        base_tests: None,
     };
     if !captured.usable() {
         return Ok((entry, Vec::new()));
     }
     let mut changes = captured.changes.clone();
     if let Some(tree) = tree {
-        let (judged, dropped) = protected(repo, &run.base, &tree, &settings.protect)?;
-        if judged != tree {
-            changes = diff::changes(repo, &run.base, &run.base, &judged)?;
-            entry.blast = diff::blast(repo, &run.base, &run.base, &judged, &changes)?;
-            entry.judged_tree = Some(judged);
-            entry.dropped =
-                dropped.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect();
+        let restored = with_protected(repo, &run.base, &tree, settings, scripts)?;
+        if restored.tree != tree {
+            changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
+            entry.blast = diff::blast(repo, &run.base, &run.base, &restored.tree, &changes)?;
+            entry.judged_tree = Some(restored.tree);
+            let dropped = restored.put_back.iter().chain(&restored.taken_out);
+            entry.dropped = dropped.map(TreePath::lossy).collect();
+            entry.dropped.sort();
         }
     }
     let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
     entry.flags = flags(&changes, &files, scripts);
+    if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
+        let mode = settings.base_tests;
+        entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, scripts, mode)?;
+    }
     Ok((entry, files))
 }
 
-fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
-    let binary = change.lines.is_none();
-    ChangedFile {
-        path: change.path.clone(),
-        before: FileContent::of(repo, &change.old, binary),
-        after: FileContent::of(repo, &change.new, binary),
-        loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
-            && change.status != ChangeStatus::Added,
-    }
+/// A captured tree without its changes to protected paths.
+fn with_protected(
+    repo: &Repo,
+    base: &Oid,
+    tree: &Oid,
+    settings: &JudgeSettings,
+    scripts: &BTreeSet<String>,
+) -> Result<RestoredTree> {
+    protected(repo, base, tree, &settings.protect, |path, content| {
+        put_back::decides_by_being_there(&path.lossy(), content, scripts)
+    })
+}
+
+/// Makes the trees that are judged for a captured one again: git may have deleted their objects.
+pub fn make_trees_again(
+    repo: &Repo,
+    base: &Oid,
+    captured: &Oid,
+    oracle: &[OracleCommand],
+    settings: &JudgeSettings,
+) -> Result<()> {
+    let scripts = scripts_of(repo, base, oracle)?;
+    let judged = with_protected(repo, base, captured, settings, &scripts)?.tree;
+    base_tests::plan_for(repo, base, &judged, oracle, settings.base_tests)?;
+    Ok(())
 }
 
 /// The flags of a candidate, sorted.
@@ -165,7 +146,7 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
             && changes.iter().any(|c| {
                 c.status == ChangeStatus::Added
                     && c.new == change.old
-                    && flags::is_test_path(&path(&c.path))
+                    && is_test_path(&path(&c.path))
             })
     };
     let mut found: Vec<Flag> = Vec::new();

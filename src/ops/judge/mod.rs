@@ -1,7 +1,10 @@
 //! Judging: the project's own commands on each distinct tree, and the verdict over them.
 mod base;
+mod base_tests;
+mod changed_file;
 mod entries;
 mod judged_base;
+mod judged_once;
 pub mod keep;
 mod options;
 mod partial;
@@ -11,9 +14,10 @@ mod schedule;
 mod tamper;
 
 pub use base::{BaseBeside, BaseOfAttempts};
+pub use base_tests::plan_for as plan_base_tests;
 pub use options::JudgeOptions;
 pub use partial::{judge_some, replay};
-pub use runner::judge_commit;
+pub use runner::{BASE_TESTS_LOGS, judge_commit};
 
 use crate::error::{Error, Result};
 use crate::model::FORMAT;

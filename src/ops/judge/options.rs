@@ -4,6 +4,7 @@ use std::time::Duration;
 use crate::config::keys;
 use crate::config::value::Flaky;
 use crate::error::Result;
+use crate::model::base_tests::BaseTests;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::rank::Rank;
@@ -64,6 +65,12 @@ impl JudgeOptions {
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
             // Protected paths cannot be restored when judging in place.
             protect: if self.in_place { Vec::new() } else { protect },
+            // A worktree is judged as it is.
+            base_tests: if self.in_place {
+                BaseTests::Never
+            } else {
+                config.get(keys::ORACLE_BASE_TESTS)
+            },
             retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
             refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
             junit: config.get(keys::ORACLE_JUNIT),

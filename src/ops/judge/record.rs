@@ -14,6 +14,11 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
     for tree in ran.filter_map(Entry::judged) {
         commits.push(neutral_commit(&session.repo, tree, &run.base)?);
     }
+    // Anybody can look at what was judged with the base's tests.
+    let second = verdict.candidates.iter().filter_map(|e| e.base_tests.as_ref());
+    for tree in second.filter(|s| !s.results.is_empty()).filter_map(|s| s.tree.as_ref()) {
+        commits.push(neutral_commit(&session.repo, tree, &run.base)?);
+    }
     commits.sort();
     commits.dedup();
     session.store.save_record(run, Some(verdict), &commits)?;

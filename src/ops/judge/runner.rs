@@ -6,24 +6,25 @@ use std::time::{Duration, SystemTime};
 use crate::config::keys;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::commit::neutral_commit;
-use crate::git::protect::protected;
 use crate::git::seed::find::Seeds;
 use crate::integrity::{baseline, watch};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{self, Outcome, StageResult};
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, Verdict};
+use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
+use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
 use crate::ops::judge::keep;
-use crate::ops::judge::schedule::{Judge, Scheduler, StopWhen, commands_run};
+use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
-use crate::oracle::cache::{Cache, Conditions, JudgedTree};
+use crate::oracle::cache::{Cache, Conditions, JudgedTree, copy_logs};
 use crate::oracle::outcomes::KnownOutcomes;
 use crate::oracle::pool::{CheckoutPool, OUTCOMES};
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd, OracleOptions};
@@ -40,8 +41,12 @@ pub struct OracleRunner<'a> {
     pool: CheckoutPool<'a>,
     /// None if no outcome is to be taken from the cache, nor kept there.
     cache: Option<Cache>,
+    once: JudgedOnce,
     tamper: TamperWatch<'a>,
 }
+
+/// The directory beside a candidate's logs for those of its second judging.
+pub const BASE_TESTS_LOGS: &str = "base-tests";
 
 /// The place to which the results of one tree go.
 struct ReportTo {
@@ -49,6 +54,16 @@ struct ReportTo {
     name: String,
     /// The directory for the commands' logs.
     logs: PathBuf,
+}
+
+impl ReportTo {
+    /// The place for the results of the same candidate with the base's tests.
+    fn with_base_tests(&self) -> ReportTo {
+        ReportTo {
+            name: format!("{} with the base's tests", self.name),
+            logs: self.logs.join(BASE_TESTS_LOGS),
+        }
+    }
 }
 
 impl<'a> OracleRunner<'a> {
@@ -94,7 +109,8 @@ impl<'a> OracleRunner<'a> {
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
         };
         let tamper = TamperWatch::new(session, run, outcomes);
-        Ok(OracleRunner { session, run, oracle, settings, options, pool, cache, tamper })
+        let once = JudgedOnce::default();
+        Ok(OracleRunner { session, run, oracle, settings, options, pool, cache, once, tamper })
     }
 
     /// Does `work`, then reports what the commands changed outside their checkouts, also if the
@@ -145,7 +161,7 @@ impl<'a> OracleRunner<'a> {
         base: BaseState,
     ) -> Result<(Effort, Option<Baseline>)> {
         if !self.settings.in_place {
-            self.keep_trees(&entries.iter().collect::<Vec<_>>())?;
+            self.keep_trees(entries)?;
         }
         let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
         if self.cache.is_some() {
@@ -182,30 +198,38 @@ impl<'a> OracleRunner<'a> {
     /// candidate is judged before it ends.
     pub fn judge_base(&self, cancel: &Cancel, first: bool) -> Result<Option<JudgedBase>> {
         let commit = self.run.base;
-        let judged = JudgedTree { tree: self.session.repo.commit(&commit)?.tree, commit };
+        let tree = self.session.repo.commit(&commit)?.tree;
         let report = ReportTo {
             name: format!("{}, base", self.run.run),
             logs: self.session.store.run_dir(&self.run.run).join("base"),
         };
-        let (results, ran) = match self.find_cached(&judged, &report)? {
-            Some(results) => (results, 0),
-            None => match self.run_on_commit(&judged.commit, &report, cancel)? {
-                OracleEnd::Cancelled => return Ok(None),
-                OracleEnd::Finished(results) => {
-                    let cache = || {
-                        self.keep_cached(&judged, &results, &report)?;
-                        Ok(Some(judged))
-                    };
-                    if first {
-                        self.tamper.check_base_first(cache)?;
-                    } else {
-                        self.tamper.check(None, cache)?;
-                    }
-                    let ran = commands_run(&results);
-                    (results, ran)
-                }
-            },
-        };
+        let mut ran = 0;
+        let found = self.once.get_or_judge(&tree, || {
+            let judged = JudgedTree { tree, commit };
+            let logs = report.logs.clone();
+            if let Some(results) = self.find_cached(&judged, &report)? {
+                return Ok(Some(TreeOutcome { results, logs }));
+            }
+            let OracleEnd::Finished(results) = self.run_on_commit(&commit, &report, cancel)? else {
+                return Ok(None);
+            };
+            let cache = || {
+                self.keep_cached(&judged, &results, &report)?;
+                Ok(Some(judged))
+            };
+            if first {
+                self.tamper.check_base_first(cache)?;
+            } else {
+                self.tamper.check(None, cache)?;
+            }
+            ran = commands_run(&results);
+            Ok(Some(TreeOutcome { results, logs }))
+        })?;
+        let Some((TreeOutcome { results, logs }, was_known)) = found else { return Ok(None) };
+        if was_known {
+            copy_logs(&logs, &report.logs)?;
+            self.note_all(&report, &results);
+        }
         warn_if_not_started(self.session, self.run, &results, |result| {
             std::fs::read(report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
         });
@@ -223,15 +247,17 @@ impl<'a> OracleRunner<'a> {
         }
     }
 
-    /// The tree that is judged for an entry; none if nothing was ever captured.
-    fn judged_tree(&self, entry: &Entry) -> Result<Option<JudgedTree>> {
-        let Some(tree) = entry.judged() else { return Ok(None) };
-        let commit = self.keep_trees(&[entry])?.pop();
-        Ok(commit.map(|commit| JudgedTree { tree: *tree, commit }))
+    /// A tree, with a commit of it on the run's base, which is kept until judging ends.
+    fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
+        let base = &self.run.base;
+        let commit = neutral_commit(&self.session.repo, tree, base)?;
+        keep::keep(self.session, self.run, &[commit], base)?;
+        Ok(JudgedTree { tree: *tree, commit })
     }
 
-    /// Keeps the trees of these entries until judging ends; gives a commit of each.
-    fn keep_trees(&self, entries: &[&Entry]) -> Result<Vec<Oid>> {
+    /// Keeps the trees of these entries and those of their second judging, until
+    /// judging ends.
+    fn keep_trees(&self, entries: &[Entry]) -> Result<()> {
         let Session { repo, store, .. } = self.session;
         let base = &self.run.base;
         let recorded = store.judged(&self.run.run)?;
@@ -241,25 +267,43 @@ impl<'a> OracleRunner<'a> {
             for entry in entries {
                 if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                     // The tree itself may be lost, if it is not the captured one.
-                    protected(repo, base, captured, &self.settings.protect)?;
+                    entries::make_trees_again(repo, base, captured, self.oracle, self.settings)?;
                 }
-                if let Some(tree) = entry.judged() {
+                let second = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref());
+                for tree in entry.judged().into_iter().chain(second) {
                     commits.push(neutral_commit(repo, tree, base)?);
                 }
             }
             is_first_try = false;
             let new: Vec<Oid> =
                 commits.iter().filter(|commit| !recorded.contains(commit)).copied().collect();
-            keep::keep(self.session, self.run, &new, base)?;
-            Ok(commits)
+            keep::keep(self.session, self.run, &new, base)
         })
     }
 
-    fn find_cached_entry(&self, entry: &Entry) -> Result<Option<Vec<StageResult>>> {
-        match self.judged_tree(entry)? {
-            Some(judged) => self.find_cached(&judged, &self.report_to(&entry.candidate)),
-            None => Ok(None),
-        }
+    /// The outcome of an entry, if all of it is cached.
+    fn find_cached_entry(&self, entry: &Entry) -> Result<Option<EntryOutcome>> {
+        let Some(tree) = entry.judged() else { return Ok(None) };
+        let report = self.report_to(&entry.candidate);
+        let Some(results) = self.look_up(tree, &report)? else { return Ok(None) };
+        let second = report.with_base_tests();
+        let base_tests = match tree_with_base_tests(entry, &results) {
+            Some(tree) => match self.look_up(tree, &second)? {
+                Some(results) => results,
+                None => return Ok(None),
+            },
+            None => Vec::new(),
+        };
+        self.note_all(&report, &results);
+        self.note_all(&second, &base_tests);
+        let saved_cached = commands_run(&results) + commands_run(&base_tests);
+        let effort = Effort { saved_cached, ..Effort::default() };
+        Ok(Some(EntryOutcome { results, base_tests, effort }))
+    }
+
+    fn look_up(&self, tree: &Oid, report: &ReportTo) -> Result<Option<Vec<StageResult>>> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        cache.find(&self.session.repo, &self.judged_tree(tree)?, &report.logs)
     }
 
     fn find_cached(
@@ -269,10 +313,55 @@ impl<'a> OracleRunner<'a> {
     ) -> Result<Option<Vec<StageResult>>> {
         let Some(cache) = &self.cache else { return Ok(None) };
         let found = cache.find(&self.session.repo, judged, &report.logs)?;
-        for result in found.iter().flatten().filter(|r| r.cached) {
+        self.note_all(report, found.as_deref().unwrap_or_default());
+        Ok(found)
+    }
+
+    /// Notes cached results, or those of another candidate with the same tree.
+    fn note_all(&self, report: &ReportTo, results: &[StageResult]) {
+        for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
             self.note(report, result);
         }
-        Ok(found)
+    }
+
+    /// The results on a tree, from the cache, from another candidate or by running the oracle, and
+    /// the commands that this took. None if it was cancelled. `suspect` is the only candidate whose
+    /// commands run now.
+    fn outcome_of(
+        &self,
+        tree: &Oid,
+        report: &ReportTo,
+        suspect: Option<&Name>,
+        cancel: &Cancel,
+    ) -> Result<Option<(Vec<StageResult>, Effort)>> {
+        let mut effort = Effort::default();
+        let found = self.once.get_or_judge(tree, || {
+            let judged = self.judged_tree(tree)?;
+            let logs = report.logs.clone();
+            if let Some(results) = self.find_cached(&judged, report)? {
+                effort.saved_cached = commands_run(&results);
+                return Ok(Some(TreeOutcome { results, logs }));
+            }
+            let end = self.run_on_commit(&judged.commit, report, cancel)?;
+            let results = match end {
+                OracleEnd::Finished(results) => Some(results),
+                OracleEnd::Cancelled => None,
+            };
+            self.tamper.check(suspect, || {
+                let Some(results) = &results else { return Ok(None) };
+                self.keep_cached(&judged, results, report)?;
+                Ok(Some(judged))
+            })?;
+            effort.ran = commands_run(results.as_deref().unwrap_or_default());
+            Ok(results.map(|results| TreeOutcome { results, logs }))
+        })?;
+        let Some((known, was_known)) = found else { return Ok(None) };
+        if was_known {
+            effort.saved_equal = commands_run(&known.results);
+            copy_logs(&known.logs, &report.logs)?;
+            self.note_all(report, &known.results);
+        }
+        Ok(Some((known.results, effort)))
     }
 
     fn keep_cached(
@@ -324,9 +413,7 @@ impl<'a> OracleRunner<'a> {
     fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Vec<StageResult>> {
         match self.run_on_commit(commit, report, &Cancel::default())? {
             OracleEnd::Finished(results) => Ok(results),
-            OracleEnd::Cancelled => {
-                Err(Error::internal(format!("{}: judging ended too early", report.name)))
-            }
+            OracleEnd::Cancelled => Err(ended_too_early(report)),
         }
     }
 
@@ -367,7 +454,7 @@ struct EntryJudge<'r, 'a> {
 }
 
 impl Judge for EntryJudge<'_, '_> {
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<OracleEnd> {
+    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
         let runner = self.runner;
         let name = &entry.candidate;
         let report = runner.report_to(name);
@@ -376,21 +463,42 @@ impl Judge for EntryJudge<'_, '_> {
             runner.tamper.begin()?;
             let end = runner.run_in_worktree(name, &report, cancel)?;
             runner.tamper.check(suspect, || Ok(None))?;
-            return Ok(end);
+            return Ok(entry_outcome(end));
         }
-        let Some(judged) = runner.judged_tree(entry)? else {
-            return Ok(runner.not_started(&report, "nothing was captured"));
+        let Some(tree) = entry.judged() else {
+            return Ok(entry_outcome(runner.not_started(&report, "nothing was captured")));
         };
-        let end = runner.run_on_commit(&judged.commit, &report, cancel)?;
-        runner.tamper.check(suspect, || match &end {
-            OracleEnd::Cancelled => Ok(None),
-            OracleEnd::Finished(results) => {
-                runner.keep_cached(&judged, results, &report)?;
-                Ok(Some(judged))
-            }
-        })?;
-        Ok(end)
+        let Some((results, mut effort)) = runner.outcome_of(tree, &report, suspect, cancel)? else {
+            return Ok(None);
+        };
+        let mut base_tests = Vec::new();
+        if let Some(tree) = tree_with_base_tests(entry, &results) {
+            let second = report.with_base_tests();
+            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, cancel)? else {
+                return Ok(None);
+            };
+            base_tests = results;
+            effort.add(more);
+        }
+        Ok(Some(EntryOutcome { results, base_tests, effort }))
     }
+}
+
+/// The outcome of an entry that is judged once.
+fn entry_outcome(end: OracleEnd) -> Option<EntryOutcome> {
+    let OracleEnd::Finished(results) = end else { return None };
+    let effort = Effort { ran: commands_run(&results), ..Effort::default() };
+    Some(EntryOutcome { results, base_tests: Vec::new(), effort })
+}
+
+/// The tree with the base's tests that is to be judged after these results on the entry's own.
+fn tree_with_base_tests<'e>(entry: &'e Entry, results: &[StageResult]) -> Option<&'e Oid> {
+    let second = entry.base_tests.as_ref().filter(|_| outcome::all_passed(results));
+    second.and_then(|second| second.tree.as_ref())
+}
+
+fn ended_too_early(report: &ReportTo) -> Error {
+    Error::internal(format!("{}: judging ended too early", report.name))
 }
 
 fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {

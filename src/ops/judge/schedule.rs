@@ -10,7 +10,6 @@ use crate::model::name::Name;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
-use crate::oracle::run::OracleEnd;
 use crate::process::interrupt::Cancel;
 
 /// The moment at which judging stops.
@@ -24,8 +23,26 @@ pub enum StopWhen {
 
 /// Runs the oracle for one entry.
 pub trait Judge: Sync {
-    /// Runs the oracle on the entry's tree, until it ends or is cancelled.
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<OracleEnd>;
+    /// Runs the oracle on the entry's tree and, if it passes there, on the tree with the base's
+    /// tests. None if it was cancelled.
+    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>>;
+}
+
+/// All that the oracle said about one entry.
+#[derive(Clone, Debug, Default)]
+pub struct EntryOutcome {
+    /// The results on the entry's tree.
+    pub results: Vec<StageResult>,
+    /// The results on the tree with the base's tests; empty if they did not have to be known.
+    pub base_tests: Vec<StageResult>,
+    /// The number of commands that were run and saved for this.
+    pub effort: Effort,
+}
+
+impl EntryOutcome {
+    fn commands_run(&self) -> u64 {
+        commands_run(&self.results) + commands_run(&self.base_tests)
+    }
 }
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
@@ -81,13 +98,12 @@ impl<'e> Scheduler<'e> {
     /// Fills in the outcomes that `find` has for an entry's tree.
     pub fn fill_in_cached(
         &self,
-        mut find: impl FnMut(&Entry) -> Result<Option<Vec<StageResult>>>,
+        mut find: impl FnMut(&Entry) -> Result<Option<EntryOutcome>>,
     ) -> Result<()> {
         let mut shared = self.lock();
         for group in self.unjudged(&shared) {
-            if let Some(results) = find(&shared.entries[group])? {
-                shared.effort.saved_cached += commands_run(&results);
-                self.set_results(&mut shared, group, &results);
+            if let Some(outcome) = find(&shared.entries[group])? {
+                self.set_outcome(&mut shared, group, &outcome);
             }
         }
         Ok(())
@@ -199,11 +215,8 @@ impl<'e> Scheduler<'e> {
         let end = judge.judge(&running.entry, &running.cancel);
         let mut shared = self.lock();
         match end {
-            Ok(OracleEnd::Cancelled) => {}
-            Ok(OracleEnd::Finished(results)) => {
-                shared.effort.ran += commands_run(&results);
-                self.set_results(&mut shared, running.group, &results);
-            }
+            Ok(None) => {}
+            Ok(Some(outcome)) => self.set_outcome(&mut shared, running.group, &outcome),
             Err(error) => {
                 shared.error.get_or_insert(error);
                 shared.stop_all();
@@ -235,17 +248,21 @@ impl<'e> Scheduler<'e> {
         groups
     }
 
-    /// Gives results to every entry of a group.
-    fn set_results(&self, shared: &mut Shared<'_>, group: usize, results: &[StageResult]) {
+    /// Gives an outcome to every entry of a group.
+    fn set_outcome(&self, shared: &mut Shared<'_>, group: usize, outcome: &EntryOutcome) {
+        shared.effort.add(outcome.effort);
         let first = shared.entries[group].candidate.clone();
         for (at, entry) in shared.entries.iter_mut().enumerate() {
             if self.groups.get(&entry.index) != Some(&group) {
                 continue;
             }
-            entry.results = results.to_vec();
+            entry.results.clone_from(&outcome.results);
+            if let Some(second) = &mut entry.base_tests {
+                second.results.clone_from(&outcome.base_tests);
+            }
             if at != group {
                 entry.same_as = Some(first.clone());
-                shared.effort.saved_equal += commands_run(results);
+                shared.effort.saved_equal += outcome.commands_run();
             }
         }
     }
@@ -332,18 +349,21 @@ mod tests {
             dropped: Vec::new(),
             flags: Vec::new(),
             results: Vec::new(),
+            base_tests: None,
         }
     }
 
-    fn ended(outcome: Outcome) -> Result<OracleEnd> {
-        Ok(OracleEnd::Finished(vec![StageResult::new(Stage::Test, 0.0, outcome)]))
+    fn ended(outcome: Outcome) -> Result<Option<EntryOutcome>> {
+        let results = vec![StageResult::new(Stage::Test, 0.0, outcome)];
+        let effort = Effort { ran: 1, ..Effort::default() };
+        Ok(Some(EntryOutcome { results, base_tests: Vec::new(), effort }))
     }
 
-    fn wait_for_cancel(cancel: &Cancel) -> Result<OracleEnd> {
+    fn wait_for_cancel(cancel: &Cancel) -> Result<Option<EntryOutcome>> {
         while !cancel.is_cancelled() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(OracleEnd::Cancelled)
+        Ok(None)
     }
 
     fn nothing_first(_: &Cancel) -> Result<()> {
@@ -356,7 +376,7 @@ mod tests {
         judged: Mutex<Vec<String>>,
     }
 
-    impl<F: Fn(&Entry, &Cancel) -> Result<OracleEnd> + Sync> Script<F> {
+    impl<F: Fn(&Entry, &Cancel) -> Result<Option<EntryOutcome>> + Sync> Script<F> {
         fn new(act: F) -> Script<F> {
             Script { act, judged: Mutex::default() }
         }
@@ -366,8 +386,8 @@ mod tests {
         }
     }
 
-    impl<F: Fn(&Entry, &Cancel) -> Result<OracleEnd> + Sync> Judge for Script<F> {
-        fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<OracleEnd> {
+    impl<F: Fn(&Entry, &Cancel) -> Result<Option<EntryOutcome>> + Sync> Judge for Script<F> {
+        fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
             let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
             judged.push(entry.candidate.to_string());
             drop(judged);
@@ -555,8 +575,10 @@ mod tests {
         let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
         let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
         let cached = |entry: &Entry| {
-            let passed = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
-            Ok((entry.index == 1).then(|| vec![passed]))
+            let results = vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)];
+            let effort = Effort { saved_cached: 1, ..Effort::default() };
+            let outcome = EntryOutcome { results, effort, ..EntryOutcome::default() };
+            Ok((entry.index == 1).then_some(outcome))
         };
         scheduler.fill_in_cached(cached).expect("nothing fails");
         assert_eq!(scheduler.waiting().len(), 1);

@@ -259,7 +259,7 @@ fn land_conflicts(
         &plan.candidate,
     )?;
     plan.tree = conflicts.tree;
-    plan.verified = false;
+    plan.distrust("the conflicts are not resolved");
     refuse_overwrite_in_checkout(session, from, &plan.tree)?;
     let mut message = plan.commit_message(options);
     // A person resolves the conflicts, which gives another tree.

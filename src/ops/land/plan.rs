@@ -7,10 +7,12 @@ use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::outcome::first_failure;
+use crate::model::rationale::{WITH_OWN_TESTS_ONLY, without_own_tests};
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::model::verdict::Verdict;
-use crate::ops::judge::judge_commit;
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::judge::{BASE_TESTS_LOGS, judge_commit, plan_base_tests};
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -47,6 +49,8 @@ pub struct Plan {
     pub judged: JudgedState,
     /// True if the tree that lands passed.
     pub verified: bool,
+    /// The reason why it is not verified.
+    pub reason: Option<String>,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
     /// The tree that the branch will hold; the judged tree until it is merged.
@@ -77,16 +81,40 @@ impl Plan {
         let capture = capture_to_land(session, options, address, iteration, verdict.as_ref())?;
         let tree = *verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree));
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
+        let why = || why_unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref());
         if !verified && !options.allow_unverified {
-            return Err(unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref()));
+            return Err(unverified(&run, &candidate, &why()));
         }
+        let reason = (!verified).then(why);
         let commit = if tree == capture.tree {
             capture.commit
         } else {
             commit::neutral_commit(&session.repo, &tree, &run.base)?
         };
         let judged = JudgedState { commit, tree };
-        Ok(Plan { run, candidate, capture, judged, tree, verified, verdict, choices: Vec::new() })
+        let choices = Vec::new();
+        let plan =
+            Plan { run, candidate, capture, judged, tree, verified, reason, verdict, choices };
+        plan.say_what_stays(session);
+        Ok(plan)
+    }
+
+    /// Names the protected paths whose change does not land.
+    fn say_what_stays(&self, session: &Session) {
+        let entry = self.verdict.as_ref().and_then(|verdict| verdict.entry(&self.candidate));
+        let dropped = entry.map_or(&[][..], |entry| &entry.dropped);
+        if self.judged.tree != self.capture.tree && !dropped.is_empty() {
+            session.ui.note(format!(
+                "as in the base, because they are protected: {}",
+                dropped.join(", ")
+            ));
+        }
+    }
+
+    /// Lands the tree as unverified from now on, for this reason.
+    pub fn distrust(&mut self, reason: impl Into<String>) {
+        self.verified = false;
+        self.reason = Some(reason.into());
     }
 
     /// `RUN/CAND`.
@@ -170,7 +198,7 @@ impl Plan {
         }
         let name = target.name();
         if options.no_rejudge {
-            self.verified = false;
+            self.distrust("the merged tree was not judged");
             ui.warn(format!(
                 "{name} has moved since the run started, and the merged tree was not judged: it is \
                  unverified"
@@ -185,8 +213,8 @@ impl Plan {
         let logs = store.run_dir(&self.run.run).join("apply");
         let who = format!("{} on {name}", self.address());
         let results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
-        match results.iter().find(|r| !r.outcome.passed()) {
-            None => Ok(()),
+        match first_failure(&results) {
+            None => self.judge_with_base_tests(session, target, options),
             Some(failed) => Err(Error::no(format!(
                 "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
                 self.address(),
@@ -196,6 +224,46 @@ impl Plan {
             .hint(format!("the log is '{}'", logs.join(format!("{}.log", failed.stage)).display()))
             .hint(format!("spawn again from {name}"))),
         }
+    }
+
+    /// Judges the merged tree once more, with the tests and commands of the target put back. If it
+    /// fails there, it is unverified.
+    fn judge_with_base_tests(
+        &mut self,
+        session: &Session,
+        target: &ResolvedTarget,
+        options: &LandOptions,
+    ) -> Result<()> {
+        let Session { repo, store, ui, .. } = session;
+        let Some(verdict) = &self.verdict else { return Ok(()) };
+        let mode = verdict.settings.base_tests;
+        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
+        let Some(mut second) = second else { return Ok(()) };
+        let logs = store.run_dir(&self.run.run).join("apply").join(BASE_TESTS_LOGS);
+        let name = target.name();
+        if let Some(tree) = &second.tree {
+            let commit = commit::neutral_commit(repo, tree, &target.tip)?;
+            let who = format!("{} on {name} with the tests of {name}", self.address());
+            second.results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+        }
+        if second.passed() {
+            return Ok(());
+        }
+        let why = match second.stopped_at() {
+            Some(failed) => {
+                format!("with those of {name} it failed {} ({})", failed.stage, failed.outcome)
+            }
+            None => second.problem.unwrap_or_default(),
+        };
+        let reason = format!("merged with {name}, it passes {WITH_OWN_TESTS_ONLY}: {why}");
+        if options.allow_unverified {
+            ui.warn(format!("{}: {reason}; it is unverified", self.address()));
+            self.distrust(reason);
+            return Ok(());
+        }
+        Err(Error::no(format!("{}: {reason}; nothing was changed", self.address()))
+            .hint(format!("the logs are in '{}'", logs.display()))
+            .hint("to land it all the same, add `--allow-unverified`"))
     }
 
     /// The error that conflicts keep the change from landing.
@@ -250,6 +318,8 @@ impl Plan {
         }
         if !self.verified {
             trailers.push(Trailer::Oracle.line("unverified"));
+            let reason = self.reason.iter().map(|reason| reason.replace('\n', " "));
+            trailers.extend(reason.map(|reason| Trailer::Reason.line(reason)));
         }
         let mut paragraphs = options.message.clone();
         if paragraphs.is_empty() {
@@ -295,20 +365,19 @@ fn choose(
     let decision = &verdict.decision;
     match &decision.recommended {
         Some(name) if verdict.verified() || options.allow_unverified => Ok(name.clone()),
-        Some(name) => Err(unverified(run, name, None, Some(verdict))),
+        Some(name) => Err(unverified(run, name, &why_unverified(run, name, None, Some(verdict)))),
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
     }
 }
 
-/// The error that `name` is not verified, with the reason. `tree` is the state that was asked for,
-/// if any.
-fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdict>) -> Error {
+/// The reason why `name` is not verified. `tree` is the state that was asked for, if any.
+fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdict>) -> String {
     let address = format!("{}/{name}", run.run);
     let judged = |v: &Verdict| {
         tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
     };
-    let why = match verdict {
+    match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
         Some(v) if v.settings.tainted => {
@@ -319,11 +388,21 @@ fn unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdi
             )
         }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
-        Some(v) => match v.entry(name).and_then(|e| e.stopped_at()) {
-            Some(result) => format!("{address} failed {} ({})", result.stage, result.outcome),
-            None => format!("{address} was not judged"),
+        Some(v) => match v.entry(name) {
+            Some(entry) if entry.passed_own_tests_only() => {
+                format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
+            }
+            entry => match entry.and_then(Entry::stopped_at) {
+                Some(result) => format!("{address} failed {} ({})", result.stage, result.outcome),
+                None => format!("{address} was not judged"),
+            },
         },
-    };
+    }
+}
+
+/// The error that `name` is not verified.
+fn unverified(run: &Run, name: &Name, why: &str) -> Error {
+    let address = format!("{}/{name}", run.run);
     Error::no(format!("nothing verified to land: {why}"))
         .hint(format!(
             "look at it with `git frites diff {address}`; judge with `git frites judge {}`",

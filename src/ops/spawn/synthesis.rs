@@ -23,12 +23,13 @@ use crate::store::events::Event;
 /// The limit of patches in a prompt, in bytes: an agent's context needs room for its work.
 const MAX_PATCH_BYTES: usize = 256 * 1024;
 
-/// The candidates that a synthesis integrates: those that passed with distinct trees, the best
+/// The candidates that a synthesis integrates: those that passed, not only with their own tests,
+/// with distinct trees, the best
 /// first, without earlier syntheses. None if there are fewer than two.
 pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
-    for entry in ranked.filter(|e| e.passed() && e.drew_on.is_empty()) {
+    for entry in ranked.filter(|e| e.verified() && e.drew_on.is_empty()) {
         if found.iter().all(|other| other.judged() != entry.judged()) {
             found.push(entry);
         }

@@ -1,0 +1,220 @@
+//! The changes to put back so that the base's tests and commands judge an attempt, from the paths
+//! that it changes and their text.
+use std::collections::BTreeSet;
+
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::{Ecosystem, InnerTests};
+use crate::ecosystems::manifest::replaced;
+use crate::ecosystems::touched::{
+    DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_test_path_among,
+    new_skip_mark, source_of,
+};
+
+/// The thing to do with a changed path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutBack {
+    /// Nothing: it does not decide.
+    Keep,
+    /// Put the base's file back: an existing test.
+    Test,
+    /// Put the base's file back: it decides which commands run. One that was added is taken out.
+    Deciding,
+    /// Put this text in its place: the attempt's, with the deciding part of the base.
+    Part(String),
+    /// Take a test out that was added, if existing tests are put back: it may need, or repeat,
+    /// what they were.
+    AddedTest,
+    /// It decides, and cannot be put back by itself, for this reason.
+    Inseparable(&'static str),
+}
+
+/// The thing to do with one changed path. `scripts` are the files that the oracle's commands run.
+pub fn put_back(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> PutBack {
+    put_back_among(ALL, touched, scripts)
+}
+
+/// True if a file that an attempt adds decides which commands run, or keeps tests from running.
+pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String>) -> bool {
+    let touched = TouchedPath { path, before: None, after: Some(text), loses: false };
+    matches!(put_back(touched, scripts), PutBack::Deciding | PutBack::Part(_))
+}
+
+fn put_back_among(
+    ecosystems: &[&Ecosystem],
+    touched: TouchedPath<'_>,
+    scripts: &BTreeSet<String>,
+) -> PutBack {
+    let path = touched.path;
+    let (before, after) = (touched.text_before(), touched.text_after());
+    let (before, after) = (before.as_deref(), after.as_deref());
+    match deciding_change(ecosystems, path, before, after, scripts) {
+        DecidingChange::None => {}
+        DecidingChange::Whole => return PutBack::Deciding,
+        DecidingChange::Part(text) => return PutBack::Part(text),
+        DecidingChange::Inseparable => {
+            return PutBack::Inseparable("what decides in it cannot be put back by itself");
+        }
+    }
+    let source = source_of(ecosystems, path);
+    let skips = source.is_some_and(|source| new_skip_mark(source, before, after).is_some());
+    if is_test_path_among(ecosystems, path) {
+        return match before {
+            Some(_) => PutBack::Test,
+            // Some tests decide which others run.
+            None if skips => PutBack::Deciding,
+            None => PutBack::AddedTest,
+        };
+    }
+    let Some(source) = source else { return PutBack::Keep };
+    match (before, after) {
+        (Some(before), Some(after)) => inner_tests(source, before, after, skips),
+        (Some(before), None) if has_fewer_tests(source, Some(before), None) => {
+            PutBack::Inseparable("its tests are gone with the file")
+        }
+        _ => PutBack::Keep,
+    }
+}
+
+/// The thing to do with a source file that may hold tests beside the code.
+fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> PutBack {
+    let place = source.place_of_inner_tests(before).zip(source.inner_tests.as_ref());
+    let Some((old, InnerTests { hidden_by, .. })) = place else {
+        let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
+        // A skip mark may stand where another file is made a part of the program.
+        let may_skip = source.inner_tests.is_some() || has_tests(before) || has_tests(after);
+        let kept = loose_tests(source, after);
+        let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
+        return if changes_tests || (skips && may_skip) {
+            PutBack::Inseparable("its tests cannot be told from its code")
+        } else {
+            PutBack::Keep
+        };
+    };
+    let new = source.place_of_inner_tests(after);
+    let old_code = &before[..old.start];
+    let new_code = new.as_ref().map_or(after, |range| &after[..range.start]);
+    if new_skip_mark(source, Some(old_code), Some(new_code)).is_some()
+        || (hidden_by(new_code) && !hidden_by(old_code))
+    {
+        return PutBack::Inseparable("it may keep its tests from running");
+    }
+    let tests = &before[old];
+    match new {
+        Some(range) if after[range.clone()].trim_end() == tests.trim_end() => PutBack::Keep,
+        Some(range) => PutBack::Part(replaced(after, range, tests)),
+        None => PutBack::Part(format!("{after}\n{tests}")),
+    }
+}
+
+/// The tests that stand among the code: each marked line, with the lines that belong to it by their
+/// indentation.
+fn loose_tests(source: &Ecosystem, text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if count_marks(source, Some(line), source.test_marks) == 0 {
+            continue;
+        }
+        let mut test = vec![*line];
+        // An attribute stands before what it marks.
+        let mut in_head = line.trim_start().starts_with(['#', '@', '[']);
+        for next in &lines[at + 1..] {
+            let is_inner = next.is_empty() || indentation(next) > indentation(line);
+            if !(in_head || is_inner || next.trim_start().starts_with(['}', ')'])) {
+                break;
+            }
+            test.push(next.trim_end());
+            in_head &= next.trim_start().starts_with(['#', '@', '[']);
+        }
+        found.push(test.join("\n").trim_end().to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, before: Option<&str>, after: Option<&str>) -> PutBack {
+        let touched = TouchedPath {
+            path,
+            before: before.map(str::as_bytes),
+            after: after.map(str::as_bytes),
+            loses: false,
+        };
+        put_back(touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
+    }
+
+    #[test]
+    fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {
+        /// The path, its text before and after, the thing to do.
+        type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, PutBack);
+        let cases: [Case<'_>; 17] = [
+            ("src/a.py", Some("a"), Some("b"), PutBack::Keep),
+            ("src/new.py", None, Some("b"), PutBack::Keep),
+            ("src/old.py", Some("a"), None, PutBack::Keep),
+            ("tests/a.py", Some("a"), Some("a\nb"), PutBack::Test),
+            ("tests/a.py", Some("a"), None, PutBack::Test),
+            ("tests/data.txt", Some("a"), Some("b"), PutBack::Test),
+            ("out.expected", Some("a"), Some("b"), PutBack::Test),
+            ("src/expected.py", Some("a"), Some("b"), PutBack::Keep),
+            ("tests/new.py", None, Some("def test_a(): pass"), PutBack::AddedTest),
+            ("tests/new.py", None, Some("os._exit(0)"), PutBack::Deciding),
+            ("tests/__init__.py", None, Some("def load_tests(a, b, c):"), PutBack::Deciding),
+            ("conftest.py", None, Some(""), PutBack::Deciding),
+            ("ci/check.sh", Some("a"), Some("b"), PutBack::Deciding),
+            ("ci/check.sh", Some("a"), None, PutBack::Deciding),
+            ("GNUmakefile", None, Some("t:"), PutBack::Deciding),
+            ("pyproject.toml", None, Some("[project]\nname = 'a'"), PutBack::Keep),
+            (
+                "pyproject.toml",
+                None,
+                Some("[tool.pytest.ini_options]\naddopts = '-k no'"),
+                PutBack::Part(String::new()),
+            ),
+        ];
+        for (path, before, after, expected) in cases {
+            assert_eq!(of(path, before, after), expected, "{path}: {after:?}");
+        }
+    }
+
+    #[test]
+    fn tests_beside_code_are_put_back_where_that_is_exact() {
+        const TESTS: &str = "#[cfg(test)]\nmod tests {\n    is(2);\n}\n";
+        let base = format!("fn a() {{}}\n{TESTS}");
+        let part = |text: String| PutBack::Part(text);
+        let cases = [
+            (format!("fn b() {{}}\n{TESTS}"), PutBack::Keep),
+            (format!("fn b() {{}}\n{TESTS}fn c() {{}}\n"), PutBack::Keep),
+            (
+                format!("fn b() {{}}\n{}", TESTS.replace('2', "1")),
+                part(format!("fn b() {{}}\n{TESTS}")),
+            ),
+            ("fn b() {}\n".to_owned(), part(format!("fn b() {{}}\n\n{TESTS}"))),
+        ];
+        for (after, expected) in cases {
+            assert_eq!(of("src/a.rs", Some(&base), Some(&after)), expected, "{after}");
+        }
+        for after in [
+            format!("fn a() {{}}\n/*\n{TESTS}*/\n"),
+            format!("mod off {{\n{TESTS}}}\n"),
+            format!("fn a() {{}}\n#[cfg(any())]\n{TESTS}"),
+            format!("#![cfg(windows)]\nfn a() {{}}\n{TESTS}"),
+        ] {
+            let done = of("src/a.rs", Some(&base), Some(&after));
+            assert!(matches!(done, PutBack::Inseparable(_)), "{after}: {done:?}");
+        }
+        let gone = of("src/a.rs", Some("#[test]\nfn t() {}\n"), None);
+        assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
+        let off = of("src/lib.rs", Some("mod a;\n"), Some("#[cfg(any())]\nmod a;\n"));
+        assert!(matches!(off, PutBack::Inseparable(_)), "{off:?}");
+        assert_eq!(of("src/a.js", Some("a"), Some("f({ skip: true })")), PutBack::Keep);
+        let loose = |value: &str, expected: &str| {
+            format!("fn a() {{ {value} }}\n#[test]\nfn t() {{\n    is({expected});\n}}\n")
+        };
+        let change = |to: String| of("src/a.rs", Some(&loose("1", "2")), Some(&to));
+        assert_eq!(change(loose("2", "2")), PutBack::Keep);
+        assert!(matches!(change(loose("1", "1")), PutBack::Inseparable(_)));
+    }
+}

@@ -1,0 +1,146 @@
+//! A path that an attempt changes, and what its name and its text say about tests and commands.
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+
+/// A path that an attempt changes, with its content on both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct TouchedPath<'a> {
+    /// The path from the root.
+    pub path: &'a str,
+    /// The content before; none if there was no file.
+    pub before: Option<&'a [u8]>,
+    /// The content now; none if there is no file any more.
+    pub after: Option<&'a [u8]>,
+    /// True if the change removes a line, or bytes of a binary file.
+    pub loses: bool,
+}
+
+impl<'a> TouchedPath<'a> {
+    /// The content before, as text.
+    pub fn text_before(&self) -> Option<Cow<'a, str>> {
+        self.before.map(String::from_utf8_lossy)
+    }
+
+    /// The content now, as text.
+    pub fn text_after(&self) -> Option<Cow<'a, str>> {
+        self.after.map(String::from_utf8_lossy)
+    }
+}
+
+/// True if a path belongs to a test or to a test's data, as far as its name shows.
+pub fn is_test_path(path: &str) -> bool {
+    is_test_path_among(ALL, path)
+}
+
+/// True if a path belongs to a test or to a test's data, by these ecosystems.
+pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
+    const COMMON_DIRECTORIES: [&str; 10] = [
+        "test",
+        "tests",
+        "testing",
+        "spec",
+        "specs",
+        "e2e",
+        "fixtures",
+        "golden",
+        "snapshots",
+        "testdata",
+    ];
+    let has_source = ecosystems.iter().any(|ecosystem| ecosystem.has_source(path));
+    path.split('/').any(|part| COMMON_DIRECTORIES.contains(&part))
+        || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
+        || (!has_source && is_expectation(path))
+}
+
+/// True if a data file's name says that a test compares something with it.
+fn is_expectation(path: &str) -> bool {
+    file_name(path)
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| matches!(word, "expected" | "golden" | "snapshot"))
+}
+
+/// The ecosystem of a source file.
+pub fn source_of<'e>(ecosystems: &[&'e Ecosystem], path: &str) -> Option<&'e Ecosystem> {
+    ecosystems.iter().copied().find(|ecosystem| ecosystem.has_source(path))
+}
+
+/// The deciding part of a changed path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DecidingChange {
+    /// Nothing in it decides, or the change leaves that as it was.
+    None,
+    /// The file decides as a whole.
+    Whole,
+    /// The text with the base's deciding part.
+    Part(String),
+    /// A part decides, which cannot be put back by itself.
+    Inseparable,
+}
+
+/// The part of a change that decides which commands run, or how. Of a manifest only its deciding
+/// part counts. `scripts` are the files that the oracle's commands run.
+pub fn deciding_change(
+    ecosystems: &[&Ecosystem],
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    scripts: &BTreeSet<String>,
+) -> DecidingChange {
+    if scripts.contains(path) || ecosystems.iter().any(|e| e.is_decisive(path)) {
+        return DecidingChange::Whole;
+    }
+    let name = file_name(path);
+    let Some(put_back) = ecosystems.iter().find_map(|ecosystem| (ecosystem.manifest)(name)) else {
+        return DecidingChange::None;
+    };
+    let Some(after) = after else { return DecidingChange::Whole };
+    match put_back(before, after) {
+        Some(text) if text == after => DecidingChange::None,
+        Some(text) => DecidingChange::Part(text),
+        None if before.is_none() => DecidingChange::Whole,
+        None if before == Some(after) => DecidingChange::None,
+        None => DecidingChange::Inseparable,
+    }
+}
+
+/// True if a source file has fewer tests than before.
+pub fn has_fewer_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
+    count_marks(source, after, source.test_marks) < count_marks(source, before, source.test_marks)
+}
+
+/// The first skip mark that a file has more often than before.
+pub fn new_skip_mark(
+    source: &Ecosystem,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Option<&'static str> {
+    source
+        .skip_marks
+        .iter()
+        .copied()
+        .find(|mark| count_marks(source, after, &[mark]) > count_marks(source, before, &[mark]))
+}
+
+/// The number of lines that hold one of these marks. A comment line counts only for marks that
+/// are comments themselves.
+pub fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> usize {
+    let has_mark = |line: &&str| {
+        let is_comment = line.trim_start().starts_with(source.comment);
+        marks
+            .iter()
+            .any(|mark| (!is_comment || mark.starts_with(source.comment)) && holds_mark(line, mark))
+    };
+    text.unwrap_or_default().lines().filter(has_mark).count()
+}
+
+/// True if a line holds a mark that is not the end of a longer word, as in `submit(`, nor a
+/// method of another object, as in `pattern.test(`.
+fn holds_mark(line: &str, mark: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let continues = |c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('('));
+    line.match_indices(mark)
+        .any(|(at, _)| !mark.starts_with(is_word) || !line[..at].ends_with(continues))
+}

@@ -1,0 +1,71 @@
+//! The files that a candidate changes, with their content on both sides.
+use crate::git::diff::{Change, ChangeStatus};
+use crate::git::repo::Repo;
+use crate::model::agreement::Content;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// A change to one path, with the content of both sides.
+pub struct ChangedFile {
+    /// The path from the root.
+    pub path: TreePath,
+    /// The content before.
+    pub before: FileContent,
+    /// The content now.
+    pub after: FileContent,
+    /// True if lines of an existing file are removed.
+    pub loses: bool,
+}
+
+/// The content of a path on one side of a change.
+pub enum FileContent {
+    /// There is no file.
+    Missing,
+    /// A file that git does not count as binary.
+    Text(Vec<u8>),
+    /// A file that it does, or a submodule.
+    Binary(Oid),
+}
+
+impl FileContent {
+    fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
+        if oid.is_null() {
+            return FileContent::Missing;
+        }
+        // A submodule's commit cannot be read as a blob.
+        match repo.blob(oid) {
+            Ok(bytes) if !binary => FileContent::Text(bytes),
+            _ => FileContent::Binary(*oid),
+        }
+    }
+
+    /// The content as text; none if there is no file.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            FileContent::Missing => None,
+            FileContent::Text(bytes) => Some(bytes),
+            FileContent::Binary(_) => Some(b""),
+        }
+    }
+
+    /// The content as agreement compares it.
+    pub fn as_agreement(&self) -> Content<'_> {
+        match self {
+            FileContent::Missing => Content::Missing,
+            FileContent::Text(bytes) => Content::Text(bytes),
+            FileContent::Binary(oid) => Content::Binary(oid.as_str()),
+        }
+    }
+}
+
+/// A change with its content.
+pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
+    let binary = change.lines.is_none();
+    ChangedFile {
+        path: change.path.clone(),
+        before: FileContent::of(repo, &change.old, binary),
+        after: FileContent::of(repo, &change.new, binary),
+        loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
+            && change.status != ChangeStatus::Added,
+    }
+}

@@ -1,0 +1,47 @@
+//! The outcomes that one judging knows already: a tree may be one candidate's, and another's with the
+//! base's tests. It is judged once.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::model::oid::Oid;
+use crate::model::outcome::StageResult;
+
+/// The outcome of one tree.
+#[derive(Clone)]
+pub struct TreeOutcome {
+    /// The results of the commands.
+    pub results: Vec<StageResult>,
+    /// The directory of their logs.
+    pub logs: PathBuf,
+}
+
+/// A place for the outcome of one tree, which is locked while the tree is judged.
+type Slot = Arc<Mutex<Option<TreeOutcome>>>;
+
+/// Outcomes by tree.
+#[derive(Default)]
+pub struct JudgedOnce {
+    slots: Mutex<BTreeMap<Oid, Slot>>,
+}
+
+impl JudgedOnce {
+    /// The outcome of a tree, and true if it was known; what `judge` gives otherwise. While one
+    /// thread judges a tree, others that need the same one wait.
+    pub fn get_or_judge(
+        &self,
+        tree: &Oid,
+        judge: impl FnOnce() -> Result<Option<TreeOutcome>>,
+    ) -> Result<Option<(TreeOutcome, bool)>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.entry(*tree).or_default().clone();
+        drop(slots);
+        let mut known = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outcome) = &*known {
+            return Ok(Some((outcome.clone(), true)));
+        }
+        known.clone_from(&judge()?);
+        Ok(known.clone().map(|outcome| (outcome, false)))
+    }
+}

@@ -1,0 +1,74 @@
+//! A project with a bug, cheats that make its tests pass, and honest changes that touch tests.
+use serde_json::Value;
+
+use super::World;
+
+/// A project whose tests fail until it is fixed.
+pub struct Project<'a> {
+    /// The files of its base.
+    pub files: &'a [(&'a str, &'a str)],
+    /// The smallest fix, in lines of a shell script.
+    pub fix: &'a str,
+    /// Lines that make a fix larger than every cheat, and change nothing else.
+    pub padding: &'a str,
+    /// The name of each cheat, and a script that makes the tests pass without the fix.
+    pub cheats: &'a [(&'a str, &'a str)],
+    /// The name of each honest change, and a script that touches tests or manifests, to which the
+    /// fix is added. The base's tests pass, too.
+    pub honest: &'a [(&'a str, &'a str)],
+}
+
+impl Project<'_> {
+    /// Judges all changes, and asserts that no cheat is verified, and every honest change is.
+    #[track_caller]
+    pub fn assert_told_apart(&self) {
+        let mut world = World::unborn();
+        world.set_env("CARGO_NET_OFFLINE", "true");
+        for (path, text) in self.files {
+            world.write(path, text);
+        }
+        world.commit("base");
+        let fix = format!("{}\n{}", self.fix, self.padding);
+        let mut attempts: Vec<(&str, String)> =
+            self.cheats.iter().map(|(name, script)| (*name, (*script).to_owned())).collect();
+        attempts.push(("fix", fix));
+        let verdict = judge(&world, &attempts, 0);
+        assert_eq!(verdict["recommended"], "fix", "{}", verdict["rationale"]);
+        for (name, _) in self.cheats {
+            let entry = candidate(&verdict, name);
+            assert_eq!(entry["passed"], true, "{name} is a cheat: {entry}");
+            assert_eq!(entry["verified"], false, "{name} is not verified: {entry}");
+        }
+        let alone = judge(&world, &attempts[..1], 3);
+        assert_eq!(alone["decision"], "own-tests", "{alone}");
+        world.frites(["apply"]).refuses(1, "only with its own tests or commands");
+        let honest: Vec<(&str, String)> = self
+            .honest
+            .iter()
+            .map(|(name, script)| (*name, format!("{script}\n{}", self.fix)))
+            .collect();
+        let verdict = judge(&world, &honest, 0);
+        for (name, _) in self.honest {
+            let entry = candidate(&verdict, name);
+            assert_eq!(entry["verified"], true, "{name} is honest: {entry}");
+        }
+        world.assert_clean();
+    }
+}
+
+/// Makes a run of these attempts, and judges it with this exit code.
+#[track_caller]
+fn judge(world: &World, attempts: &[(&str, String)], code: i32) -> Value {
+    let mut words = vec!["-c"];
+    words.extend(attempts.iter().map(|(name, _)| *name));
+    let run = world.spawn(words);
+    for (name, script) in attempts {
+        world.sh(&world.worktree(&format!("{run}/{name}")), script).expect(0);
+    }
+    world.frites(["judge", "--json", "-j", "2"]).expect(code).json()
+}
+
+fn candidate<'v>(verdict: &'v Value, name: &str) -> &'v Value {
+    let all = verdict["candidates"].as_array().unwrap();
+    all.iter().find(|entry| entry["candidate"] == name).unwrap()
+}

@@ -1,0 +1,262 @@
+//! Candidates that pass only with their own tests or commands: how they are judged, ranked, stored
+//! and landed. `tests/tools/cheats.rs` has the cheats of several languages.
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::common::World;
+use crate::common::cheats::Project;
+
+const RIGHT: &str = "echo 2 > value";
+const CHEAT: &str = "echo true > check.sh";
+
+/// A project in which `value` must hold 2, and holds 1. Its tests are run by `sh check.sh`.
+fn project() -> World {
+    let world = World::unborn();
+    world.write("value", "1\n");
+    world.write("check.sh", "grep -qx 2 value && grep -qx 2 value.expected\n");
+    world.write("value.expected", "2\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'sh check.sh'\n");
+    world.commit("base");
+    world
+}
+
+/// The right change, larger than the cheat.
+fn large() -> String {
+    format!("{RIGHT}; seq 9 > notes")
+}
+
+#[test]
+fn script_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("value", "1\n"),
+            ("check.sh", "sh lib/run.sh && sh tests/all.sh || { echo wrong; exit 1; }\n"),
+            ("lib/run.sh", "test -e value\n"),
+            ("tests/all.sh", "for file in tests/*-test.sh; do sh $file || exit; done\n"),
+            ("tests/value-test.sh", "cmp value tests/value.snapshot\n"),
+            ("tests/value.snapshot", "2\n"),
+            (".frites.toml", "[oracle]\ntest = 'sh check.sh'\n"),
+        ],
+        fix: RIGHT,
+        padding: "seq 29 > notes",
+        cheats: &[
+            ("runner-replaced", "echo true > check.sh"),
+            ("script-emptied", ": > tests/all.sh"),
+            ("test-deleted", "rm tests/value-test.sh; echo true > tests/a-test.sh"),
+            ("skipped-by-marker", "(echo exit 0; cat tests/value-test.sh) > new; mv new tests/value-test.sh"),
+            ("skipped-by-configuration", "sed 's/\\*-test/a*-test/' tests/all.sh > new; mv new tests/all.sh; echo > tests/a-test.sh"),
+            ("expectation-edited", "sed s/cmp/test/ tests/value-test.sh | sed 's/value tests.*/-e value/' > new; mv new tests/value-test.sh"),
+            ("snapshot-updated", "echo 1 > tests/value.snapshot"),
+            ("renamed-away", "git mv tests/value-test.sh tests/value.sh; echo > tests/a-test.sh"),
+        ],
+        honest: &[
+            ("rename", "git mv tests/value-test.sh tests/number-test.sh"),
+            ("added-case", "echo 'test -s value' >> tests/value-test.sh"),
+            ("new-test-file", "echo 'test -s value' > tests/size-test.sh"),
+            ("reworded-message", "sed 's/echo wrong/echo wrong value/' check.sh > new; mv new check.sh"),
+            ("moved-data", "mkdir tests/data; git mv tests/value.snapshot tests/data; echo 'cmp value tests/data/value.snapshot' > tests/value-test.sh"),
+            ("rewritten-test", "echo 'diff value tests/value.snapshot' > tests/value-test.sh"),
+            ("new-helper", "echo 'same() { cmp $1 $2; }' > tests/lib.sh; echo '. ./tests/lib.sh; same value tests/value.snapshot' > tests/value-test.sh"),
+            ("comment", "echo '# all of them' >> tests/all.sh"),
+        ],
+    }
+    .assert_told_apart();
+}
+
+#[test]
+fn cheat_ranks_behind_every_other_and_the_table_says_why() {
+    let world = project();
+    let edits = format!("{RIGHT}; echo : >> check.sh; seq 3 > notes");
+    world.attempts(&[CHEAT, &large(), &edits]);
+    let answer = world.frites(["judge", "--explain"]).expect(0);
+    let out = answer.out();
+    let row =
+        |name: &str| out.lines().skip_while(|l| !l.contains(name)).take(2).collect::<String>();
+    assert!(row(" c1 ").contains("only its own tests"), "{out}");
+    assert!(row("* ").contains("c3") && row("* ").contains("base's tests pass too"), "{out}");
+    assert!(!row(" c2 ").starts_with('*'), "{out}");
+    let words = "judge: 3 of 3 passed, but c1 only with its own tests or commands; c3 changes the \
+                 fewest lines, with 6 lines in 3 files; next is c2";
+    assert!(out.lines().last().unwrap().starts_with(words), "{out}");
+    assert!(out.ends_with("with the base's version of that it passes, too\n"), "{out}");
+    let says =
+        "c1 with the base's tests and commands: test exit 1; put back as in the base: check.sh";
+    assert!(answer.stderr.contains(says), "{}", answer.stderr);
+    assert!(answer.stderr.contains("c2 before c1: c1 passes only with its own tests or commands"));
+    assert!(world.repo.join(".frites/runs/1/c1/base-tests/test.log").is_file());
+    world.frites(["apply", "1/c1"]).refuses(1, "1/c1 passes only with its own tests or commands");
+    world.frites(["apply", "-m", "land"]).expect(0);
+    assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c3"), "it lands as captured");
+    world.assert_clean();
+}
+
+#[test]
+fn cheat_that_would_win_is_unverified_and_lands_only_as_such() {
+    let world = project();
+    world.attempts(&[CHEAT, "echo exit 0 > check.sh; echo > more"]);
+    let answer = world.frites(["judge"]).expect(3);
+    let out = answer.out();
+    let words = "own-tests: 2 of 2 passed, but each only with its own tests or commands; c1 is the \
+                 first of them, with 2 lines in 1 file: with the base's check.sh it failed test \
+                 (exit 1)";
+    assert!(out.contains(words), "{out}");
+    assert!(
+        answer.stderr.contains("git frites apply --allow-unverified 1/c1"),
+        "{}",
+        answer.stderr
+    );
+    world.frites(["judge", "-q"]).expect(3);
+    world.frites(["apply"]).refuses(1, "only with its own tests or commands");
+    world.frites(["apply", "--judged"]).refuses(1, "only with its own tests or commands");
+    world.frites(["apply", "--merge"]).refuses(1, "only with its own tests or commands");
+    world.frites(["apply", "--allow-unverified", "-m", "land"]).expect(0);
+    assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c1"));
+    let trailer =
+        |key: &str| world.git(["log", "-1", &format!("--format=%(trailers:key={key},valueonly)")]);
+    assert_eq!(trailer("Frites-Oracle").trim(), "unverified");
+    assert!(trailer("Frites-Reason").contains("only with its own tests or commands"));
+    world.assert_clean();
+}
+
+#[test]
+fn parts_and_a_replay_decide_as_one_judging_does() {
+    let world = project();
+    world.attempts(&[CHEAT, &large()]);
+    world.frites(["judge", "-q", "--candidate", "c1"]).expect(3);
+    world.frites(["judge", "--replay"]).expect(3);
+    assert_eq!(world.frites(["judge", "-q", "--candidate", "c2"]).expect(0).out(), "1/c2\n");
+    let replayed = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    let judged = world.frites(["judge", "--json", "--no-cache"]).expect(0).json();
+    for key in ["recommended", "decision", "passed", "own_tests", "rationale"] {
+        assert_eq!(replayed[key], judged[key], "{key}");
+    }
+    assert_eq!(judged["own_tests"], json!(["c1"]));
+    world.assert_clean();
+}
+
+#[test]
+fn until_pass_goes_on_after_a_cheat() {
+    let world = project();
+    world.attempts(&[CHEAT, &large(), &format!("{RIGHT}; seq 20 > notes")]);
+    let verdict = world.frites(["judge", "--json", "--until-pass"]).expect(0).json();
+    assert_eq!(verdict["recommended"], "c2");
+    assert_eq!(verdict["not_run"], json!(["c3"]));
+    // Two for the cheat.
+    assert_eq!(verdict["effort"]["saved_not_run"], 1, "{}", verdict["effort"]);
+    world.assert_clean();
+}
+
+#[test]
+fn tree_of_one_candidate_and_of_another_with_the_bases_tests_is_judged_once() {
+    for jobs in ["1", "3"] {
+        let world = project();
+        let both = format!("{RIGHT}; {CHEAT}");
+        world.attempts(&[&both, RIGHT, &both]);
+        let test = "echo ran >> \"$HOME/ran\"; sh check.sh";
+        let judge = |more: &[&str]| {
+            let words = ["judge", "--json", "-j", jobs, "--test", test];
+            world.frites(words.iter().chain(more)).expect(0).json()
+        };
+        let verdict = judge(&["--no-cache"]);
+        let ran = |count: usize| {
+            let text = fs::read_to_string(world.home().join("ran")).unwrap();
+            assert_eq!(text.lines().count(), count, "{text}");
+        };
+        let without_base = |verdict: &Value| verdict["effort"]["saved_equal"].as_u64().unwrap();
+        // The two trees, and the base if it is judged.
+        let base = usize::from(!verdict["baseline"].is_null());
+        ran(2 + base);
+        assert!(without_base(&verdict) >= 3, "{}", verdict["effort"]);
+        assert_eq!(verdict["candidates"][0]["verified"], true);
+        judge(&[]);
+        fs::remove_file(world.home().join("ran")).unwrap();
+        let verdict = judge(&[]);
+        assert!(verdict["effort"]["saved_cached"].as_u64().unwrap() >= 2, "{}", verdict["effort"]);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn settings_say_which_candidates_are_judged_twice() {
+    let mut world = project();
+    world.attempts(&[
+        CHEAT,
+        &format!("{RIGHT}; seq 5 > tests-of-mine; mkdir tests; echo > tests/new.sh"),
+    ]);
+    let of = |json: &Value, at: usize| json["candidates"][at]["base_tests"].clone();
+    world.set_env("FRITES_ORACLE_BASE_TESTS", "never");
+    let verdict = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!((&verdict["recommended"], of(&verdict, 0)), (&json!("c1"), Value::Null));
+    assert_eq!(verdict["terms"]["base_tests"], "never");
+    world.set_env("FRITES_ORACLE_BASE_TESTS", "changed");
+    let verdict = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!((&verdict["recommended"], of(&verdict, 1)), (&json!("c2"), Value::Null));
+    world.set_env("FRITES_ORACLE_BASE_TESTS", "always");
+    let verdict = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!(of(&verdict, 1)["taken_out"], json!(["tests/new.sh"]));
+    assert_eq!(verdict["candidates"][1]["verified"], true);
+    world.set_env("FRITES_ORACLE_BASE_TESTS", "sometimes");
+    world.frites(["judge"]).refuses(128, "oracle.base-tests");
+    world.assert_clean();
+}
+
+#[test]
+fn protected_tests_are_put_back_already() {
+    let world = project();
+    world.attempts(&[&format!("{RIGHT}; {CHEAT}"), CHEAT]);
+    let verdict = world.frites(["judge", "--json", "--protect", "check.sh"]).expect(0).json();
+    assert_eq!(verdict["candidates"][0]["base_tests"], Value::Null);
+    assert_eq!(verdict["candidates"][0]["verified"], true);
+    assert_eq!(verdict["candidates"][1]["usable"], false);
+    world.assert_clean();
+}
+
+#[test]
+fn change_that_cannot_be_put_back_by_itself_counts_as_the_candidates_own() {
+    let world = World::unborn();
+    world.write("src/lib.rs", "fn two() -> i32 {\n    1\n}\n\n#[test]\nfn t() {\n    two(1);\n}\n");
+    world.commit("base");
+    world.attempts(&["sed s/1/2/ src/lib.rs > new; mv new src/lib.rs"]);
+    let answer = world.frites(["judge", "--test", "grep -q 2 src/lib.rs"]).expect(3);
+    let words = "'src/lib.rs' is changed, and its tests cannot be told from its code";
+    assert!(answer.out().contains(words), "{}", answer.out());
+    world.frites(["apply"]).refuses(1, words);
+    world.assert_clean();
+}
+
+#[test]
+fn merged_tree_is_judged_with_the_targets_tests_too() {
+    let world = project();
+    let edits = format!("{RIGHT}; printf 'grep -q . value\\n' > check.sh");
+    world.attempts(&[&edits]);
+    world.frites(["judge", "-q"]).expect(0);
+    // The target's tests ask for more now; the attempt's version of the file does not.
+    world.write("value.expected", "3\n");
+    world.commit("moved");
+    let answer =
+        world.frites(["apply", "-m", "land"]).refuses(1, "merged with HEAD, it passes only");
+    assert!(answer.stderr.contains("--allow-unverified"), "{}", answer.stderr);
+    assert_eq!(world.git(["branch", "--list", "frites/apply/*"]), "");
+    world.frites(["apply", "--allow-unverified", "-m", "land"]).expect(0);
+    let trailers = world.git(["log", "-1", "--format=%(trailers:key=Frites-Reason,valueonly)"]);
+    assert!(trailers.starts_with("merged with HEAD, it passes only with its own"), "{trailers}");
+    world.assert_clean();
+}
+
+#[test]
+fn synthesis_that_passes_only_with_its_own_tests_does_not_win() {
+    let world = project();
+    let script =
+        "case $FRITES_CANDIDATE in c1) echo 2 > value;; *) echo 2 > value; seq 4 > notes;; esac";
+    world.spawn(["-n", "2", "--", "sh", "-c", script]);
+    world.frites(["judge", "-q"]).expect(0);
+    let cheat = "echo 3 > value; echo true > check.sh";
+    world.frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", cheat]).expect(0);
+    let answer = world.frites(["judge"]).expect(0);
+    let out = answer.out();
+    assert!(out.contains("*  c1"), "{out}");
+    let words = "synthesis-1 is not preferred: it passes only with its own tests or commands";
+    assert!(out.contains(words), "{out}");
+    world.assert_clean();
+}

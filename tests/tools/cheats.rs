@@ -1,0 +1,221 @@
+//! Cheats and honest changes in several languages, judged by the real tools.
+use crate::common::cheats::Project;
+use crate::tool::{CARGO, CC, MAKE, NPM, PYTHON, trials};
+
+trials! {
+    make_cheats_are_told_from_honest_changes: [MAKE];
+    c_cheats_are_told_from_honest_changes: [CC, MAKE];
+    python_cheats_are_told_from_honest_changes: [PYTHON];
+    node_cheats_are_told_from_honest_changes: [NPM];
+    cargo_cheats_are_told_from_honest_changes: [CARGO];
+}
+
+fn make_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("greet.sh", "echo helo\n"),
+            (
+                "Makefile",
+                "include rules.mk\n-include local.mk\ntest:\n\tsh tests/check.sh\n\tsh ci/check.sh\n",
+            ),
+            ("rules.mk", "TITLE = greeting\n"),
+            (
+                "tests/check.sh",
+                "sh greet.sh | cmp - tests/expected || { echo wrong; exit 1; }\nsh greet.sh | grep -qxF -f tests/greet.snapshot\n",
+            ),
+            ("tests/expected", "hello\n"),
+            ("tests/greet.snapshot", "hello\n"),
+            ("ci/check.sh", "sh -n greet.sh\n"),
+        ],
+        fix: "echo 'echo hello' > greet.sh",
+        padding: "seq 9 | sed 's/^/# /' >> greet.sh",
+        cheats: &[
+            ("runner-replaced", "printf 'test:\\n\\ttrue\\n' > Makefile"),
+            ("runner-shadowed", "printf 'test:\\n\\ttrue\\n' > GNUmakefile"),
+            ("script-emptied", ": > tests/check.sh"),
+            ("test-deleted", "rm tests/check.sh; sed -i.bak /tests.check/d Makefile; rm *.bak"),
+            ("skipped-by-marker", "echo exit 0 > new; cat tests/check.sh >> new; mv new tests/check.sh"),
+            ("skipped-by-configuration", "echo 'SHELL = true' >> rules.mk"),
+            ("skipped-by-an-added-file", "echo 'SHELL = true' > local.mk"),
+            ("expectation-and-snapshot", "echo helo | tee tests/expected > tests/greet.snapshot"),
+            ("tests-become-a-file", "rm -r tests; echo > tests; sed -i.bak /tests/d Makefile; rm *.bak"),
+        ],
+        honest: &[
+            ("rename", "git mv tests/check.sh tests/greet.sh; sed -i.bak s/tests.check/tests\\\\/greet/ Makefile; rm *.bak"),
+            ("added-case", "echo 'test -n \"$(sh greet.sh)\"' >> tests/check.sh"),
+            ("moved-data", "mkdir tests/data; git mv tests/expected tests/data; sed -i.bak s/tests.expected/tests\\\\/data\\\\/expected/ tests/check.sh; rm tests/*.bak"),
+            ("updated-snapshot", "echo goodbye >> tests/greet.snapshot"),
+            ("new-test-file", "echo 'sh greet.sh' > tests/more.sh; printf '\\tsh tests/more.sh\\n' >> Makefile"),
+            ("reworded-message", "sed -i.bak 's/echo wrong/echo wrong greeting/' tests/check.sh; rm tests/*.bak"),
+            ("new-target", "printf 'format:\\n\\ttrue\\n' >> Makefile"),
+            ("new-helper", "echo 'greeting() { sh greet.sh; }' > tests/helper.sh; printf '. ./tests/helper.sh\\ngreeting | grep -q hello\\n' >> tests/check.sh"),
+        ],
+    }
+    .assert_told_apart();
+}
+
+fn c_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("twice.h", "int twice(int);\n"),
+            ("twice.c", "#include \"twice.h\"\nint twice(int n) { return n; }\n"),
+            (
+                "test_twice.c",
+                "#include <assert.h>\n#include <stdio.h>\n#include \"twice.h\"\nint main(void) {\n    int n = 0;\n    FILE *file = fopen(\"twice.expected\", \"r\");\n    assert(file && fscanf(file, \"%d\", &n) == 1);\n    assert(twice(2) == n);\n    return twice(2) != n;\n}\n",
+            ),
+            ("twice.expected", "4\n"),
+            (
+                "Makefile",
+                "CFLAGS = -O0\nOBJS = twice.o\n-include local.mk\ntest: runner\n\t./runner\nrunner: test_twice.o $(OBJS)\n\t$(CC) $(CFLAGS) -o runner test_twice.o $(OBJS)\n",
+            ),
+            (".gitignore", "*.o\nrunner\n"),
+        ],
+        fix: "sed -i.bak 's/return n;/return 2 * n;/' twice.c; rm twice.c.bak",
+        padding: "seq 19 | sed 's|^|// |' >> twice.c",
+        cheats: &[
+            ("runner-replaced", "printf 'test:\\n\\ttrue\\n' > Makefile"),
+            ("failure-ignored", "sed -i.bak 's|\\./runner|./runner; true|' Makefile; rm *.bak"),
+            ("script-emptied", "echo 'int main(void) { return 0; }' > test_twice.c"),
+            ("test-deleted", "git rm -q test_twice.c; printf 'test: twice.o\\n' > Makefile"),
+            ("skipped-by-marker", "sed -i.bak 's/int n = 0;/return 0; int n = 0;/' test_twice.c; rm *.bak"),
+            ("skipped-by-configuration", "sed -i.bak 's/-O0/-O0 -Dmain=unused -include other.h/' Makefile; echo 'static int twice_(int n) { return n; } int (main)(void); ' > other.h; echo '#undef main' >> other.h; echo 'int main(void) { return 0; }' > other.c; sed -i.bak 's/-Dmain=unused -include other.h//; s/test_twice.o/other.o/g' Makefile; rm *.bak"),
+            ("skipped-by-an-added-file", "printf 'runner:\\n\\tprintf \"#!/bin/sh\\\\n\" > runner; chmod +x runner\\n' > local.mk; sed -i.bak '/^runner/,$d' Makefile; rm *.bak"),
+            ("expectation-edited", "echo 2 > twice.expected"),
+        ],
+        honest: &[
+            ("new-source", "echo 'int zero(void) { return 0; }' > zero.c; sed -i.bak 's/OBJS = twice.o/OBJS = twice.o zero.o/' Makefile; rm *.bak; sed -i.bak 's/return n;/return n + zero();/; s/^int twice/int zero(void);\\nint twice/' twice.c; rm *.bak; sed -i.bak 's/return n + zero/return 2 * n + zero/' twice.c; rm *.bak"),
+            ("rename", "git mv test_twice.c twice_test.c; sed -i.bak s/test_twice/twice_test/g Makefile; rm *.bak"),
+            ("added-case", "sed -i.bak 's/    assert(twice(2)/    assert(twice(0) == 0);\\n    assert(twice(2)/' test_twice.c; rm *.bak"),
+            ("new-test-file", "echo 'int main(void) { return 0; }' > test_none.c; printf 'none: test_none.o\\n' >> Makefile"),
+            ("reworded", "sed -i.bak 's/int n = 0;/int n = 0; \\/* expected *\\//' test_twice.c; rm *.bak"),
+            ("new-flag", "sed -i.bak s/-O0/-O1/ Makefile; rm *.bak"),
+            ("moved-data", "mkdir data; git mv twice.expected data; sed -i.bak 's|\"twice.expected|\"data/twice.expected|' test_twice.c; rm *.bak"),
+            ("updated-data", "echo '4 6' > twice.expected"),
+        ],
+    }
+    .assert_told_apart();
+}
+
+fn python_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("slug.py", "def slug(text):\n    return text.replace(' ', '_')\n"),
+            ("other.py", "def one():\n    return 1\n"),
+            (
+                "test_slug.py",
+                "import pathlib, unittest\nfrom slug import slug\n\n\nclass SlugTest(unittest.TestCase):\n    def test_blank(self):\n        self.assertEqual(slug('a b'), pathlib.Path('slug.expected').read_text().split()[0])\n\n    def test_snapshot(self):\n        snapshot = pathlib.Path('__snapshots__/slug.snap').read_text().split()\n        self.assertIn(slug('a b'), snapshot, 'wrong')\n",
+            ),
+            (
+                "test_other.py",
+                "import unittest, other\n\n\nclass OtherTest(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(other.one(), 1)\n",
+            ),
+            ("slug.expected", "a-b\n"),
+            ("__snapshots__/slug.snap", "a-b\n"),
+            (".gitignore", "__pycache__\n"),
+        ],
+        fix: "sed -i.bak \"s/'_'/'-'/\" slug.py; rm *.bak",
+        padding: "seq 29 | sed 's/^/# /' >> slug.py",
+        cheats: &[
+            ("runner-replaced", "mkdir unittest; : > unittest/__init__.py; echo 'raise SystemExit(0)' > unittest/__main__.py"),
+            ("script-emptied", ": > test_slug.py"),
+            ("test-deleted", "rm test_slug.py"),
+            ("renamed-away", "git mv test_slug.py slug_checks.py"),
+            ("skipped-by-marker", "sed -i.bak 's/^class/@unittest.skip(\"later\")\\nclass/' test_slug.py; rm *.bak"),
+            ("skipped-by-configuration", "printf '\\n\\ndef load_tests(loader, tests, pattern):\\n    return loader.suiteClass()\\n' >> test_slug.py"),
+            ("skipped-by-an-added-file", "printf 'import os\\n\\nos._exit(0)\\n' > test_a.py"),
+            ("expectation-edited", "echo a_b | tee slug.expected > __snapshots__/slug.snap"),
+            ("assertion-edited", "sed -i.bak \"s/slug('a b'), p/'a-b', p/; s/In(slug('a b')/In('a-b'/\" test_slug.py; rm *.bak"),
+        ],
+        honest: &[
+            ("rename", "git mv test_slug.py test_slugs.py"),
+            ("added-case", "printf '\\n    def test_none(self):\\n        self.assertEqual(slug(\"\"), \"\")\\n' >> test_slug.py"),
+            ("moved-data", "mkdir data; git mv slug.expected data; sed -i.bak \"s|'slug.expected|'data/slug.expected|\" test_slug.py; rm *.bak"),
+            ("updated-snapshot", "echo c-d >> __snapshots__/slug.snap"),
+            ("new-test-file", "sed s/SlugTest/MoreTest/ test_slug.py > test_more.py"),
+            ("reworded-message", "sed -i.bak \"s/'wrong'/'another slug'/\" test_slug.py; rm *.bak"),
+            ("new-dependency", "printf '[project]\\nname = \"slug\"\\nversion = \"1\"\\ndependencies = []\\n' > pyproject.toml"),
+            ("split-tests", "sed '/test_snapshot/,$d' test_slug.py > test_blank.py; sed '/test_blank/,/^$/d' test_slug.py > new; mv new test_slug.py"),
+        ],
+    }
+    .assert_told_apart();
+}
+
+fn node_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("package.json", "{\n  \"name\": \"slug\",\n  \"version\": \"1.0.0\",\n  \"scripts\": {\"test\": \"node --test\"}\n}\n"),
+            ("slug.js", "module.exports = (text) => text.replace(' ', '_');\n"),
+            (
+                "slug.test.js",
+                "const assert = require('assert');\nconst fs = require('fs');\nconst { test } = require('node:test');\nconst slug = require('./slug');\ntest('blank', () => {\n  assert.equal(slug('a b'), JSON.parse(fs.readFileSync('slug.expected.json'))[0]);\n});\ntest('snapshot', () => {\n  assert.ok(String(fs.readFileSync('__snapshots__/slug.snap')).includes(slug('a b')), 'wrong');\n});\n",
+            ),
+            ("slug.expected.json", "[\"a-b\"]\n"),
+            ("__snapshots__/slug.snap", "a-b\n"),
+        ],
+        fix: "sed -i.bak \"s/'_'/'-'/\" slug.js; rm *.bak",
+        padding: "seq 29 | sed 's|^|// |' >> slug.js",
+        cheats: &[
+            ("runner-replaced", "sed -i.bak 's/node --test/true/' package.json; rm *.bak"),
+            ("script-emptied", ": > slug.test.js"),
+            ("test-deleted", "rm slug.test.js; sed -i.bak 's/node --test/node slug.js/' package.json; rm *.bak"),
+            ("skipped-by-marker", "sed -i.bak 's/^test(/test.skip(/' slug.test.js; rm *.bak"),
+            ("skipped-by-configuration", "echo 'script-shell=/bin/true' > .npmrc"),
+            ("skipped-by-an-added-file", "echo 'process.exit(0)' > preload.js; sed -i.bak 's|node --test|node --require ./preload.js --test|' package.json; rm *.bak"),
+            ("expectation-edited", "echo '[\"a_b\"]' > slug.expected.json; echo a_b > __snapshots__/slug.snap"),
+            ("assertion-edited", "sed -i.bak \"s/slug('a b')/'a-b'/\" slug.test.js; rm *.bak"),
+        ],
+        honest: &[
+            ("rename", "git mv slug.test.js slugs.test.js"),
+            ("added-case", "printf \"test('none', () => assert.equal(slug(''), ''));\\n\" >> slug.test.js"),
+            ("moved-data", "mkdir data; git mv slug.expected.json data; sed -i.bak \"s|'slug.exp|'data/slug.exp|\" slug.test.js; rm *.bak"),
+            ("updated-snapshot", "echo c-d >> __snapshots__/slug.snap"),
+            ("new-test-file", "cp slug.test.js more.test.js"),
+            ("reworded-message", "sed -i.bak \"s/'wrong'/'another slug'/\" slug.test.js; rm *.bak"),
+            ("new-dependency", "sed -i.bak 's/\"scripts\"/\"dependencies\": {}, \"scripts\"/' package.json; rm *.bak"),
+            ("new-script", "sed -i.bak 's/{\"test\"/{\"start\": \"node slug.js\", \"test\"/' package.json; rm *.bak"),
+        ],
+    }
+    .assert_told_apart();
+}
+
+fn cargo_cheats_are_told_from_honest_changes() {
+    Project {
+        files: &[
+            ("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\ndoctest = false\n"),
+            ("Cargo.lock", "version = 3\n\n[[package]]\nname = \"tiny\"\nversion = \"0.1.0\"\n"),
+            (".gitignore", "target\n"),
+            (
+                "src/lib.rs",
+                "pub fn two() -> i32 {\n    1\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn is_even() {\n        assert_eq!(super::two() % 2, 0);\n    }\n}\n",
+            ),
+            (
+                "tests/api.rs",
+                "#[test]\nfn two_is_as_in_the_snapshot() {\n    let snapshot = include_str!(\"snapshots/two.snap\");\n    assert_eq!(snapshot.split_whitespace().next(), Some(tiny::two().to_string().as_str()), \"wrong\");\n}\n",
+            ),
+            ("tests/snapshots/two.snap", "2\n"),
+        ],
+        fix: "sed -i.bak 's/^    1/    2/' src/lib.rs; rm src/*.bak",
+        padding: "(seq 29 | sed 's|^|// |'; cat src/lib.rs) > new; mv new src/lib.rs",
+        cheats: &[
+            ("runner-replaced", "mkdir .cargo; printf '[target.\"cfg(all())\"]\\nrunner = \"true\"\\n' > .cargo/config.toml"),
+            ("tests-deleted", "git rm -q tests/api.rs; sed -i.bak '/cfg(test)/,$d' src/lib.rs; rm src/*.bak"),
+            ("skipped-by-marker", "sed -i.bak 's/#\\[test\\]/#[test]\\n    #[ignore]/' src/lib.rs tests/api.rs; rm */*.bak"),
+            ("skipped-by-condition", "sed -i.bak 's/#\\[cfg(test)\\]/#[cfg(any())]\\n#[cfg(test)]/' src/lib.rs; rm */*.bak; : > tests/api.rs"),
+            ("skipped-by-configuration", "printf 'test = false\\n' >> Cargo.toml; sed -i.bak 's/^edition/autotests = false\\nedition/' Cargo.toml; rm *.bak"),
+            ("snapshot-updated", "echo 1 > tests/snapshots/two.snap; sed -i.bak 's/2, 0/2, 1/' src/lib.rs; rm */*.bak"),
+            ("commented-out", "sed -i.bak 's|^#.cfg(test).|/*\\n&|' src/lib.rs; echo '*/' >> src/lib.rs; rm */*.bak; : > tests/api.rs"),
+            ("another-library", "echo 'pub fn two() -> i32 { 2 }' > src/other.rs; printf 'path = \"src/other.rs\"\\n' >> Cargo.toml; sed -i.bak 's/{ 2 }/{ 1 }/' src/other.rs; rm */*.bak; echo 1 > tests/snapshots/two.snap"),
+        ],
+        honest: &[
+            ("rename", "git mv tests/api.rs tests/two.rs"),
+            ("added-case", "printf '#[test]\\nfn more() {\\n    assert!(tiny::two() > 1);\\n}\\n' >> tests/api.rs"),
+            ("added-inner-case", "sed -i.bak '$d' src/lib.rs; rm src/*.bak; printf '    #[test]\\n    fn more() {}\\n}\\n' >> src/lib.rs"),
+            ("new-test-file-and-helper", "mkdir tests/common; echo 'pub fn two() -> i32 { tiny::two() }' > tests/common/mod.rs; printf 'mod common;\\n#[test]\\nfn more() {\\n    assert_eq!(common::two(), 2);\\n}\\n' > tests/more.rs"),
+            ("updated-snapshot", "echo 2 changed > tests/snapshots/two.snap"),
+            ("reworded-message", "sed -i.bak 's/wrong/another number/' tests/api.rs; rm tests/*.bak"),
+            ("new-manifest-entry", "printf '\\n[features]\\nextra = []\\n' >> Cargo.toml"),
+            ("new-module", "echo 'pub fn one() -> i32 { 1 }' > src/one.rs; (echo 'pub mod one;'; cat src/lib.rs) > new; mv new src/lib.rs"),
+        ],
+    }
+    .assert_told_apart();
+}
