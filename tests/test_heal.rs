@@ -355,3 +355,70 @@ fn state_file_truncated_anywhere_is_rebuilt_or_named() {
     }
     assert_eq!(world.frites(["judge", "--test", "true", "-q"]).expect(0).out(), "1/c1\n");
 }
+
+#[test]
+fn killed_git_of_ours_blocks_no_later_landing() {
+    let world = World::new();
+    world.judged("true", &["echo TWO > src/lib.txt; echo new > new"]);
+    // A git that writes the locked index makes this lock; it was killed, and git-frites with it.
+    let lock = world.repo.join(".git/index.lock.lock");
+    fs::write(&lock, "").unwrap();
+    world.frites(["apply", "--merge"]).expect(0);
+    assert!(!lock.exists());
+    fs::write(&lock, "").unwrap();
+    world.frites(["apply", "--undo"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn undo_killed_before_the_branch_was_deleted_is_finished() {
+    let world = World::new();
+    world.write(".gitattributes", "src/lib.txt filter=copy\n");
+    world.commit("attributes");
+    world.judged("true", &["echo TWO > src/lib.txt"]);
+    world.frites(["apply", "-m", "Land"]).expect(0);
+    let landed = world.git(["rev-parse", "frites/apply/1"]);
+    let landings = world.repo.join(".frites/landings");
+    let copy = format!("cp '{}'/*.toml \"$HOME\"; cat", landings.display());
+    world.git(["config", "filter.copy.smudge", &copy]);
+    world.frites(["apply", "--undo"]).expect(0);
+    world.git(["config", "--unset", "filter.copy.smudge"]);
+    let intents = fs::read_dir(world.home()).unwrap().map(|e| e.unwrap().path());
+    let intent = intents.into_iter().find(|p| p.extension().is_some_and(|e| e == "toml")).unwrap();
+    let plant = || {
+        fs::copy(&intent, landings.join(intent.file_name().unwrap())).unwrap();
+        world.git(["branch", "frites/apply/1", &landed]);
+        world.git(["update-ref", "refs/frites/1/@landing/c1", &landed]);
+    };
+
+    // As the kill leaves it: HEAD and the files are back, and the branch is still there.
+    plant();
+    let status = world.frites(["status"]).expect(0);
+    let line = "the interrupted undo of 'frites/apply/1' is finished";
+    assert!(status.stderr.contains(line), "{}", status.stderr);
+    assert_eq!(world.git(["for-each-ref", "refs/heads/frites/apply"]), "");
+    assert_eq!(world.first_candidate("1")["landing"], "undone");
+    world.assert_clean();
+
+    // Somebody has gone on there: nothing of that is deleted.
+    plant();
+    let more = world.git(["commit-tree", "-p", &landed, "-m", "more", "HEAD^{tree}"]);
+    world.git(["update-ref", "refs/heads/frites/apply/1", &more]);
+    let status = world.frites(["status"]).expect(0);
+    assert!(status.stderr.contains("the branch is in use since: it stays"), "{}", status.stderr);
+    assert_eq!(world.git(["rev-parse", "frites/apply/1"]), more);
+}
+
+#[test]
+fn lock_and_trash_of_killed_processes_are_removed() {
+    let world = World::new();
+    let attempt = "touch \"$(git rev-parse --git-dir)/index.lock\"; echo x > x; sleep 100";
+    world.frites(["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c", attempt]).expect(4);
+    let worktree = world.worktree("1/c1");
+    world.git_in(&worktree, ["add", "-A"]);
+    let trash = world.repo.join(".frites/worktrees/.trash-abcdef");
+    fs::create_dir_all(trash.join("worktree/directory")).unwrap();
+    world.frites(["status"]).expect(0);
+    assert!(!trash.exists());
+    world.assert_clean();
+}

@@ -190,16 +190,7 @@ impl Repo {
     /// a running git holds one for milliseconds, or longer while a hook of the user runs.
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
         for lock in lock_files(&self.common_dir().join(prefix)) {
-            let end = Instant::now() + age;
-            // The file system may have another clock than ours: never wait longer than `age`.
-            let is_young = || {
-                let modified = fs::metadata(&lock).and_then(|m| m.modified()).ok();
-                modified.and_then(|m| m.elapsed().ok()).is_some_and(|elapsed| elapsed < age)
-            };
-            while Instant::now() < end && is_young() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            let _ = fs::remove_file(&lock);
+            remove_when_old(&lock, age);
         }
         Ok(())
     }
@@ -341,6 +332,23 @@ struct DeletionGuard {
 impl Drop for DeletionGuard {
     fn drop(&mut self) {
         let _ = self.file.set_len(0);
+    }
+}
+
+/// Removes a lock file once it is `age` old, and not if another file takes its place meanwhile.
+pub(super) fn remove_when_old(lock: &Path, age: Duration) {
+    let Ok(first) = fs::symlink_metadata(lock) else { return };
+    let end = Instant::now() + age;
+    // The file system may have another clock than ours: never wait longer than `age`.
+    let is_young = || {
+        let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
+        elapsed.is_some_and(|elapsed| elapsed < age)
+    };
+    while Instant::now() < end && is_young() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if fs::symlink_metadata(lock).is_ok_and(|now| now.ino() == first.ino()) {
+        let _ = fs::remove_file(lock);
     }
 }
 

@@ -9,12 +9,14 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
 use crate::git::overrides::Overrides;
+use crate::git::refs::remove_when_old;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -302,12 +304,20 @@ pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
+/// Removes the locks that killed processes left in an administrative entry. To be called when no
+/// command runs in the worktree; a lock that a person's git holds is young.
+pub fn heal_locks(admin: &Path) {
+    for name in ["index.lock", "HEAD.lock"] {
+        remove_when_old(&admin.join(name), Duration::from_secs(1));
+    }
+}
+
 /// The beginning of the names of trash directories; no run's name begins with a dot.
 pub const TRASH: &str = ".trash-";
 
 /// Deletes the trash of killed removals: directories into which nothing will be renamed any more.
 /// Another process may delete the same directory at the same time, which does no harm.
-fn delete_old_trash(root: &Path) {
+pub fn delete_old_trash(root: &Path) {
     for bin in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());
         let age = bin

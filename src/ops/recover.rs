@@ -4,7 +4,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use crate::error::Result;
-use crate::git::refs;
+use crate::git::{refs, worktree};
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
@@ -24,7 +24,9 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     };
     messages.extend(recover_moves(store)?);
     store.repo().heal_deletion()?;
+    store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
+    worktree::delete_old_trash(&store.worktrees(None));
     let recorded = store.run_names()?;
     for run in store.run_directories()? {
         let recovered = recover_run(store, &run).and_then(|message| {

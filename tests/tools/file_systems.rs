@@ -10,6 +10,7 @@ trials! {
     unreadable_directory_is_flagged_and_kept: [UNREADABLE_DIRECTORY];
     names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
     run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
+    landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was: [TMPFS];
 }
 
 fn read_only_repository_can_be_read() {
@@ -132,4 +133,55 @@ fn run_that_fills_the_disk_fails_and_leaves_other_runs_whole() {
     let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
     assert!(read("before").contains("+old"));
     assert_eq!((read("full"), read("after")), (read("before"), read("before")));
+}
+
+/// On a file system of eight megabytes with room for a part of the landing: first for an apply that
+/// adds many files, then for the undo of a landing that deletes them.
+fn landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was() {
+    let world = World::empty("disk");
+    let script = r#"
+        mount -t tmpfs -o size=8m tmpfs disk
+        cd disk; git init -q -b main repo; cd repo
+        git config frites.limits.min-free-disk 1
+        echo base > base; git add base; git commit -qm base
+        refused=0
+        try() {
+            before=$(git rev-parse HEAD)
+            for room in 60 90 130 180 250; do
+                free=$(df --output=avail -k . | tail -n 1)
+                head -c $(((free - room) * 1024)) /dev/zero > ../filler
+                if git frites "$@"; then rm ../filler; echo "too much room: $room"; exit 1; fi
+                rm ../filler
+                refused=$((refused + 1))
+                test "$(git rev-parse HEAD)" = "$before"
+                test -z "$(git status --porcelain)"
+                test ! -e .git/index.lock
+            done
+            git frites "$@"
+        }
+        git frites spawn -q -n 1
+        for i in $(seq 300); do head -c 3000 /dev/urandom > .frites/worktrees/1/c1/new$i; done
+        echo two > .frites/worktrees/1/c1/base
+        git frites judge -q --test true
+        try apply --merge
+        git frites clean -q
+        git frites spawn -q -n 1
+        rm .frites/worktrees/2/c1/new*
+        git frites judge -q --test true
+        git frites apply --merge
+        git frites clean -q
+        try apply --undo 2
+        test "$(ls | wc -l)" = 301
+        git fsck --no-dangling --no-progress >&2
+        echo "refused $refused"
+    "#;
+    let answer = world.run(
+        &world.home(),
+        "unshare",
+        ["--user", "--map-root-user", "--mount", "sh", "-euc", script],
+    );
+    let answer = answer.expect(0);
+    assert!(answer.out().ends_with("refused 10\n"), "{}{}", answer.out(), answer.stderr);
+    assert!(answer.stderr.contains("unable to write file"), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("could not be put back"), "{}", answer.stderr);
 }

@@ -4,6 +4,7 @@
 //! The order survives a kill: first the files, under git's own lock of the index; then the refs, in
 //! one transaction; then the index, by one rename. As long as the branch has not moved, the files
 //! can be put back; once it has, they are complete.
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::git::cli::Git;
-use crate::git::diff::{self, ChangeStatus};
-
+use crate::fs::tree;
+use crate::git::cli::{Git, nul_separated};
+use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::overwrite::PartialCheckout;
+use crate::git::mode::EntryMode;
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -63,18 +65,30 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
         }
         other => drop(other.context(failed)?),
     }
+    // Only a git that works for the holder of the index's lock makes this one: it was killed.
+    let _ = fs::remove_file(lock_of_lock(git));
+    if let Err(error) = fs::copy(index, &lock) {
+        fs::remove_file(&lock).context(failed)?;
+        return Err(error).context(failed);
+    }
     let in_lock = git.clone().index(&lock);
-    let files =
-        fs::copy(index, &lock).context(failed).and_then(|_| write_files(&in_lock, from, to));
-    let moved = files.and_then(|()| repo.move_refs(git, refs, why));
+    let moved = write_files(&in_lock, from, to).and_then(|()| repo.move_refs(git, refs, why));
     if let Err(error) = moved {
+        let _ = fs::remove_file(lock_of_lock(git));
         let (files, error) = recover(repo, git, from, to, error)?;
-        if files != Recovered::Edited {
+        // If the files are not as they were, the lock stays for the next command, which tries
+        // again to put them back.
+        if files == Recovered::Whole {
             fs::remove_file(&lock).context(failed)?;
         }
         return Err(error);
     }
     install(git)
+}
+
+/// The lock that git makes when it writes to the lock of the index as to an index.
+fn lock_of_lock(git: &Git) -> PathBuf {
+    git.git_dir().join("index.lock.lock")
 }
 
 /// Writes the files that differ between two trees, and the index. git checks all of them before it
@@ -195,33 +209,78 @@ pub fn take_back(
 }
 
 /// Writes the files that differ between two trees as `from` has them, however much of `to` is there
-/// already. Touches neither the index nor any other file.
+/// already. Touches neither the index nor any other file, and stores no object: the disk may be
+/// full. What only `to` has goes first, which makes room.
 ///
 /// `git restore` cannot do this: it does not find `a/b` where `a` is to become a file again.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    let before = entries_that_differ(repo, from, to)?;
-    let landed = entries_that_differ(repo, to, from)?;
-    if before.is_empty() && landed.is_empty() {
-        return Ok(());
+    let root = git
+        .root()
+        .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
+    let skipped = skipped_paths(git)?;
+    let mut changes = diff::changes(repo, to, to, from)?;
+    // In a sparse checkout, some files were never there.
+    changes.retain(|change| !skipped.contains(&change.path));
+    let (landed, before): (Vec<Change>, Vec<Change>) =
+        changes.into_iter().partition(|change| change.status == ChangeStatus::Deleted);
+    for change in &landed {
+        remove_landed(root, &change.path)?;
     }
-    // Indexes and a tree of these paths alone: git looks at nothing else then.
-    let old = ScratchIndex::empty(git)?;
-    old.edit(before)?;
-    let tree = old.write_tree()?;
-    let new = ScratchIndex::empty(git)?;
-    new.edit(landed)?;
-    new.git().call("read-tree").args(["--reset", "-u", tree.as_str()]).run()
-}
-
-/// The entries of `tree` that `other` does not have.
-fn entries_that_differ(repo: &Repo, tree: &Oid, other: &Oid) -> Result<IndexEdits> {
     let mut entries = IndexEdits::default();
-    for change in
-        diff::changes(repo, tree, other, tree)?.iter().filter(|c| c.status != ChangeStatus::Deleted)
-    {
+    for change in &before {
+        refuse_directory(root, change)?;
         entries.set(change.mode, change.new, &change.path);
     }
-    Ok(entries)
+    if before.is_empty() {
+        return Ok(());
+    }
+    // An index of these paths alone: git looks at nothing else then.
+    let old = ScratchIndex::empty(git)?;
+    old.edit(entries)?;
+    old.git().call("checkout-index").args(["--all", "--force", "--quiet"]).run()
+}
+
+/// The paths that a sparse checkout leaves out.
+fn skipped_paths(git: &Git) -> Result<BTreeSet<TreePath>> {
+    let list = git.call("ls-files").args(["-t", "-z"]).bytes()?;
+    Ok(nul_separated(&list)
+        .filter_map(|line| line.strip_prefix(b"S "))
+        .map(TreePath::new)
+        .collect())
+}
+
+/// Removes a file that landed, and the directories above it that are empty then.
+fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
+    let file = path.on_disk(root);
+    if !file.parent().is_some_and(|directory| tree::is_real_directory(root, directory)) {
+        return Ok(());
+    }
+    match fs::symlink_metadata(&file) {
+        // Of a submodule: the files in it are its own.
+        Ok(meta) if meta.is_dir() => drop(fs::remove_dir(&file)),
+        Ok(_) => {
+            fs::remove_file(&file).context(|| format!("could not remove '{}'", path.quoted()))?;
+        }
+        Err(_) => {}
+    }
+    for directory in file.ancestors().skip(1).take_while(|directory| *directory != root) {
+        if fs::remove_dir(directory).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to put a file back in place of a directory that holds files of somebody else.
+fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
+    let full = change.path.on_disk(root);
+    let is_directory = fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir());
+    if is_directory && change.mode != EntryMode::Submodule && fs::remove_dir(&full).is_err() {
+        let name = change.path.quoted();
+        return Err(Error::fatal(format!("'{name}' is a directory with files in it"))
+            .hint("move it away: a file that the landing replaced comes back there"));
+    }
+    Ok(())
 }
 
 /// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`, except
@@ -233,7 +292,7 @@ pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime)
         common.join("packed-refs.lock"),
         git.git_dir().join("HEAD.lock"),
     ];
-    for lock in locks.into_iter().chain([git.git_dir().join("index.lock.lock")]) {
+    for lock in locks.into_iter().chain([lock_of_lock(git)]) {
         if written_since(&lock, since) {
             let _ = fs::remove_file(lock);
         }

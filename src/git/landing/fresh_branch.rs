@@ -16,7 +16,7 @@ use crate::git::landing::advance::{self, Recovered};
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::merge::{self, Conflicts, IndexStage, MergeResult};
 use crate::git::repo::Repo;
-use crate::git::{diff, refs};
+use crate::git::{diff, refs, worktree};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
@@ -256,22 +256,21 @@ pub enum Interrupted {
     Unmerged,
     /// The landing was half done, and has been rolled back.
     RolledBack,
+    /// The landing is being undone, and somebody has worked on its branch since: it stays.
+    BranchStays,
     /// The landing is half done, and this file was edited since: a rollback would lose the
     /// edits.
     Edited(TreePath),
 }
 
 /// Finds out how far a killed [`switch_to`] came and takes it back, unless it was complete (with a
-/// commit after it, if one was asked for) or a person has edited its files since.
-pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Interrupted> {
+/// commit after it, if one was asked for) or a person has edited its files since. `undoing` is true
+/// if it was killed while it was undone.
+pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>, undoing: bool) -> Result<Interrupted> {
     let FreshBranch { from, branch, tree, commit, .. } = *fresh;
     let tip = repo.read_ref(branch)?;
     if repo.head_branch().as_ref() != Some(branch) {
-        // HEAD never moved, or is back: only the fresh branch may be left.
-        if tip == Some(from.commit) {
-            repo.update_ref(branch, None, tip.as_ref(), "apply withdrawn")?;
-        }
-        return Ok(Interrupted::NotBegun);
+        return recover_elsewhere(repo, fresh, undoing);
     }
     let git = repo.checkout();
     // Leaving conflicts for a person was the last step.
@@ -296,6 +295,23 @@ pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Interrupted> {
     }
     roll_back(repo, fresh)?;
     Ok(Interrupted::RolledBack)
+}
+
+/// Recovers while HEAD is not on the fresh branch: HEAD never moved, or is back, and only the branch
+/// may be left.
+fn recover_elsewhere(repo: &Repo, fresh: &FreshBranch<'_>, undoing: bool) -> Result<Interrupted> {
+    let FreshBranch { from, branch, tree, .. } = *fresh;
+    let Some(tip) = repo.read_ref(branch)? else { return Ok(Interrupted::NotBegun) };
+    let is_unused = tip == from.commit || {
+        let commit = repo.commit(&tip)?;
+        undoing && commit.tree == *tree && commit.parents == [from.commit]
+    };
+    if is_unused && worktree::holder_of(repo, branch, None)?.is_none() {
+        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
+    } else if undoing {
+        return Ok(Interrupted::BranchStays);
+    }
+    Ok(Interrupted::NotBegun)
 }
 
 /// Removes the locks that a landing killed after `since` left: those of its branch, its checkout

@@ -39,7 +39,7 @@ pub fn recover_landing(store: &Store) -> Result<Option<String>> {
         store.begin_landing(&intent)?;
     }
     let keep = refs::withdrawn(&intent.run);
-    let found = fresh_branch::recover(store.repo(), &intent.fresh_branch(&keep))?;
+    let found = fresh_branch::recover(store.repo(), &intent.fresh_branch(&keep), intent.undoing)?;
     match missing(&found, intent.undoing) {
         Missing::Nothing => {}
         Missing::Rollback => {
@@ -76,6 +76,9 @@ fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
         }
         Interrupted::Done if intent.undoing => None,
         Interrupted::NotBegun => None,
+        Interrupted::BranchStays => Some(format!(
+            "the undo of '{branch}' was interrupted, and the branch is in use since: it stays"
+        )),
         Interrupted::Done => Some(format!("the interrupted landing on '{branch}' was complete")),
         Interrupted::Unmerged => {
             Some(format!("the interrupted landing on '{branch}' has left its conflicts there"))

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::git::capture::omitted::Omissions;
+use crate::git::worktree;
 use crate::integrity::watch::TamperReport;
 use crate::integrity::{trust, watch};
 use crate::model::candidate::{Candidate, State};
@@ -183,6 +184,13 @@ fn attempt(
     let clock = Instant::now();
     let end = process::run(&job);
     let seconds = clock.elapsed().as_secs_f64();
+    let was_ended = end.as_ref().is_ok_and(|end| {
+        end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })
+    });
+    // A git that was ended leaves its lock, and nobody could commit in the worktree.
+    if let (true, Some(admin)) = (was_ended, worktree::admin_of(&session.repo, &dir)?) {
+        worktree::heal_locks(&admin);
+    }
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
         match &end {

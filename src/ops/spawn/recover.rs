@@ -80,6 +80,12 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
         let _lock = store.lock_candidate(&run.run, name)?;
         let mut candidate = store.candidate(run, name).record()?;
         if candidate.state == State::Running {
+            // The supervisors have ended what ran in the worktree.
+            if let Some(admin) =
+                worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?
+            {
+                worktree::heal_locks(&admin);
+            }
             candidate.state = State::Cancelled;
             candidate.reason = Some("git-frites was interrupted".into());
             store.save_candidate(&candidate)?;
