@@ -64,7 +64,7 @@ impl Repo {
         let call = call.args(["--quiet", "--revs"]).arg(pack);
         let known: String = known.iter().map(|oid| format!("^{oid}\n")).collect();
         call.stdin(format!("{new}\n{known}")).bytes()?;
-        *self.own_pack_change() = self.packs_changed();
+        self.pack_changes().own = self.packs_changed();
         Ok(())
     }
 
@@ -73,13 +73,15 @@ impl Repo {
         fs::metadata(self.common_dir().join("objects/pack")).and_then(|m| m.modified()).ok()
     }
 
-    /// True if the packs changed a moment ago, and not by this process alone.
+    /// True if another process changed the packs a moment ago.
     fn packs_changed_lately(&self) -> bool {
         let last = self.packs_changed();
-        let is_ours = *self.own_pack_change() == last;
+        let mut changes = self.pack_changes();
+        if last != changes.own {
+            changes.foreign = last;
+        }
         // A time in the future is that of another clock, or of this moment.
-        let is_young = last.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED);
-        is_young && !is_ours
+        changes.foreign.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
     }
 
     /// Repeats `work` if it failed beside housekeeping, for a cause that this may have: it deletes

@@ -23,14 +23,24 @@ pub struct Repo {
     overrides: Arc<Overrides>,
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
-    /// The time of the packs' directory after this process wrote a pack; none if it wrote none.
-    own_pack_change: Mutex<Option<SystemTime>>,
+    /// The changes of packs that this process has made and seen.
+    pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; none if deleted.
     own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
 }
 
 /// The directory of the runs' records and logs in the state root.
 pub const RUNS: &str = "runs";
+
+/// The times of changes in the directory of packs.
+#[derive(Debug, Default)]
+pub(super) struct PackChanges {
+    /// The directory's time after this process wrote its last pack.
+    pub(super) own: Option<SystemTime>,
+    /// The last other change that this process has seen. A pack of our own hides it from view, and
+    /// the process that made it may still be deleting packs.
+    pub(super) foreign: Option<SystemTime>,
+}
 
 /// The parts of a commit that git-frites uses.
 pub struct Commit {
@@ -79,7 +89,7 @@ impl Repo {
             work_tree: gix.workdir().map(canonical).transpose()?,
             overrides: Arc::default(),
             index: Mutex::default(),
-            own_pack_change: Mutex::default(),
+            pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
             shared,
         })
@@ -395,13 +405,14 @@ impl Repo {
         read(&self.gix())
     }
 
-    /// The time that the packs' directory had after this process wrote a pack.
+    /// The refs that this process has moved so far.
     pub(super) fn own_moves(&self) -> MutexGuard<'_, Vec<(RefName, Option<Oid>)>> {
         self.own_moves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn own_pack_change(&self) -> MutexGuard<'_, Option<SystemTime>> {
-        self.own_pack_change.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The changes of packs that this process has made and seen.
+    pub(super) fn pack_changes(&self) -> MutexGuard<'_, PackChanges> {
+        self.pack_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// gix's own handle, for the other modules of `git/`.
