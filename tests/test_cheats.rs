@@ -260,3 +260,33 @@ fn synthesis_that_passes_only_with_its_own_tests_does_not_win() {
     assert!(out.contains(words), "{out}");
     world.assert_clean();
 }
+
+#[test]
+fn product_that_the_test_runs_directly_is_no_script_of_the_tests() {
+    let world = World::unborn();
+    world.write("greet.sh", "#!/bin/sh\necho helo\n");
+    crate::common::make_executable(&world.repo.join("greet.sh"));
+    world.commit("base");
+    world.attempts(&["printf '#!/bin/sh\\necho hello\\n' > greet.sh"]);
+    let test = "./greet.sh | grep -qx hello";
+    let verdict = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+    assert_eq!(verdict["candidates"][0]["base_tests"], Value::Null);
+    world.assert_clean();
+}
+
+#[test]
+fn added_test_that_needs_an_edited_deciding_file_is_taken_out_with_it() {
+    let world = World::unborn();
+    world.write("value", "1\n");
+    world.write("conftest.py", "fixture = 1\n");
+    world.write("tests/value.sh", "grep -qx 2 value\n");
+    world.commit("base");
+    let new = "echo 'grep -q 2 conftest.py' > tests/new.sh";
+    world.attempts(&[&format!("{RIGHT}; echo 'fixture = 2' > conftest.py; {new}")]);
+    let test = "for file in tests/*.sh; do sh $file || exit; done";
+    let verdict = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+    let second = &verdict["candidates"][0]["base_tests"];
+    assert_eq!(second["put_back"], json!(["conftest.py"]));
+    assert_eq!(second["taken_out"], json!(["tests/new.sh"]));
+    world.assert_clean();
+}

@@ -158,8 +158,31 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
         && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
 }
 
+/// True if a package that the base takes from a registry comes from a path now: it may be another
+/// test runner.
+fn redirects_dependency(base: &str, own: &str) -> bool {
+    const SECTIONS: [&str; 5] =
+        ["dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions"];
+    let parse = |text| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    let (base, own) = (parse(base), parse(own));
+    let had = |name: &str| SECTIONS.iter().any(|section| base[*section].get(name).is_some());
+    SECTIONS.iter().any(|section| {
+        let packages = own[*section].as_object().into_iter().flatten();
+        packages.into_iter().any(|(name, value)| {
+            let from = value.as_str().unwrap_or_default();
+            let is_path = ["file:", "link:", "portal:", "./", "../"];
+            had(name)
+                && base[*section].get(name) != Some(value)
+                && is_path.iter().any(|start| from.starts_with(start))
+        })
+    })
+}
+
 /// The scripts, the package manager, and the settings of test and lint tools.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
+    if base.is_some_and(|base| redirects_dependency(base, own)) {
+        return None;
+    }
     json_members(
         base,
         own,

@@ -21,8 +21,7 @@ pub enum PutBack {
     Deciding,
     /// Put this text in its place: the attempt's, with the deciding part of the base.
     Part(String),
-    /// Take a test out that was added, if existing tests are put back: it may need, or repeat,
-    /// what they were.
+    /// Take a test out that was added, if anything is put back: it may need that, or repeat it.
     AddedTest,
     /// It decides, and cannot be put back by itself, for this reason.
     Inseparable(&'static str),
@@ -150,7 +149,7 @@ mod tests {
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {
         /// The path, its text before and after, the thing to do.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, PutBack);
-        let cases: [Case<'_>; 17] = [
+        let cases: [Case<'_>; 21] = [
             ("src/a.py", Some("a"), Some("b"), PutBack::Keep),
             ("src/new.py", None, Some("b"), PutBack::Keep),
             ("src/old.py", Some("a"), None, PutBack::Keep),
@@ -158,6 +157,10 @@ mod tests {
             ("tests/a.py", Some("a"), None, PutBack::Test),
             ("tests/data.txt", Some("a"), Some("b"), PutBack::Test),
             ("out.expected", Some("a"), Some("b"), PutBack::Test),
+            ("data/golden/a.txt", Some("a"), Some("b"), PutBack::Test),
+            ("spec/helper.py", Some("a"), Some("b"), PutBack::Test),
+            ("src/spec/parser.py", Some("a"), Some("b"), PutBack::Keep),
+            ("src/snapshots/mod.rs", Some("a"), Some("b"), PutBack::Keep),
             ("src/expected.py", Some("a"), Some("b"), PutBack::Keep),
             ("tests/new.py", None, Some("def test_a(): pass"), PutBack::AddedTest),
             ("tests/new.py", None, Some("os._exit(0)"), PutBack::Deciding),
@@ -205,6 +208,10 @@ mod tests {
             let done = of("src/a.rs", Some(&base), Some(&after));
             assert!(matches!(done, PutBack::Inseparable(_)), "{after}: {done:?}");
         }
+        let package = |from: &str| format!("{{\"devDependencies\": {{\"jest\": \"{from}\"}}}}");
+        let swap = |to: &str| of("package.json", Some(&package("^1")), Some(&package(to)));
+        assert_eq!(swap("^2"), PutBack::Keep);
+        assert!(matches!(swap("file:./fake"), PutBack::Inseparable(_)));
         let gone = of("src/a.rs", Some("#[test]\nfn t() {}\n"), None);
         assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
         let off = of("src/lib.rs", Some("mod a;\n"), Some("#[cfg(any())]\nmod a;\n"));

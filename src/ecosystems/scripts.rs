@@ -24,8 +24,9 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
     Ok(found)
 }
 
-/// The files that a command runs: `./check`, `sh ci/test.sh`. An interpreter may run the product
-/// itself (`sh -n slug.sh`), so its script counts only if the name says that it tests or builds.
+/// The files that a command runs: `./check`, `sh ci/test.sh`. A command may run the product itself
+/// (`sh -n slug.sh`, `./slug.sh Hello | grep hello`), so a script counts only if its name says that
+/// it tests or builds, or if it is the whole command.
 fn scripts_of_command(command: &CommandLine) -> Vec<String> {
     let text = match command {
         CommandLine::Shell(text) => text.clone(),
@@ -37,9 +38,9 @@ fn scripts_of_command(command: &CommandLine) -> Vec<String> {
     for word in text.split_whitespace() {
         let unquoted = word.trim_matches(['"', '\'', '(', ')', ';', '&', '|']);
         let path = unquoted.strip_prefix("./").unwrap_or(unquoted);
-        if (starts_command && unquoted.contains('/'))
-            || (follows_interpreter && says_its_purpose(path))
-        {
+        let is_alone = unquoted.contains('/') && text.trim() == word;
+        let is_run = (starts_command && unquoted.contains('/')) || follows_interpreter;
+        if is_alone || (is_run && says_its_purpose(path)) {
             found.push(path.to_owned());
         }
         let is_option = follows_interpreter && unquoted.starts_with('-');
@@ -74,9 +75,9 @@ fn scripts_of_recipes(recipes: &str) -> Vec<String> {
 
 /// True if a word of a path says that it tests or builds: `ci/run`, `greet-test.sh`.
 fn says_its_purpose(path: &str) -> bool {
-    const PURPOSES: [&str; 13] = [
-        "test", "tests", "testing", "runtests", "unittest", "check", "checks", "lint", "build",
-        "verify", "spec", "specs", "ci",
+    const PURPOSES: [&str; 15] = [
+        "run", "runner", "test", "tests", "testing", "runtests", "unittest", "check", "checks",
+        "lint", "build", "verify", "spec", "specs", "ci",
     ];
     path.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| PURPOSES.contains(&word))
 }
@@ -87,7 +88,9 @@ mod tests {
 
     #[test]
     fn a_command_runs_the_files_that_it_starts_or_hands_to_an_interpreter() {
-        let cases: [(&str, &[&str]); 7] = [
+        let cases: [(&str, &[&str]); 9] = [
+            ("./all", &["all"]),
+            ("./slug.sh Hello | grep hello", &[]),
             ("./check", &["check"]),
             ("sh ci/test.sh", &["ci/test.sh"]),
             ("sh -e ci/test.sh", &["ci/test.sh"]),

@@ -37,29 +37,27 @@ pub fn is_test_path(path: &str) -> bool {
 
 /// True if a path belongs to a test or to a test's data, by these ecosystems.
 pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
-    const COMMON_DIRECTORIES: [&str; 10] = [
-        "test",
-        "tests",
-        "testing",
-        "spec",
-        "specs",
-        "e2e",
-        "fixtures",
-        "golden",
-        "snapshots",
-        "testdata",
-    ];
     let has_source = ecosystems.iter().any(|ecosystem| ecosystem.has_source(path));
-    path.split('/').any(|part| COMMON_DIRECTORIES.contains(&part))
+    is_in_test_directory(path)
         || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
         || (!has_source && is_expectation(path))
 }
 
-/// True if a data file's name says that a test compares something with it.
+/// True if a directory has a name that every language uses for tests. Below the product's own
+/// sources, some of these names may be those of its parts.
+fn is_in_test_directory(path: &str) -> bool {
+    let mut is_below_sources = false;
+    path.split('/').any(|part| {
+        is_below_sources |= matches!(part, "src" | "lib");
+        matches!(part, "test" | "tests" | "e2e")
+            || (!is_below_sources && matches!(part, "testing" | "spec" | "specs"))
+    })
+}
+
+/// True if a data file's name, or its directory's, says that a test compares something with it.
 fn is_expectation(path: &str) -> bool {
-    file_name(path)
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| matches!(word, "expected" | "golden" | "snapshot"))
+    let mut words = path.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| matches!(word, "expected" | "golden" | "snapshot" | "snapshots" | "fixtures"))
 }
 
 /// The ecosystem of a source file.

@@ -94,10 +94,11 @@ fn choose(
             choices.insert(gone.path.clone(), PutBack::Keep);
         }
     }
-    let tests_change = choices.values().any(|choice| *choice == PutBack::Test);
+    let is_put_back = |choice: &PutBack| !matches!(choice, PutBack::Keep | PutBack::AddedTest);
+    let any_is = choices.values().any(is_put_back);
     choices.retain(|_, choice| match choice {
         PutBack::Keep => false,
-        PutBack::AddedTest => tests_change || mode == BaseTests::Always,
+        PutBack::AddedTest => any_is || mode == BaseTests::Always,
         _ => true,
     });
     choices
