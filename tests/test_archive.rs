@@ -58,7 +58,10 @@ fn clone_with_only_the_refs_shows_judges_and_lands() {
         assert_eq!(&there(&["diff", &format!("1/{name}")]).expect(0).out(), patch, "{name}");
     }
     assert_eq!(there(&["diff", "1/wrong@1", "--name-only"]).expect(0).out(), "one\n");
-    assert_eq!(there(&["judge", "--replay", "--json"]).expect(0).json(), verdict);
+    // The clone has no commands of its own.
+    there(&["judge", "--replay"]).refuses(128, "run 1 was judged on other terms than this side's");
+    let replay = ["judge", "--replay", "--json", "--test", "test -e new"];
+    assert_eq!(there(&replay).expect(0).json(), verdict);
     assert_eq!(there(&["judge", "-q", "--test", "test -e new"]).expect(0).out(), "1/small\n");
     assert_eq!(
         there(&["apply", "--no-switch", "-m", "Land", "1/large"]).expect(0).out(),
@@ -163,7 +166,8 @@ fn documented_push_and_fetch_work_after_each_judging() {
     let names = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/frites/1/@record"];
     assert_eq!(world.git_in(&clone, names), world.git(names));
     let here = world.frites(["judge", "--replay", "--json"]).expect(0).json();
-    let there = world.frites_in(&clone, ["judge", "--replay", "--json"]).expect(0).json();
+    let replay = ["judge", "--replay", "--json", "--test", "test -e new"];
+    let there = world.frites_in(&clone, replay).expect(0).json();
     assert_eq!(
         (&there["recommended"], &there["decision"]),
         (&here["recommended"], &here["decision"])

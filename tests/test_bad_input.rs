@@ -364,7 +364,7 @@ fn unknown_words_on_the_command_line_are_usage_errors() {
         &["spawn", "-n", "2", "-c", "a"],
         &["spawn", "-n"],
         &["diff", "--stat", "--patch"],
-        &["judge", "--replay", "--test", "x"],
+        &["judge", "--replay", "--no-cache"],
         &["status", "--color=sometimes"],
         &["spawn", "-c", "a", "b", "--nosuch"],
         &["spawn", "-c", "a", "-b"],

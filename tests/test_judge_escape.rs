@@ -209,8 +209,8 @@ fn outcome_of_a_base_that_makes_a_change_is_not_cached() {
 #[test]
 fn judging_a_single_candidate_is_watched() {
     let world = world();
+    let test = if_bad("git config alias.x log");
     let judge = |candidates: &[&str]| {
-        let test = if_bad("git config alias.x log");
         world.frites([&["judge", "--no-cache", "--test", &test][..], candidates].concat())
     };
     let answer = judge(&["--candidate", "c1", "--candidate", "c2"]).expect(3);
@@ -220,7 +220,7 @@ fn judging_a_single_candidate_is_watched() {
         "{}",
         answer.stderr
     );
-    world.frites(["judge", "--replay"]).expect(3);
+    world.frites(["judge", "--replay", "--test", &test]).expect(3);
     world.frites(["apply"]).refuses(1, "changed while run 1 was judged");
     // By itself it can have bent nothing but its own outcome.
     world.git(["config", "--unset", "alias.x"]);

@@ -68,8 +68,12 @@ pub struct JudgeArgs {
     #[arg(long)]
     pub trust_config: bool,
     /// Decide again from the stored results, without running anything
-    #[arg(long, conflicts_with_all = ["build", "lint", "test", "candidates", "retries", "protect",
-        "until_pass", "in_place", "warm", "no_cache", "timeout"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "candidates", "until_pass", "in_place", "warm", "no_cache", "timeout"
+        ],
+    )]
     pub replay: bool,
     /// Print one JSON document
     #[arg(long)]
@@ -107,7 +111,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
-        judge::replay(session, &run, args.judging.rank)?
+        judge::replay(session, &run, &options(args))?
     } else {
         judge::judge(session, &run, &options(args), None, on_oracle)?
     };
@@ -229,8 +233,9 @@ fn render_parts(
     } else {
         ui.answer(comparison::table(ui.out, entries()))?;
         ui.hint(format!(
-            "when all are judged, decide with `git frites judge --replay {}`",
-            run.run
+            "when all are judged, decide with `git frites judge --replay {}{}`",
+            run.run,
+            args.judging.terms()
         ));
     }
     Ok(code)

@@ -3,6 +3,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::commands::values;
+use crate::model::oracle::shell_quoted;
 use crate::model::rank::Rank;
 use crate::ops::judge::JudgeOptions;
 use crate::oracle::OracleFlags;
@@ -44,6 +45,17 @@ pub struct SharedJudgeArgs {
 }
 
 impl SharedJudgeArgs {
+    /// The options that set the terms of judging, as `--replay` needs them again, each after a
+    /// space.
+    pub fn terms(&self) -> String {
+        let commands = [("build", &self.build), ("lint", &self.lint), ("test", &self.test)];
+        let commands = commands.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
+        let retries = self.retries.map(|retries| ("retries", retries.to_string()));
+        let protect = self.protect.iter().map(|path| ("protect", path.clone()));
+        let all = commands.chain(retries).chain(protect);
+        all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
+    }
+
     /// The options for the judge; jobs and times are the command's own.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {

@@ -7,6 +7,7 @@ pub mod candidate;
 pub mod decision;
 pub mod env;
 pub mod flag;
+pub mod machine;
 pub mod name;
 pub mod nearest;
 pub mod oid;

@@ -45,3 +45,13 @@ pub struct OracleCommand {
     /// The source of the command: `--test`, `.frites.toml`, `package.json`, ….
     pub source: String,
 }
+
+/// The options of `judge` that name these commands, each after a space.
+pub fn as_options<'a>(commands: impl Iterator<Item = &'a OracleCommand>) -> String {
+    commands.map(|c| format!(" --{} {}", c.stage, shell_quoted(&c.command.to_string()))).collect()
+}
+
+/// A word that a shell reads as this text.
+pub fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -186,6 +186,14 @@ impl StageResult {
         }
     }
 
+    /// The names of the command's logs: that of each earlier try, then that of the one that counts.
+    pub fn log_names(&self) -> Vec<String> {
+        let stage = self.stage;
+        let earlier = (1..=self.earlier.len()).map(|n| format!("{stage}.try-{n}.log"));
+        let last = (self.outcome != Outcome::Skipped).then(|| format!("{stage}.log"));
+        earlier.chain(last).collect()
+    }
+
     /// The number of times that the command was started.
     pub fn runs(&self) -> usize {
         if self.outcome == Outcome::Skipped { 0 } else { 1 + self.earlier.len() }

@@ -8,6 +8,7 @@ use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
+use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -371,6 +372,13 @@ pub struct Verdict {
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,
+    /// The number of times that the whole run was judged. Clocks of several machines differ, so
+    /// this number tells which partial verdicts came after the last whole judging.
+    #[serde(default)]
+    pub round: u32,
+    /// A digest of the seeds; none in old records, and if nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<String>,
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
@@ -435,6 +443,15 @@ pub struct PartialVerdict {
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,
+    /// The round of the run's last whole judging; see [`Verdict::round`].
+    #[serde(default)]
+    pub round: u32,
+    /// A digest of the seeds; none in old records, and if nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<String>,
+    /// The machine that judged; none in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// The settings of the judging.
     #[serde(default, rename = "terms")]
     pub settings: JudgeSettings,

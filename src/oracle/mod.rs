@@ -26,6 +26,13 @@ pub struct OracleFlags {
     pub test: Option<String>,
 }
 
+impl OracleFlags {
+    /// True if any command was named.
+    pub fn any(&self) -> bool {
+        [&self.build, &self.lint, &self.test].into_iter().any(Option::is_some)
+    }
+}
+
 /// The commands to run. If flags name any, only those run; else if configuration does, only those;
 /// else those that the base's files show, unless `oracle.detect = false`. `spawn.setup` comes first
 /// in every case.

@@ -79,19 +79,26 @@ impl Store {
         self.recorded(run, "verdict.toml")
     }
 
-    /// The partial verdicts of a run's candidates, in spawn order.
-    pub fn parts(&self, run: &Run) -> Result<Vec<PartialVerdict>> {
-        let parts = run
-            .candidates
-            .iter()
-            .map(|name| stored(&self.repo, &run.run, &refs::result(&run.run, name), PART));
-        Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    /// The partial verdicts of a run's candidates, in spawn order, each with the candidate whose ref
+    /// holds it.
+    pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartialVerdict)>> {
+        let mut parts = Vec::new();
+        for name in &run.candidates {
+            let part = stored(&self.repo, &run.run, &refs::result(&run.run, name), PART)?;
+            parts.extend(part.map(|part| (name, part)));
+        }
+        Ok(parts)
     }
 
     /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other.
     /// Of two judges of one candidate, the last one's outcome stays. `judged` is a commit of the
-    /// judged tree, which the ref keeps alive.
-    pub fn save_part(&self, part: &PartialVerdict, judged: Option<&Oid>) -> Result<()> {
+    /// judged tree, which the ref keeps alive. `logs` are kept beside the outcome.
+    pub fn save_part(
+        &self,
+        part: &PartialVerdict,
+        judged: Option<&Oid>,
+        logs: &[(String, Vec<u8>)],
+    ) -> Result<()> {
         let name = refs::result(&part.run, &part.candidate.candidate);
         let text = to_toml(part)?;
         let judged: Vec<Oid> = judged.copied().into_iter().collect();
@@ -102,7 +109,10 @@ impl Store {
             {
                 return Err(newer(&format!("run {}", part.run)));
             }
-            let files = [(PART.to_owned(), self.repo.store_blob(text.as_bytes())?)];
+            let mut files = vec![(PART.to_owned(), self.repo.store_blob(text.as_bytes())?)];
+            for (log, bytes) in logs {
+                files.push((log.clone(), self.repo.store_blob(bytes.as_slice())?));
+            }
             // An outcome that the record has taken the place of is among the record's ancestors.
             let previous = match old {
                 Some(old) => Some(old),
@@ -120,6 +130,26 @@ impl Store {
                 other => return other,
             }
         }
+    }
+
+    /// The logs with these names that were kept beside a candidate's partial verdict.
+    pub fn part_logs(
+        &self,
+        run: &Run,
+        candidate: &Name,
+        names: &[String],
+    ) -> Result<Vec<(String, Vec<u8>)>> {
+        let Some(commit) = self.repo.read_ref(&refs::result(&run.run, candidate))? else {
+            return Ok(Vec::new());
+        };
+        let tree = self.repo.commit(&commit)?.tree;
+        let mut logs = Vec::new();
+        for name in names {
+            if let Some(bytes) = self.repo.file(&tree, name)? {
+                logs.push((name.clone(), bytes));
+            }
+        }
+        Ok(logs)
     }
 
     /// Removes a run's partial verdicts, once the whole run was judged.
@@ -417,6 +447,8 @@ mod tests {
                 run: name("fix"),
                 base,
                 judged,
+                round: 3,
+                seeds: Some(rationale.clone()),
                 decision: Decision {
                     decision: DecisionKind::NearMiss,
                     recommended: None,

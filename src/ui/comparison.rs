@@ -9,6 +9,7 @@ use crate::error::exit;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
+use crate::model::oracle::as_options;
 use crate::model::outcome::{Outcome, StageResult, TestReport};
 use crate::model::rationale::some_of;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict};
@@ -170,8 +171,10 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         (DecisionKind::Undecided, _) => {
             let missing: String =
                 decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
+            let named = verdict.oracle.iter().filter(|c| c.source.starts_with("--"));
+            let options = as_options(named);
             vec![format!(
-                "judge what is missing: `git frites judge {run}{missing}`; then decide: `git frites judge --replay {run}`"
+                "judge what is missing: `git frites judge {run}{missing}{options}`; then decide: `git frites judge --replay {run}{options}`"
             )]
         }
         (DecisionKind::NoOracle, Some(_)) => {

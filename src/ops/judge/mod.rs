@@ -9,14 +9,17 @@ pub mod keep;
 mod options;
 mod partial;
 mod record;
+mod replay;
 mod runner;
 mod schedule;
 mod tamper;
+mod terms;
 
 pub use base::{BaseBeside, BaseOfAttempts};
 pub use base_tests::plan_for as plan_base_tests;
 pub use options::JudgeOptions;
-pub use partial::{judge_some, replay};
+pub use partial::judge_some;
+pub use replay::replay;
 pub use runner::{BASE_TESTS_LOGS, judge_commit};
 
 use crate::error::{Error, Result};
@@ -55,6 +58,8 @@ pub fn judge(
         run: run.run.clone(),
         base: run.base,
         judged: jiff::Timestamp::now(),
+        round: next_round(session, run)?,
+        seeds: None,
         decision: decide(&entries, None, Rules::from_settings(&settings)),
         settings,
         effort: Default::default(),
@@ -82,6 +87,13 @@ pub fn judge(
     Ok(verdict)
 }
 
+/// The round that a whole judging begins: no partial verdict of before belongs to it.
+fn next_round(session: &Session, run: &Run) -> Result<u32> {
+    let last = session.store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+    let parts = session.store.parts(run)?.into_iter().map(|(_, part)| part.round);
+    Ok(parts.fold(last, u32::max).saturating_add(1))
+}
+
 /// Runs a verdict's oracle on the entries, and on the base as far as that is to be done, and fills
 /// the results in.
 fn run_oracle(
@@ -95,6 +107,7 @@ fn run_oracle(
     let Verdict { oracle, settings, .. } = &*verdict;
     let timeout = options.timeout(session);
     let runner = OracleRunner::new(session, run, oracle, settings, timeout, !options.no_cache)?;
+    let seeds = runner.seeds();
     let stop = if options.until_pass {
         StopWhen::Decided(Rules::from_settings(settings))
     } else {
@@ -102,6 +115,7 @@ fn run_oracle(
     };
     let ((effort, baseline), tainted) =
         runner.watched(|runner| runner.run_all(entries, options.jobs, stop, base))?;
+    verdict.seeds = seeds;
     verdict.effort = effort;
     verdict.baseline = baseline;
     verdict.settings.tainted = tainted;

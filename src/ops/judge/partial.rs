@@ -1,22 +1,18 @@
 //! Partial verdicts: the outcomes of candidates that were judged by themselves, in several
-//! processes or on several machines, and the decision over all that are stored.
-
-use crate::error::{Error, Result};
+//! processes or on several machines.
+use crate::error::Result;
+use crate::fs::regular;
 use crate::git::commit::neutral_commit;
-use crate::integrity::trust;
 use crate::model::FORMAT;
-use crate::model::decision::decide;
+use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
-use crate::model::rank::Rank;
-use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::model::verdict::{Entry, PartialVerdict};
 use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::options::JudgeOptions;
-use crate::ops::judge::record::save;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
@@ -24,7 +20,7 @@ use crate::store::events::Event;
 use crate::store::select::check_candidate;
 
 /// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at
-/// the same time. Nothing is decided: see [`replay`].
+/// the same time. Nothing is decided: that is what [`super::replay`] does.
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -47,19 +43,24 @@ pub fn judge_some(
         session.print_omissions(&one);
         captured.push(one);
     }
+    let round = store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+    let mut seeds = None;
     let mut entries = entries::from_captured(session, run, &oracle, &settings, &captured)?;
     if !oracle.is_empty() {
         let timeout = options.timeout(session);
         let runner =
             OracleRunner::new(session, run, &oracle, &settings, timeout, !options.no_cache)?;
+        seeds = runner.seeds();
         let run_all = |runner: &OracleRunner<'_>| {
             runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
         };
         let (_, tainted) = runner.watched(run_all)?;
         settings.tainted = tainted;
     }
+    let machine = machine(session)?;
     let mut parts = Vec::new();
     for mut entry in entries {
+        let logs = last_of_logs(session, run, &entry);
         entries::forget_passing_tests(&mut entry.results);
         // Only a verdict over all candidates can compare them, or tell which of them have the same
         // tree.
@@ -70,6 +71,9 @@ pub fn judge_some(
             run: run.run.clone(),
             base: run.base,
             judged: jiff::Timestamp::now(),
+            round,
+            seeds: seeds.clone(),
+            machine: Some(machine.clone()),
             settings: settings.clone(),
             oracle: oracle.clone(),
             candidate: entry,
@@ -79,7 +83,7 @@ pub fn judge_some(
             .judged()
             .map(|tree| neutral_commit(repo, tree, &run.base))
             .transpose()?;
-        store.save_part(&part, commit.as_ref())?;
+        store.save_part(&part, commit.as_ref(), &logs)?;
         let event = Event::Outcome {
             candidate: part.candidate.candidate.clone(),
             passed: part.candidate.passed(),
@@ -90,111 +94,34 @@ pub fn judge_some(
     Ok(parts)
 }
 
-/// Decides again from the stored outcomes, without running anything: those of the last verdict, and
-/// of candidates that were judged by themselves since. `rank` is another ranking than the recorded
-/// one.
-///
-/// A new decision is recorded, because `apply` lands by the record.
-pub fn replay(session: &Session, run: &Run, rank: Option<Rank>) -> Result<Verdict> {
-    let store = &session.store;
-    let _lock = store.lock_run(&run.run)?;
-    trust::require_own_record(session.integrity(), run)?;
-    let stored = store.verdict(&run.run)?;
-    let since = stored.as_ref().map(|v| v.judged);
-    let mut parts = store.parts(run)?;
-    parts.retain(|part| since.is_none_or(|since| part.judged > since));
-    let mut verdict = match (&stored, parts.first()) {
-        (Some(verdict), _) => verdict.clone(),
-        (None, Some(first)) => from_part(session, run, first)?,
-        (None, None) => {
-            return Err(Error::fatal(format!("run {} was never judged", run.run))
-                .hint(format!("judge it with `git frites judge {}`", run.run)));
-        }
-    };
-    for part in parts {
-        require_same_oracle(run, &verdict, &part)?;
-        verdict.judged = verdict.judged.max(part.judged);
-        verdict.settings.tainted |= part.settings.tainted;
-        match verdict.candidates.iter_mut().find(|e| e.candidate == part.candidate.candidate) {
-            Some(entry) => *entry = part.candidate,
-            None => verdict.candidates.push(part.candidate),
-        }
-    }
-    add_missing_candidates(session, run, &mut verdict)?;
-    if stored.as_ref().map(|v| &v.candidates) != Some(&verdict.candidates) {
-        entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
-    }
-    verdict.settings.rank = rank.unwrap_or(verdict.settings.rank);
-    verdict.decision = decide(
-        &verdict.candidates,
-        verdict.baseline.as_ref(),
-        Rules::from_settings(&verdict.settings),
-    );
-    if stored.as_ref() != Some(&verdict) {
-        save(session, run, &verdict)?;
-    }
-    Ok(verdict)
-}
-
-/// Adds the candidates that the run has got since it was judged, without results: one of them could
-/// win.
-fn add_missing_candidates(session: &Session, run: &Run, verdict: &mut Verdict) -> Result<()> {
-    let mut captured = Vec::new();
-    for candidate in session.store.candidates(run) {
-        if verdict.entry(candidate.name).is_none() {
-            captured.push(session.capture_or_tell(candidate)?);
-        }
-    }
-    if captured.is_empty() {
-        return Ok(());
-    }
-    let Verdict { oracle, settings, .. } = &*verdict;
-    let mut added = entries::from_captured(session, run, oracle, settings, &captured)?;
-    verdict.candidates.append(&mut added);
-    verdict.candidates.sort_by_key(|entry| entry.index);
-    Ok(())
-}
-
-/// A verdict without any results, with the settings of a partial one: every candidate as it is now.
-fn from_part(session: &Session, run: &Run, part: &PartialVerdict) -> Result<Verdict> {
-    let candidates = entries::of_run(session, run, &part.oracle, &part.settings)?;
-    Ok(Verdict {
-        version: FORMAT,
-        run: run.run.clone(),
-        base: run.base,
-        judged: part.judged,
-        decision: decide(&candidates, None, Rules::from_settings(&part.settings)),
-        settings: part.settings.clone(),
-        effort: Default::default(),
-        oracle: part.oracle.clone(),
-        baseline: None,
-        candidates,
+fn machine(session: &Session) -> Result<Machine> {
+    let git = session.repo.git().call("version").line()?.to_string_lossy().into_owned();
+    Ok(Machine {
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        git: git.strip_prefix("git version ").unwrap_or(&git).to_owned(),
+        git_frites: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
-/// Refuses a partial verdict of another oracle, or with other settings: its outcomes cannot be
-/// compared.
-fn require_same_oracle(run: &Run, verdict: &Verdict, part: &PartialVerdict) -> Result<()> {
-    let without_rank = |settings: &JudgeSettings| JudgeSettings {
-        rank: Rank::default(),
-        ceiling: None,
-        tainted: false,
-        ..settings.clone()
-    };
-    let commands = |oracle: &[OracleCommand]| -> Vec<_> {
-        oracle.iter().map(|c| (c.stage, c.command.clone())).collect()
-    };
-    let same = commands(&part.oracle) == commands(&verdict.oracle)
-        && without_rank(&part.settings) == without_rank(&verdict.settings)
-        && part.base == verdict.base;
-    if same {
-        return Ok(());
-    }
-    let name = &part.candidate.candidate;
-    Err(Error::fatal(format!(
-        "{}/{name} was judged by other commands, or with other settings, than the rest",
-        run.run
-    ))
-    .hint(format!("judge it as the others were: `git frites judge {} --candidate {name}`", run.run))
-    .hint(format!("or all of them: `git frites judge {}`", run.run)))
+/// The number of bytes at the end of each log that a partial verdict keeps: where a command failed
+/// is usually said there.
+const KEPT_OF_LOG: usize = 64 << 10;
+
+/// The ends of a candidate's logs, by file name. A log that cannot be read is left out.
+fn last_of_logs(session: &Session, run: &Run, entry: &Entry) -> Vec<(String, Vec<u8>)> {
+    // The commands ran only for the first of several candidates with one tree.
+    let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
+    let directory = session.store.candidate_dir(&run.run, judged);
+    let names = entry.results.iter().flat_map(|result| result.log_names());
+    let logs = names.filter_map(|name| {
+        let bytes = regular::read(&directory.join(&name)).ok()?;
+        Some((name, end_of_log(&bytes).to_vec()))
+    });
+    logs.collect()
+}
+
+/// The part of a log that a partial verdict keeps.
+pub(super) fn end_of_log(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(KEPT_OF_LOG)..]
 }

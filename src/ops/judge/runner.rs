@@ -39,6 +39,8 @@ pub struct OracleRunner<'a> {
     settings: &'a JudgeSettings,
     options: OracleOptions,
     pool: CheckoutPool<'a>,
+    /// A digest of the seeds; none when a commit is judged on its own.
+    seeds: Option<String>,
     /// None if no outcome is to be taken from the cache, nor kept there.
     cache: Option<Cache>,
     once: JudgedOnce,
@@ -78,18 +80,21 @@ impl<'a> OracleRunner<'a> {
         use_cache: bool,
     ) -> Result<OracleRunner<'a>> {
         let seeds = session.seeds(&run.base)?;
+        let digest = seeds.digest()?;
         let options = options(settings, timeout);
         // In a checkout that is not clean, an outcome depends on more than the tree.
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
         let cache = if use_cache && !settings.in_place && !settings.warm && !others_judge {
-            let conditions = Conditions::new(oracle, &options, &seeds, &session.policy)?;
+            let conditions = Conditions::new(oracle, &options, digest.clone(), &session.policy);
             let distrusted = when_attempts_ran(session)?;
             Some(Cache::open(&session.repo, session.home.as_deref(), conditions, distrusted)?)
         } else {
             None
         };
-        OracleRunner::with_cache(session, run, oracle, settings, options, seeds, cache)
+        let runner =
+            OracleRunner::with_cache(session, run, oracle, settings, options, seeds, cache)?;
+        Ok(OracleRunner { seeds: Some(digest), ..runner })
     }
 
     fn with_cache(
@@ -110,7 +115,23 @@ impl<'a> OracleRunner<'a> {
         };
         let tamper = TamperWatch::new(session, run, outcomes);
         let once = JudgedOnce::default();
-        Ok(OracleRunner { session, run, oracle, settings, options, pool, cache, once, tamper })
+        Ok(OracleRunner {
+            session,
+            run,
+            oracle,
+            settings,
+            options,
+            pool,
+            seeds: None,
+            cache,
+            once,
+            tamper,
+        })
+    }
+
+    /// A digest of the seeds.
+    pub fn seeds(&self) -> Option<String> {
+        self.seeds.clone()
     }
 
     /// Does `work`, then reports what the commands changed outside their checkouts, also if the

@@ -1,0 +1,165 @@
+//! The terms of the side that decides: outcomes that were found on other terms do not count.
+use crate::error::{Error, Result};
+use crate::git::refs;
+use crate::model::oracle::{OracleCommand, as_options};
+use crate::model::outcome::Stage;
+use crate::model::rank::Rank;
+use crate::model::run::Run;
+use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::session::Session;
+use crate::oracle;
+use crate::process::environment::caller;
+
+/// The commands, settings and seeds of this clone.
+pub struct OwnTerms {
+    /// The commands.
+    pub oracle: Vec<OracleCommand>,
+    /// The settings.
+    pub settings: JudgeSettings,
+    /// A digest of the seeds; none if nothing was stored that could be compared with it.
+    pub seeds: Option<String>,
+}
+
+/// The terms on which stored outcomes were found.
+struct StoredTerms<'a> {
+    oracle: &'a [OracleCommand],
+    settings: &'a JudgeSettings,
+    seeds: Option<&'a str>,
+}
+
+impl OwnTerms {
+    /// The terms that options name; else those of the verdict, if it was recorded here; else those
+    /// that the configuration and the base's files name.
+    pub fn of(
+        session: &Session,
+        run: &Run,
+        options: &JudgeOptions,
+        stored: Option<&Verdict>,
+        parts: &[PartialVerdict],
+    ) -> Result<OwnTerms> {
+        let own = stored.filter(|_| was_recorded_here(session, run));
+        let configured = options.settings(session);
+        let oracle = match own {
+            Some(verdict) if !options.flags.any() => verdict.oracle.clone(),
+            _ => oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?,
+        };
+        let settings = match own {
+            Some(verdict) => JudgeSettings {
+                retries: options.retries.unwrap_or(verdict.settings.retries),
+                protect: if options.protect.is_empty() {
+                    verdict.settings.protect.clone()
+                } else {
+                    configured.protect
+                },
+                ..verdict.settings.clone()
+            },
+            None => configured,
+        };
+        let any_seeds = parts.iter().map(|part| &part.seeds).chain(stored.map(|v| &v.seeds));
+        let seeds = match own.and_then(|verdict| verdict.seeds.clone()) {
+            Some(digest) => Some(digest),
+            None if any_seeds.flatten().next().is_none() => None,
+            None => Some(session.seeds(&run.base)?.digest()?),
+        };
+        Ok(OwnTerms { oracle, settings, seeds })
+    }
+
+    /// Refuses a verdict that was reached on other terms.
+    pub fn require_same_in_verdict(&self, run: &Run, verdict: &Verdict) -> Result<()> {
+        let Verdict { oracle, settings, seeds, .. } = verdict;
+        let stored = StoredTerms { oracle, settings, seeds: seeds.as_deref() };
+        let Some(difference) = self.difference(&stored) else { return Ok(()) };
+        Err(refusal(&format!("run {}", run.run), &difference)
+            .hint(format!("judge it here: `git frites judge {}`", run.run))
+            .hint(by_their_commands(run, oracle)))
+    }
+
+    /// Refuses a partial verdict that was reached on other terms.
+    pub fn require_same_in_part(&self, run: &Run, part: &PartialVerdict) -> Result<()> {
+        let PartialVerdict { oracle, settings, seeds, candidate, .. } = part;
+        let stored = StoredTerms { oracle, settings, seeds: seeds.as_deref() };
+        let Some(difference) = self.difference(&stored) else { return Ok(()) };
+        let name = &candidate.candidate;
+        Err(refusal(&format!("{}/{name}", run.run), &difference)
+            .hint(format!("judge it here: `git frites judge {} --candidate {name}`", run.run))
+            .hint(by_their_commands(run, oracle)))
+    }
+
+    /// The first difference between stored terms and these, as a clause about the stored ones.
+    fn difference(&self, stored: &StoredTerms<'_>) -> Option<String> {
+        for stage in [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test] {
+            let [theirs, ours] = [stored.oracle, &self.oracle]
+                .map(|oracle| oracle.iter().find(|c| c.stage == stage).map(|c| &c.command));
+            match (theirs, ours) {
+                (Some(theirs), Some(ours)) if theirs != ours => {
+                    return Some(format!("its {stage} command is `{theirs}`, and here `{ours}`"));
+                }
+                (Some(theirs), None) => {
+                    return Some(format!(
+                        "its {stage} command is `{theirs}`, and here there is none"
+                    ));
+                }
+                (None, Some(ours)) => {
+                    return Some(format!("it has no {stage} command, and here it is `{ours}`"));
+                }
+                _ => {}
+            }
+        }
+        let [theirs, mut ours] = [stored.settings, &self.settings].map(comparable);
+        if stored.settings.in_place {
+            // In place nothing can be put back.
+            ours.protect = Vec::new();
+            ours.base_tests = theirs.base_tests;
+        }
+        if theirs.protect != ours.protect {
+            let listed = |paths: &[String]| {
+                if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
+            };
+            return Some(format!(
+                "its protected paths are: {}; and here: {}",
+                listed(&theirs.protect),
+                listed(&ours.protect)
+            ));
+        }
+        if theirs.retries != ours.retries {
+            return Some(format!("it has {} retries, and here {}", theirs.retries, ours.retries));
+        }
+        if theirs != ours {
+            return Some("its settings differ from those under [oracle] here".into());
+        }
+        let differ = stored.seeds.zip(self.seeds.as_deref()).is_some_and(|(a, b)| a != b);
+        differ.then(|| "its seeds differ from this side's".into())
+    }
+}
+
+/// True if this clone recorded the run's verdict, and did not fetch it.
+fn was_recorded_here(session: &Session, run: &Run) -> bool {
+    let for_anyone = caller(&session.store.runs_dir()).is_some();
+    session.repo.reflog_claims_us(&refs::record(&run.run), for_anyone).unwrap_or(false)
+}
+
+/// Settings without those that need not be equal: the decision makes up for them, or remembers
+/// them.
+fn comparable(settings: &JudgeSettings) -> JudgeSettings {
+    JudgeSettings {
+        rank: Rank::default(),
+        ceiling: None,
+        // The sizes are counted here.
+        renames: false,
+        in_place: false,
+        warm: false,
+        tainted: false,
+        ..settings.clone()
+    }
+}
+
+fn refusal(what: &str, difference: &str) -> Error {
+    Error::fatal(format!("{what} was judged on other terms than this side's: {difference}"))
+}
+
+/// The hint that decides by the commands of stored outcomes.
+fn by_their_commands(run: &Run, oracle: &[OracleCommand]) -> String {
+    let options = as_options(oracle.iter().filter(|c| c.stage != Stage::Setup));
+    format!("or decide on its terms: `git frites judge --replay {}{options}`", run.run)
+}
