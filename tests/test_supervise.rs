@@ -549,3 +549,54 @@ fn command_that_stops_its_supervisor_has_its_time_limit_all_the_same() {
     assert_eq!(living(&mark), []);
     world.assert_clean();
 }
+
+#[test]
+fn next_command_ends_what_outlived_a_killed_git_frites() {
+    let (world, mark) = marked();
+    let attempt =
+        "echo x > README; echo > begun; sleep 500 & setsid sleep 501 & sleep 502; sleep 503";
+    for (run, with_supervisor, doing) in [("1", "STOP", "agent"), ("2", "KILL", "agent")] {
+        let mut child = start(&world, &["spawn", "-n", "1", "--", "sh", "-c", attempt]);
+        poll(|| world.worktree(&format!("{run}/c1/begun")).exists());
+        poll(|| living(&mark).iter().filter(|(_, line)| line.starts_with("sleep")).count() == 3);
+        // At once, so that git-frites has no time to notice.
+        let line = format!(
+            "kill -STOP {0}; kill -{with_supervisor} {1}; kill -KILL {0}",
+            child.id(),
+            supervisors(&mark)[0]
+        );
+        world.sh(&world.repo, &line).expect(0);
+        child.wait().unwrap();
+        assert!(!living(&mark).is_empty(), "they survive");
+        let told = world.frites(["status"]).expect(0).stderr;
+        assert!(
+            told.contains(&format!(
+                "{run}/c1: its {doing} command had outlived git-frites, and is ended"
+            )),
+            "{told}"
+        );
+        // What called setsid, and lost its supervisor, is out of reach.
+        let left = living(&mark);
+        assert!(
+            left.iter().all(|(_, line)| with_supervisor == "KILL" && line.starts_with("sleep 501")),
+            "{left:?}"
+        );
+        left.iter().for_each(|(pid, _)| signal("-KILL", *pid));
+        let told = world.frites(["status"]).expect(0).stderr;
+        assert!(!told.contains("outlived"), "{told}");
+    }
+    assert_eq!(world.attempts(&["echo x > README"]), "3");
+    let mut child = start(&world, &["judge", "3", "--test", "sleep 500; sleep 501"]);
+    poll(|| living(&mark).iter().any(|(_, line)| line.starts_with("sleep 500")));
+    let line = format!(
+        "kill -STOP {0}; kill -STOP {1}; kill -KILL {0}",
+        child.id(),
+        supervisors(&mark)[0]
+    );
+    world.sh(&world.repo, &line).expect(0);
+    child.wait().unwrap();
+    let told = world.frites(["judge", "3", "--test", "true"]).expect(0).stderr;
+    assert!(told.contains("3/c1: its test command had outlived git-frites"), "{told}");
+    assert_eq!(living(&mark), []);
+    world.assert_clean();
+}

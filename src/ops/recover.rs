@@ -1,27 +1,59 @@
 //! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
+use std::fs;
 use std::time::Duration;
 
 use rustix::process::Pid;
 
 use crate::error::Result;
 use crate::git::{refs, worktree};
+use crate::integrity::baseline;
+use crate::model::name::Name;
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
+use crate::process::survivors;
 use crate::store::Store;
+
+/// Ends the processes of commands that outlived their git-frites; gives a message for each command.
+///
+/// A command runs only in a run that is active or watched, so usually there is nothing to look at.
+fn end_survivors(store: &Store) -> Result<Vec<String>> {
+    let watched: Vec<Name> = baseline::all(store).into_iter().map(|(run, _)| run).collect();
+    let mut messages = Vec::new();
+    for run in store.run_directories()? {
+        if !store.is_active(&run) && !watched.contains(&run) {
+            continue;
+        }
+        for entry in fs::read_dir(store.run_dir(&run)).into_iter().flatten().flatten() {
+            for (what, ended) in survivors::end(&entry.path()) {
+                let whose = format!("{run}/{}", entry.file_name().display());
+                messages.push(match ended {
+                    true => format!("{whose}: its {what} command had outlived git-frites, and is ended"),
+                    false => format!(
+                        "{whose}: its {what} command has outlived git-frites, and cannot be ended: look for it with `ps`"
+                    ),
+                });
+            }
+        }
+    }
+    Ok(messages)
+}
 
 /// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to
 /// do, it costs a listing of the runs' directory and of their refs.
 pub fn recover(store: &Store) -> Result<Vec<String>> {
-    // First: recovery may need these refs.
+    // First: nothing else may write what is recovered.
+    let mut messages = end_survivors(store)?;
+    // Recovery may need these refs.
     store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
-    let mut messages: Vec<String> = match recover_landing(store) {
-        Ok(message) => message.into_iter().collect(),
+    match recover_landing(store) {
+        Ok(message) => messages.extend(message),
         // The command goes on: it may be one that helps.
-        Err(error) => {
-            vec![format!("a landing was interrupted and could not be recovered: {}", error.message)]
-        }
-    };
+        Err(error) => messages.push(format!(
+            "a landing was interrupted and could not be recovered: {}",
+            error.message
+        )),
+    }
     messages.extend(recover_moves(store)?);
     store.repo().heal_deletion()?;
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;

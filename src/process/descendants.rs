@@ -20,15 +20,18 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// A living process: its id, its parent's, its group's.
-struct Process {
-    id: i32,
-    parent: i32,
-    group: i32,
+/// A living process.
+#[derive(Clone, Copy)]
+pub(super) struct Process {
+    pub id: i32,
+    pub parent: i32,
+    pub group: i32,
+    /// The time of its start, in units of the system's clock since the machine's start.
+    pub start: u64,
 }
 
 /// Every living process, from `/proc`; none on systems without it.
-fn processes() -> Vec<Process> {
+pub(super) fn processes() -> Vec<Process> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
@@ -38,18 +41,21 @@ fn processes() -> Vec<Process> {
         let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
         let mut fields = fields.split_whitespace();
         let state = fields.next();
-        let mut number = || fields.next().and_then(|n| n.parse().ok());
-        if let (Some(state), Some(parent), Some(group)) = (state, number(), number())
+        let mut number = |skip: usize| fields.nth(skip).and_then(|n| n.parse::<u64>().ok());
+        // proc_pid_stat(5): the fields 4, 5 and 22.
+        if let (Some(state), Some(parent), Some(group), Some(start)) =
+            (state, number(0), number(0), number(16))
             && !matches!(state, "Z" | "X")
         {
-            found.push(Process { id, parent, group });
+            let raw = |n: u64| i32::try_from(n).unwrap_or(0);
+            found.push(Process { id, parent: raw(parent), group: raw(group), start });
         }
     }
     found
 }
 
 /// The living descendants of a process.
-fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
+pub(super) fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
     let mut found = Vec::new();
     let mut wanted = vec![ancestor];
     while let Some(parent) = wanted.pop() {

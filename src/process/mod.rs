@@ -9,6 +9,7 @@ pub mod progress;
 pub mod protocol;
 mod supervision;
 pub mod supervisor;
+pub mod survivors;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -25,6 +26,7 @@ use crate::process::interrupt::{Cancel, Listener};
 use crate::process::progress::Mark;
 use crate::process::protocol::{SupervisorArguments, SupervisorReport};
 use crate::process::supervision::{Answer, Supervision};
+use crate::process::survivors::Role;
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -110,6 +112,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     let words = shell_words::join(words.collect::<Vec<_>>());
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
     let supervision = Supervision::start(&expression(job, orders)).context(failed)?;
+    survivors::note(job.log, Role::Supervisor, supervision.pid());
     let listener = Listener::add(pipe, supervision.pid());
     cancel.include(&listener);
     let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;

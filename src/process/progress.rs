@@ -8,9 +8,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::fs::regular;
 use crate::process::capped;
 
 const ENDING: &str = "log.running";
+
+/// The file that marks the command which writes `log`. It holds the processes that would have to be
+/// ended if git-frites were killed.
+pub(super) fn mark_of(log: &Path) -> PathBuf {
+    log.with_extension(ENDING)
+}
+
+/// The marks in a directory, each with the name of its command's log.
+pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| {
+        let name = entry.file_name().to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned();
+        Some((name, entry.path()))
+    });
+    named.collect()
+}
 
 /// The mark of a running command. Dropping it removes the file.
 pub struct Mark {
@@ -21,9 +38,8 @@ pub struct Mark {
 impl Mark {
     /// Marks the command that writes `log`.
     pub fn put(log: &Path) -> io::Result<Mark> {
-        let path = log.with_extension(ENDING);
-        let _ = fs::remove_file(&path); // of a process that was killed
-        let file = File::create_new(&path)?;
+        let path = mark_of(log);
+        let file = regular::create_own(&path)?; // there may be one of a process that was killed
         file.lock()?;
         Ok(Mark { path, _locked: file })
     }
@@ -48,24 +64,16 @@ pub struct Running {
 
 /// The command that runs and writes a log in this directory; none if nothing runs.
 pub fn running(directory: &Path) -> Option<Running> {
-    let marks = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
-    marks
-        .filter_map(|mark| {
-            Some((
-                mark.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned(),
-                mark,
-            ))
-        })
-        .find_map(|(what, mark)| {
-            let file = File::open(&mark).ok()?;
-            if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
-                return None;
-            }
-            let began = file.metadata().and_then(|m| m.modified()).ok()?;
-            let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
-            let last_line = capped::last_line(&directory.join(format!("{what}.log")));
-            Some(Running { what, elapsed, last_line })
-        })
+    marks(directory).into_iter().find_map(|(what, mark)| {
+        let file = regular::open_own(&mark).ok()?;
+        if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return None;
+        }
+        let began = file.metadata().and_then(|m| m.modified()).ok()?;
+        let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
+        let last_line = capped::last_line(&directory.join(format!("{what}.log")));
+        Some(Running { what, elapsed, last_line })
+    })
 }
 
 #[cfg(test)]

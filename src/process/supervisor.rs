@@ -28,6 +28,7 @@ use crate::process::capped::Capped;
 use crate::process::descendants::{adopt_orphans, descendants};
 use crate::process::interrupt;
 use crate::process::protocol::{SupervisorReport, order};
+use crate::process::survivors::{self, Role};
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -98,7 +99,7 @@ fn supervise(
 ) -> io::Result<Option<SupervisorReport>> {
     let asked = outlive_signals()?;
     adopt_orphans()?;
-    let mut log = Capped::create(log)?;
+    let mut capped = Capped::create(log)?;
     let (output, input) = io::pipe()?;
     let mut command = Command::new(program);
     // The command gets its own process group, so that a signal to it cannot reach us.
@@ -116,7 +117,7 @@ fn supervise(
                 program.display(),
                 crate::error::describe(&e)
             );
-            log.write(line.as_bytes())?;
+            capped.write(line.as_bytes())?;
             if is_short_of_resources(&e) {
                 return Err(e);
             }
@@ -126,6 +127,7 @@ fn supervise(
     };
     drop(command); // and with it our copies of the pipe's other end
     let group = Pid::from_child(&child);
+    survivors::note(log, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let (sender, events) = channel();
     thread::spawn({
@@ -138,7 +140,7 @@ fn supervise(
     });
     let pump = thread::spawn({
         let last_output = last_output.clone();
-        move || pump(output, log, &last_output, &sender)
+        move || pump(output, capped, &last_output, &sender)
     });
     let mut tree = SupervisedTree {
         group,
