@@ -38,6 +38,7 @@ use ui::style::ColorMode;
 
 /// The program: reads the command line, runs the command and prints errors; gives the exit code.
 pub fn main() -> ExitCode {
+    interrupt::keep_exit_codes_of_children();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((first, rest)) = arguments.split_first()
         && first == protocol::VERB
@@ -54,6 +55,9 @@ pub fn main() -> ExitCode {
     let ui = Ui::new(cli.color_mode(), cli.quiet());
     let verbose = cli.verbose;
     let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
+    for name in git::refs::broken_refs().iter() {
+        ui.warn(format!("ignoring broken ref {name}"));
+    }
     let code = done.map_err(commands::hints::add).unwrap_or_else(|error| {
         tracing::debug!(cause = ?error.cause, error = &error as &dyn std::error::Error, "failed");
         ui.error(&error);

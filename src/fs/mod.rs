@@ -1,6 +1,7 @@
-//! The file system: atomic writes, locks, directory trees, regular files, file states, many reads
+//! The file system: atomic writes, locks, directory trees and their deletion, regular files, file states, many reads
 //! at once.
 pub mod atomic;
+mod delete;
 pub mod lock;
 pub mod parallel;
 pub mod regular;

@@ -1,12 +1,13 @@
-//! Directory trees on disk: links in paths, deletion, sizes and times.
+//! Directory trees on disk: links in paths, sizes and times.
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
+pub use crate::fs::delete::delete_tree;
 
 /// True if every component of `path`, from the file system's root through `root`, is a real
 /// directory and not a link.
@@ -33,55 +34,37 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
-/// Deletes a directory with its content, never through a link, and also where directories are
-/// read-only (Go's module cache). Succeeds if there is no such directory.
-pub fn delete_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            make_writable(path)?;
-            fs::remove_dir_all(path)
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn make_writable(dir: &Path) -> io::Result<()> {
-    let mode = fs::symlink_metadata(dir)?.permissions().mode();
-    fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o700))?;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            make_writable(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 /// The size of a directory on disk, in bytes; a file with several names counts once.
 pub fn disk_usage(path: &Path) -> u64 {
-    fn walk(path: &Path, seen: &mut std::collections::HashSet<(u64, u64)>) -> u64 {
-        let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
-        if meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino())) {
-            return 0;
-        }
-        let below: u64 = if meta.is_dir() {
-            fs::read_dir(path).into_iter().flatten().flatten().map(|e| walk(&e.path(), seen)).sum()
-        } else {
-            0
-        };
+    let mut seen = std::collections::HashSet::new();
+    let sizes = everything_below(path).map(|meta| {
+        let counted = meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino()));
         // st_blocks counts units of 512 bytes on every Unix.
-        meta.blocks() * 512 + below
-    }
-    walk(path, &mut std::collections::HashSet::new())
+        if counted { 0 } else { meta.blocks() * 512 }
+    });
+    sizes.sum()
 }
 
 /// The time of the last write below a path, or of the last creation or removal of a file.
 pub fn last_written(path: &Path) -> Option<SystemTime> {
-    let meta = fs::symlink_metadata(path).ok()?;
-    let entries = meta.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
-    let below = entries.into_iter().flatten().filter_map(|e| last_written(&e.path())).max();
-    meta.modified().ok().max(below)
+    everything_below(path).filter_map(|meta| meta.modified().ok()).max()
+}
+
+/// The metadata of a file, and of everything below it if it is a directory. Nothing is recursive:
+/// an attempt decides how deep directories are nested.
+fn everything_below(path: &Path) -> impl Iterator<Item = fs::Metadata> {
+    let mut waiting = vec![path.to_owned()];
+    std::iter::from_fn(move || {
+        loop {
+            let path = waiting.pop()?;
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if meta.is_dir() {
+                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+                waiting.extend(entries.map(|entry| entry.path()));
+            }
+            return Some(meta);
+        }
+    })
 }
 
 /// The free space for this user on the file system of `path`, in bytes. The path need not exist

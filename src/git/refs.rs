@@ -1,11 +1,14 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gix::bstr::ByteSlice;
+use gix::refs::file::find::ReferenceDecode;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
@@ -78,6 +81,15 @@ pub fn is_branch_name(name: &str) -> bool {
     full.is_ok() && !name.starts_with('-') && name != "HEAD" && !name.starts_with("@{")
 }
 
+/// The refs that lists left out, because their files hold no value.
+static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// The names of refs that were left out of lists, because their files hold no value: a power cut
+/// leaves such files. git leaves them out, too.
+pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
+    BROKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Repo {
     /// The object that a ref points to, links followed; none if there is no such ref.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
@@ -134,7 +146,16 @@ impl Repo {
             let platform = gix.references().map_err(|e| unreadable(&e))?;
             let mut found = Vec::new();
             for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
-                let reference = reference.map_err(|e| unreadable(&e))?;
+                let reference = match reference {
+                    Ok(reference) => reference,
+                    Err(e) => match e.downcast_any_ref::<ReferenceDecode>() {
+                        Some(broken) => {
+                            broken_refs().insert(broken.relative_path.display().to_string());
+                            continue;
+                        }
+                        None => return Err(unreadable(&e)),
+                    },
+                };
                 let name = RefName::new(reference.name().as_bstr().to_str_lossy());
                 found.extend(read(name, reference));
             }
@@ -322,7 +343,7 @@ pub struct Move<'a> {
 const DELETING: &str = "frites-deleting";
 
 fn open_guard(path: &Path) -> std::io::Result<fs::File> {
-    fs::OpenOptions::new().create(true).append(true).open(path)
+    regular::open_own_to_write(path, true)
 }
 
 struct DeletionGuard {

@@ -74,7 +74,9 @@ impl Session {
         for line in recover(&store)? {
             ui.warn(line);
         }
-        pool::sweep(&repo, &store)?;
+        for line in pool::sweep(&repo, &store)? {
+            ui.warn(line);
+        }
         let config = Config::load(home.as_deref(), &repo.settings_of("frites")?)?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;

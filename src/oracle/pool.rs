@@ -253,29 +253,33 @@ impl Drop for CheckoutPool<'_> {
     }
 }
 
-/// Removes the rooms of killed processes, with their admin directories.
-pub fn sweep(repo: &Repo, store: &Store) -> Result<()> {
-    let Ok(home) = home(repo) else { return Ok(()) };
+/// Removes the rooms of killed processes, with their admin directories. Gives a message for each
+/// that cannot be removed: commands may have left files there that belong to another user.
+pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
+    let Ok(home) = home(repo) else { return Ok(Vec::new()) };
     if rooms(&home).is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let _repository = store.lock_repository()?;
     // Only now no living process renames one of its own.
-    for dir in rooms(&home) {
-        let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { continue };
-        for admin in worktree::entries(repo)? {
-            let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(&dir));
-            let damaged = worktree::points_to(&admin).is_none()
-                && admin
-                    .file_name()
-                    .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
-            if inside || damaged {
-                Worktree::at(repo, &dir.join("swept"), admin).discard(&dir)?;
-            }
+    let kept = rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
+    Ok(kept.map(|e| format!("{}; every command tries again", e.message)).collect())
+}
+
+/// Removes a room if its process is gone.
+fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
+    let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { return Ok(()) };
+    for admin in worktree::entries(repo)? {
+        let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(dir));
+        let damaged = worktree::points_to(&admin).is_none()
+            && admin
+                .file_name()
+                .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
+        if inside || damaged {
+            Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
         }
-        tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;
     }
-    Ok(())
+    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
 }
 
 /// The rooms of all processes.

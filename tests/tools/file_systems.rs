@@ -3,14 +3,41 @@ use std::fs;
 
 use crate::common::World;
 use crate::common::transcript::judged_by_true;
-use crate::tool::{CASE_SENSITIVE_DISK, READ_ONLY_MOUNT, TMPFS, UNREADABLE_DIRECTORY, trials};
+use crate::tool::{
+    CASE_SENSITIVE_DISK, IMMUTABLE_FILE, READ_ONLY_MOUNT, TMPFS, UNREADABLE_DIRECTORY, trials,
+};
 
 trials! {
+    checkout_that_cannot_be_deleted_is_a_warning_until_it_can: [IMMUTABLE_FILE];
     read_only_repository_can_be_read: [READ_ONLY_MOUNT];
     unreadable_directory_is_flagged_and_kept: [UNREADABLE_DIRECTORY];
     names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
     run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
     landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was: [TMPFS];
+}
+
+fn checkout_that_cannot_be_deleted_is_a_warning_until_it_can() {
+    let world = World::new();
+    world.attempts(&["echo x >>README"]);
+    let pin = "mkdir -p a/b; touch a/b/pinned; chattr +i a/b/pinned; echo $PWD >>$HOME/pinned";
+    world.frites(["judge", "--test", pin]).expect(0);
+    for words in [["status", "1"], ["diff", "1"], ["judge", "1"]] {
+        let test: &[&str] = if words[0] == "judge" { &["--test", "true"] } else { &[] };
+        let answer = world.frites(words.iter().chain(test)).expect(0);
+        assert!(answer.stderr.contains("warning: could not delete"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("pinned': Operation not permitted"), "{}", answer.stderr);
+    }
+    // A worktree in which such a file is: one failure is told, and everything else goes on.
+    world.sh(&world.worktree("1/c1"), "touch pinned; chattr +i pinned").expect(0);
+    let answer = world.frites(["clean", "1/c1"]);
+    assert!(answer.stderr.contains("pinned"), "{} {}", answer.code, answer.stderr);
+    world.frites(["status"]).expect(0);
+    world.sh(&world.home(), "find . -name pinned -type f -exec chattr -i {} +").expect(0);
+    world.frites(["clean", "1/c1"]).expect(0);
+    let answer = world.frites(["status"]).expect(0);
+    assert!(!answer.stderr.contains("could not delete"), "{}", answer.stderr);
+    let _ = fs::remove_file(world.home().join("pinned"));
+    world.assert_clean();
 }
 
 fn read_only_repository_can_be_read() {

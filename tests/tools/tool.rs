@@ -24,6 +24,7 @@ tools! {
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
+    IMMUTABLE_FILE: "touch file && chattr +i file && ! rm -f file && chattr -i file", "`chattr +i` does not work here";
     MAKE: "make --version", "make is not installed";
     MAN: "command -v man", "man is not installed";
     // macOS has another man.

@@ -1,0 +1,215 @@
+//! Deletes directory trees, whatever an attempt has left in them.
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// The flags that open a real directory and nothing else.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The longest path that is kept for a message.
+const LONGEST_SHOWN: usize = 4096;
+
+/// Deletes a directory with its content, never through a link, and also where directories are
+/// read-only (Go's module cache). Succeeds if there is no such directory.
+///
+/// What can be deleted is deleted even if something else cannot be; the error is the first one.
+/// Directories of any depth need neither stack nor descriptors: each is moved up before it is
+/// emptied.
+pub fn delete_tree(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => return fs::remove_file(path),
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    }
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let top = open_directory(rustix::fs::CWD, &name).map_err(|e| failed(path, e))?;
+    let mut deletion = Deletion { top, waiting: Vec::new(), moved: 0, first_error: None };
+    deletion.run(path);
+    match deletion.first_error {
+        Some(error) => Err(error),
+        None => match fs::remove_dir(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+    }
+}
+
+/// A tree that is being deleted.
+struct Deletion {
+    top: OwnedFd,
+    /// Directories in `top`: their names there, and the paths at which they were found.
+    waiting: Vec<(CString, PathBuf)>,
+    /// The number of directories that were moved to `top`.
+    moved: u64,
+    first_error: Option<io::Error>,
+}
+
+impl Deletion {
+    fn run(&mut self, path: &Path) {
+        match self.top.try_clone() {
+            Ok(top) => self.empty(&top, path, true),
+            Err(e) => return self.fail(e),
+        }
+        while let Some((name, path)) = self.waiting.pop() {
+            match open_directory(self.top.as_fd(), &name) {
+                Ok(directory) => self.empty(&directory, &path, false),
+                Err(Errno::NOENT) => continue,
+                Err(e) => {
+                    self.fail(failed(&path, e));
+                    continue;
+                }
+            }
+            match rustix::fs::unlinkat(&self.top, &name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                // Something in it is still there, and that error was noted; or it appeared just
+                // now.
+                Err(e) => self.fail(failed(&path, e)),
+            }
+        }
+    }
+
+    /// Deletes the files of a directory, and moves the directories in it to `top`.
+    fn empty(&mut self, directory: &OwnedFd, path: &Path, is_top: bool) {
+        let entries = match Dir::read_from(directory) {
+            Ok(entries) => entries,
+            Err(e) => return self.fail(failed(path, e)),
+        };
+        // The list is read whole: some systems skip entries of a directory that changes.
+        for entry in entries.flatten().collect::<Vec<_>>() {
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let found_at = if path.as_os_str().len() < LONGEST_SHOWN {
+                path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))
+            } else {
+                path.to_owned()
+            };
+            let removed = match entry.file_type() {
+                FileType::Directory => Err(Errno::ISDIR),
+                _ => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
+            };
+            let done = match removed {
+                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                // POSIX lets unlink say EPERM for a directory.
+                Err(Errno::ISDIR | Errno::PERM) if is_directory(directory, name) => {
+                    if is_top {
+                        self.waiting.push((name.to_owned(), found_at.clone()));
+                        Ok(())
+                    } else {
+                        self.move_up(directory, name, &found_at)
+                    }
+                }
+                Err(e) => Err(e),
+            };
+            if let Err(e) = done {
+                self.fail(failed(&found_at, e));
+            }
+        }
+    }
+
+    /// Moves a directory to `top`, to be emptied there.
+    fn move_up(&mut self, from: &OwnedFd, name: &CStr, found_at: &Path) -> Result<(), Errno> {
+        let mut is_writable = false;
+        loop {
+            self.moved += 1;
+            let fresh = CString::new(format!(".deleting-{}-{}", std::process::id(), self.moved))
+                .unwrap_or_default();
+            match rustix::fs::renameat(from, name, &self.top, &fresh) {
+                Ok(()) => {
+                    self.waiting.push((fresh, found_at.to_owned()));
+                    return Ok(());
+                }
+                // Another process deletes the same tree.
+                Err(Errno::NOENT) => return Ok(()),
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                // Its entry `..` changes, so it must be writable itself.
+                Err(Errno::ACCESS | Errno::PERM) if !is_writable => {
+                    rustix::fs::chmodat(from, name, Mode::RWXU, AtFlags::empty())?;
+                    is_writable = true;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.first_error.get_or_insert(error);
+    }
+}
+
+fn is_directory(directory: &OwnedFd, name: &CStr) -> bool {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+/// Opens a directory so that its content can be removed, also if its mode forbids that.
+fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    let opened = match rustix::fs::openat(&at, name, DIRECTORY, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&at, name, Mode::RWXU, AtFlags::empty())?;
+            rustix::fs::openat(&at, name, DIRECTORY, Mode::empty())?
+        }
+        other => other?,
+    };
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
+    if !mode.contains(Mode::RWXU) {
+        // If it is somebody else's, removing its content will say so.
+        let _ = rustix::fs::fchmod(&opened, mode | Mode::RWXU);
+    }
+    Ok(opened)
+}
+
+fn failed(path: &Path, errno: Errno) -> io::Error {
+    let error = io::Error::from(errno);
+    let text = format!("'{}': {}", path.display(), crate::error::describe(&error));
+    io::Error::new(error.kind(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Makes directories, each in the one before it, and a file in the last.
+    fn nested(root: &Path, depth: usize) {
+        let name = CString::new("d").expect("a name");
+        let mut at = rustix::fs::open(root, DIRECTORY, Mode::empty()).expect("opened");
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&at, &name, Mode::RWXU).expect("made");
+            at = rustix::fs::openat(&at, &name, DIRECTORY, Mode::empty()).expect("opened");
+        }
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        rustix::fs::openat(&at, c"file", flags, Mode::RUSR).expect("made");
+    }
+
+    #[test]
+    fn directories_of_any_depth_go_whatever_their_mode_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (tree, other) = (dir.path().join("tree"), dir.path().join("other"));
+        for path in [
+            &tree,
+            &other,
+            &tree.join("a/b"),
+            &tree.join(format!(".deleting-{}-2", std::process::id())),
+        ] {
+            fs::create_dir_all(path).expect("made");
+        }
+        fs::write(other.join("kept"), "").expect("written");
+        std::os::unix::fs::symlink(&other, tree.join("a/b/link")).expect("a link");
+        fs::write(tree.join("a/b/file"), "").expect("written");
+        fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0)).expect("a mode");
+        nested(&tree, 20_000);
+        delete_tree(&tree).expect("deleted");
+        assert!(!tree.exists() && other.join("kept").exists());
+        delete_tree(&tree).expect("there is nothing");
+    }
+}
