@@ -73,3 +73,25 @@ fn invalid_environment_mode_or_pattern_is_refused() {
     world.write(".frites.toml", "[env]\ndeny = [\"A[\"]\n");
     world.frites(["spawn"]).refuses(128, "[env]: 'A[' is no pattern");
 }
+
+#[test]
+fn ceiling_elsewhere_a_namespace_and_ignored_children_change_nothing() {
+    let mut world = World::new();
+    world.attempts(&["echo x >> README"]);
+    let work = |world: &World| {
+        let script = "trap '' CHLD; git-frites judge -q --test true && git-frites spawn -q -n 1 -- sh -c 'echo y > NEW; exit 0' && git-frites clean -q --all";
+        world.sh(&world.repo, script).expect(0).out()
+    };
+    assert_eq!(work(&world), "1/c1\n2\n");
+    for (name, value) in [("GIT_CEILING_DIRECTORIES", "/nowhere:/usr"), ("GIT_NAMESPACE", "ours")] {
+        world.set_env(name, value);
+        world.frites(["status"]).expect(0);
+        let run = world.spawn(["-n", "1", "--", "sh", "-c", "echo x >> README"]);
+        world.frites(["judge", "-q", "--test", "true", &run]).expect(0);
+        assert_ne!(world.git(["for-each-ref", &format!("refs/frites/{run}/c1")]), "", "{name}");
+        assert_eq!(world.git(["for-each-ref", "refs/namespaces"]), "");
+        world.unset_env(name);
+        assert!(world.frites(["status"]).expect(0).out().contains(&format!("run {run}")));
+    }
+    world.assert_clean();
+}

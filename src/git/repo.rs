@@ -64,13 +64,17 @@ impl Repo {
             // attempt made may change what is read.
             .config_overrides(["core.useReplaceRefs=false"]);
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
+        // As in git, GIT_CEILING_DIRECTORIES may name directories that are not above this one.
+        let upwards = gix::discover::upwards::Options {
+            match_ceiling_dir_or_error: false,
+            ..Default::default()
+        };
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
-            dir,
-            Default::default(),
-            trust,
+            dir, upwards, trust,
         );
-        let shared = found.map_err(|e| unusable_repository(dir, e))?;
-        let gix = shared.to_thread_local();
+        let mut gix = found.map_err(|e| unusable_repository(dir, e))?.to_thread_local();
+        // git heeds GIT_NAMESPACE in fetches and pushes only.
+        gix.clear_namespace();
         // gix would find no ref in a repository with a reftable, and so no run.
         if gix
             .config_snapshot()
@@ -91,7 +95,7 @@ impl Repo {
             index: Mutex::default(),
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
-            shared,
+            shared: gix.into_sync(),
         })
     }
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::process::{Pid, Signal};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 use crate::process::protocol::order;
@@ -51,6 +51,14 @@ pub fn listen() {
         let Ok(mut signals) = Signals::new(wanted) else { return };
         std::thread::spawn(move || signals.forever().for_each(received));
     });
+}
+
+/// Lets this process learn how its children end even if its parent process had SIGCHLD ignored:
+/// then the system would throw their exit codes away. Children get the default action.
+pub fn keep_exit_codes_of_children() {
+    if is_ignored(SIGCHLD) {
+        let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
+    }
 }
 
 /// True if our parent process set a signal to be ignored, according to `/proc`; false on systems
