@@ -225,3 +225,119 @@ fn spawn_when_the_work_and_its_watch_both_fail_reports_the_error_of_the_work() {
         world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).refuses(128, "could not make");
     assert!(answer.stderr.contains("events.jsonl"), "{}", answer.stderr);
 }
+
+/// Nests directories deeper than any path can be long, with a file in the last.
+fn nest(root: &std::path::Path) {
+    use rustix::fs::{Mode, OFlags};
+    let mut at = rustix::fs::open(root, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..20_000 {
+        rustix::fs::mkdirat(&at, "d", Mode::RWXU).unwrap();
+        at = rustix::fs::openat(&at, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+    rustix::fs::openat(&at, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RWXU).unwrap();
+}
+
+#[test]
+fn directories_nested_deeper_than_any_path_are_named_kept_and_then_deleted() {
+    let world = World::new();
+    let run = world.attempts(&["echo x >> README"]);
+    nest(&world.worktree("1/c1"));
+    let outside = world.home().join("nested");
+    fs::create_dir(&outside).unwrap();
+    nest(&outside);
+    let test = format!("test ! -e '{0}' || mv '{0}' .", outside.display());
+    world.frites(["judge", "-q", "--test", &test, &run]).expect(0);
+    let answer = world.frites(["diff", "1/c1"]).expect(0);
+    assert!(answer.stderr.contains("warning: 1/c1: not captured: 'd/d/d/"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("(its path is too long)"), "{}", answer.stderr);
+    world.frites(["clean", "1/c1"]).refuses(1, "1/c1 holds what cannot be captured");
+    assert!(world.worktree("1/c1/README").exists());
+    world.frites(["clean", "--discard", "1/c1"]).expect(0);
+    assert!(!world.worktree("1/c1").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn broken_refs_are_left_out_with_a_warning() {
+    let world = World::new();
+    world.attempts(&["echo x >> README", "echo y >> README; echo z >> README"]);
+    for broken in
+        ["heads/broken", "tags/broken", "remotes/origin/broken", "frites/1/c9", "frites/7/@record"]
+    {
+        crate::common::write(&world.repo.join(".git/refs").join(broken), "");
+    }
+    for words in [
+        &["status"][..],
+        &["diff"],
+        &["judge", "--test", "true"],
+        &["log"],
+        &["apply", "--no-switch", "-m", "x"],
+        &["spawn", "-n", "1"],
+    ] {
+        let answer = world.frites(words).expect(0);
+        if words[0] == "judge" {
+            let warning = "warning: ignoring broken ref refs/frites/1/c9";
+            assert!(answer.stderr.contains(warning), "{words:?}: {}", answer.stderr);
+        }
+    }
+    world.frites(["clean", "--all"]).expect(0);
+}
+
+#[test]
+fn fifo_in_place_of_any_file_makes_no_command_wait() {
+    let world = World::new();
+    world.judged("true", &["echo x >> README", "echo y >> README; echo z >> README"]);
+    let waits = std::cell::RefCell::new(Vec::new());
+    // It may fail, but it ends.
+    let all = |what: &str| {
+        for words in [
+            &["status"][..],
+            &["judge", "--test", "true"],
+            &["spawn", "-n", "1", "--", "sh", "-c", "echo x > NEW"],
+            &["clean", "-n", "--all"],
+        ] {
+            let mut command = world.command(&world.repo, "timeout", ["20", "git", "frites"]);
+            let ended = crate::common::answer(&command.args(words).output().unwrap());
+            if ended.code == 124 {
+                waits.borrow_mut().push(format!("{words:?} waits for {what}"));
+            }
+            assert!(!ended.stderr.contains("panicked"), "{words:?}: {}", ended.stderr);
+        }
+    };
+    let admin = world.git_in(&world.worktree("1/c1"), ["rev-parse", "--absolute-git-dir"]);
+    let state = world.repo.join(".frites");
+    let mut places: Vec<std::path::PathBuf> = crate::common::files_below(&state)
+        .into_iter()
+        .filter(|path| !path.starts_with(state.join("worktrees")))
+        .filter(|path| !path.starts_with(state.join("runs/1/c2")))
+        .collect();
+    places.extend(
+        ["HEAD", "gitdir", "index", "logs/HEAD"]
+            .map(|name| std::path::Path::new(&admin).join(name)),
+    );
+    places.extend(
+        [".gitignore", ".gitattributes", "sub/.gitignore"]
+            .map(|name| world.worktree("1/c1").join(name)),
+    );
+    places.push(world.home().join("cache/git-frites"));
+    for place in places {
+        world
+            .sh(
+                &world.home(),
+                &format!(
+                    "rm -rf moved; mv '{0}' moved || :; mkdir -p '{1}'; mkfifo '{0}'",
+                    place.display(),
+                    place.parent().unwrap().display()
+                ),
+            )
+            .expect(0);
+        all(&place.display().to_string());
+        world
+            .sh(
+                &world.home(),
+                &format!("rm -rf '{0}'; test ! -e moved || mv moved '{0}'", place.display()),
+            )
+            .expect(0);
+    }
+    assert_eq!(waits.into_inner(), [""; 0]);
+}

@@ -2,13 +2,14 @@
 //!
 //! Locks are taken in this order, so that no two processes wait for each other: landing, run,
 //! candidate, repository.
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::regular;
 
 /// A held lock. It is released when it is dropped, or when the process ends. The descriptor is
 /// close-on-exec, so that no daemon that a command leaves behind keeps the lock.
@@ -79,7 +80,8 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+    // An attempt may have put something else in its place.
+    regular::open_own_to_write(path, false)
 }
 
 /// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it

@@ -19,6 +19,7 @@ use gix::index::entry::Mode;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::fs::parallel;
+use crate::fs::regular;
 use crate::fs::stat::{FileState, TIMESTAMP_GRANULARITY};
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
@@ -81,12 +82,13 @@ impl ReusableCheckout {
     pub fn new(worktree: Worktree) -> Result<ReusableCheckout> {
         let Worktree { path, admin, .. } = &worktree;
         let failed = || format!("could not read '{}'", admin.display());
-        let kept_files = KEPT_FILES.iter().filter_map(|name| match fs::read(admin.join(name)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            read => Some(read.map(|bytes| (*name, bytes))),
-        });
+        let kept_files =
+            KEPT_FILES.iter().filter_map(|name| match regular::read(&admin.join(name)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                read => Some(read.map(|bytes| (*name, bytes))),
+            });
         let kept_files = kept_files.collect::<io::Result<_>>().context(failed)?;
-        let dot_git = fs::read(path.join(".git")).context(failed)?;
+        let dot_git = regular::read(&path.join(".git")).context(failed)?;
         let since = fs::metadata(path.join(".git")).and_then(|m| m.modified()).context(failed)?;
         let mode = fs::symlink_metadata(path).context(failed)?.mode();
         let own = [identity(path).context(failed)?, identity(admin).context(failed)?];
@@ -179,7 +181,7 @@ impl ReusableCheckout {
         self.worktree.git().call("read-tree").args([how, "-u", commit.as_str()]).run()?;
         let file = self.worktree.admin.join("index");
         let failed = || format!("could not read '{}'", file.display());
-        let bytes = fs::read(&file).context(failed)?;
+        let bytes = regular::read(&file).context(failed)?;
         let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
         let parsed = gix::index::File::at(
             &file,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::Pid;
 
 use crate::error::{Cause, Error, Result};
+use crate::fs::regular;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -124,7 +125,7 @@ impl Repo {
 
     /// True if a `git gc` is running: a file holds its process id and host meanwhile.
     fn is_collecting_garbage(&self) -> bool {
-        let Ok(text) = fs::read_to_string(self.common_dir().join("gc.pid")) else { return false };
+        let Ok(text) = regular::read_text(&self.common_dir().join("gc.pid")) else { return false };
         let pid =
             text.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         // A process of another user counts, too.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::regular;
 use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
@@ -59,6 +60,7 @@ impl Worktree {
         };
         let is_new = !path.exists()
             && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
+        require_readable_entries(repo)?;
         let mut tries = 0;
         loop {
             let failed = match register_once(repo, path, head, at) {
@@ -136,6 +138,20 @@ impl Worktree {
     }
 }
 
+/// Refuses an administrative entry in which a file is no regular file: git, which reads those of
+/// all worktrees, would wait for ever when it opens a FIFO.
+fn require_readable_entries(repo: &Repo) -> Result<()> {
+    for entry in entries(repo)? {
+        for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
+            if regular::open(&file).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {
+                return Err(Error::fatal(format!("'{}' is no regular file", file.display()))
+                    .hint("git would wait for ever when it reads that: remove it"));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     let call = match head {
@@ -173,7 +189,7 @@ pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
 /// The path of the `.git` file that an administrative entry belongs to; none if the entry is
 /// damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
-    let mut bytes = fs::read(admin.join("gitdir")).ok()?;
+    let mut bytes = regular::read(&admin.join("gitdir")).ok()?;
     while bytes.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
         bytes.pop();
     }
@@ -205,7 +221,7 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
 
 /// The branch that a git directory's HEAD is on; none if HEAD is detached or cannot be read.
 pub fn head_branch(git_dir: &Path) -> Option<RefName> {
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = regular::read_text(&git_dir.join("HEAD")).ok()?;
     head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
 }
 
@@ -228,7 +244,7 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
 /// `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
-        fs::read(file).is_ok_and(|text| {
+        regular::read(&file).is_ok_and(|text| {
             text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes()
         })
     };

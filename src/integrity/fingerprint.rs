@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config;
 use crate::error::Result;
+use crate::fs::regular;
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
 use crate::git::overrides::names_a_program;
@@ -65,7 +66,7 @@ pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     for checkout in checkouts(repo, scope) {
         let root = checkout.root.as_deref();
         let place = root.map(|root| place_of(root, scope.home)).unwrap_or_default();
-        if let Ok(head) = fs::read(checkout.git_dir.join("HEAD")) {
+        if let Ok(head) = regular::read(&checkout.git_dir.join("HEAD")) {
             let head = String::from_utf8_lossy(&head).trim().to_owned();
             found.put(FactKind::Head, &place, "HEAD", head.clone(), Some(head));
         }
@@ -462,7 +463,7 @@ fn file_digest(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();
     let content = if meta.len() <= LARGEST_HASHED {
-        fs::read(path).map_or_else(|e| e.kind().to_string(), |bytes| digest(&bytes))
+        regular::read(path).map_or_else(|e| e.kind().to_string(), |bytes| digest(&bytes))
     } else {
         shape(path)
     };

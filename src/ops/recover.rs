@@ -42,6 +42,7 @@ fn end_survivors(store: &Store) -> Result<Vec<String>> {
 /// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to
 /// do, it costs a listing of the runs' directory and of their refs.
 pub fn recover(store: &Store) -> Result<Vec<String>> {
+    store.restore_ignore()?;
     // First: nothing else may write what is recovered.
     let mut messages = end_survivors(store)?;
     // Recovery may need these refs.

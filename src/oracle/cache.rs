@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
+use crate::fs::regular;
 use crate::fs::tree;
 use crate::git::repo::{Repo, digest};
 use crate::model::FORMAT;
@@ -196,7 +197,7 @@ impl Cache {
             tracing::debug!(tree = %judged.tree, key, "no cached outcome");
             return Ok(None);
         }
-        let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
+        let Ok(text) = regular::read_text(&file) else { return Ok(None) };
         let Ok(mut outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
         // An earlier version kept failures, too.
         let is_usable =
@@ -293,7 +294,9 @@ pub fn copy_logs(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn logs_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    // To copy a FIFO is to wait for ever.
+    let files = files.filter(|e| e.file_type().is_ok_and(|kind| kind.is_file())).map(|e| e.path());
     files.filter(|path| path.extension().is_some_and(|e| e == "log"))
 }
 

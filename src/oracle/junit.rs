@@ -2,7 +2,7 @@
 //!
 //! The attempt's own code may write these files. So whatever they hold decides nothing but which
 //! near-miss is shown first, and no content can do harm.
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
+use crate::fs::regular;
 use crate::model::outcome::TestReport;
 
 /// The most bytes that are read of one file.
@@ -136,7 +137,7 @@ fn read_cases(file: &Path) -> Result<Vec<TestCase>, String> {
     if fs::symlink_metadata(file).map_err(describe)?.len() > LARGEST {
         return Err("it is too large".into());
     }
-    let file = File::open(file).map_err(describe)?;
+    let file = regular::open(file).map_err(describe)?;
     parse(BufReader::new(file.take(LARGEST)))
 }
 

@@ -119,7 +119,9 @@ fn run_with_retries(
         };
         let end = match process::run_until(&job, context.cancel) {
             // An earlier command has removed the checkout: that is a failure of this tree alone.
-            Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => End::not_started(e.message),
+            Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => {
+                End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
+            }
             Err(e) => return Err(with_advice(e, stage, &log)),
             Ok(end) => end,
         };

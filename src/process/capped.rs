@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::fs::regular;
+
 /// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
 
@@ -29,7 +31,7 @@ impl Capped {
         for beside in [tail(path), older(path)] {
             let _ = fs::remove_file(beside); // of one that was killed
         }
-        Ok(Capped { file: File::create(path)?, path: path.to_owned(), part, total: 0 })
+        Ok(Capped { file: regular::create_own(path)?, path: path.to_owned(), part, total: 0 })
     }
 
     /// Appends output.
@@ -40,7 +42,7 @@ impl Capped {
                 if self.total > self.part {
                     fs::rename(tail(&self.path), older(&self.path))?;
                 }
-                self.file = File::create(tail(&self.path))?;
+                self.file = regular::create_own(&tail(&self.path))?;
             }
             let room = usize::try_from(self.part - written).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(bytes.len().min(room));
@@ -57,17 +59,17 @@ impl Capped {
         if self.total <= self.part {
             return Ok(());
         }
-        let mut log = File::options().append(true).open(&self.path)?;
+        let mut log = regular::open_own_to_write(&self.path, true)?;
         if let Some(lost) = self.total.checked_sub(2 * self.part).filter(|lost| *lost > 0) {
             write!(log, "\n[git-frites: {lost} bytes are left out here]\n")?;
         }
         let newest = fs::metadata(tail(&self.path))?.len();
         if self.total > 2 * self.part {
-            let mut file = File::open(older(&self.path))?;
+            let mut file = regular::open_own(&older(&self.path))?;
             file.seek(SeekFrom::Start(newest))?;
             io::copy(&mut file, &mut log)?;
         }
-        io::copy(&mut File::open(tail(&self.path))?, &mut log)?;
+        io::copy(&mut regular::open_own(&tail(&self.path))?, &mut log)?;
         let _ = fs::remove_file(older(&self.path));
         fs::remove_file(tail(&self.path))
     }
@@ -95,7 +97,7 @@ fn older(log: &Path) -> PathBuf {
 /// colours and other control characters are left out.
 pub fn last_line(log: &Path) -> Option<String> {
     const ENOUGH: u64 = 4096;
-    let mut file = File::open(tail(log)).or_else(|_| File::open(log)).ok()?;
+    let mut file = regular::open_own(&tail(log)).or_else(|_| regular::open_own(log)).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(ENOUGH))).ok()?;
     let mut end = Vec::new();

@@ -96,7 +96,7 @@ pub fn run(job: &Job<'_>) -> Result<End> {
 
 /// Runs a job as [`run`] does; `cancel` ends the command as well.
 pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
-    let failed = || "could not start its process".to_owned();
+    let failed = || "could not start".to_owned();
     interrupt::listen();
     // The children of a killed supervisor become ours.
     descendants::adopt_orphans().context(failed)?;

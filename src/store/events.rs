@@ -1,6 +1,6 @@
 //! The event log: one JSON object a line, appended with one write, after the thing has happened.
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -239,12 +239,7 @@ pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).context(failed)?;
     }
-    let mut log =
-        OpenOptions::new().create(true).append(true).read(true).open(file).context(failed)?;
-    if !log.metadata().context(failed)?.is_file() {
-        // Bytes that were written into a pipe are gone, so nothing can be repaired.
-        return Err(io::Error::from(io::ErrorKind::InvalidData)).context(failed);
-    }
+    let mut log = regular::open_own_to_write(file, true).context(failed)?;
     let mut line = format!("{}\n", Value::Object(object));
     if ends_mid_line(&mut log).context(failed)? {
         // Somebody was killed, or the disk was full: keep the torn line to itself.

@@ -54,6 +54,16 @@ impl Store {
         Ok(())
     }
 
+    /// Puts the `.gitignore` of the state root back if something that is no regular file is in its
+    /// place: git would wait for ever when it reads a FIFO.
+    pub fn restore_ignore(&self) -> Result<()> {
+        let ignore = self.root.join(".gitignore");
+        match std::fs::metadata(&ignore) {
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => atomic::write(&ignore, b"*\n"),
+            _ => Ok(()),
+        }
+    }
+
     /// `runs/`.
     pub fn runs_dir(&self) -> PathBuf {
         self.root.join(RUNS)

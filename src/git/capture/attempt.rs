@@ -1,6 +1,5 @@
 //! The attempt's own use of git: its index, its HEAD and the commits that it made.
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
@@ -8,6 +7,7 @@ use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 
 use crate::error::Result;
+use crate::fs::regular;
 use crate::git::capture::private_index::{copy_index, open_index, remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
@@ -201,7 +201,7 @@ fn have_equal_files(one: &gix::index::File, other: &gix::index::File) -> bool {
 
 /// The commit at a worktree's HEAD, read from its admin directory.
 fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
-    let text = fs::read_to_string(admin.join("HEAD")).ok()?;
+    let text = regular::read_text(&admin.join("HEAD")).ok()?;
     match text.trim().strip_prefix("ref: ") {
         Some(full) => repo.read_ref(&RefName::new(full)).ok().flatten(),
         None => Oid::parse(text.trim()),
@@ -210,7 +210,7 @@ fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
 
 /// Every id in a reflog file except the null id; none if the file cannot be read.
 fn reflog_ids(file: &Path) -> BTreeSet<Oid> {
-    let log = fs::read(file).unwrap_or_default();
+    let log = regular::read(file).unwrap_or_default();
     let mut ids = BTreeSet::new();
     for line in log.lines() {
         let fields = line.split(|b| *b == b' ').take(2);

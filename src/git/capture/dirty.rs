@@ -17,6 +17,7 @@ use gix::index::entry::{Flags, Mode, Stat};
 
 use crate::error::{IoContext, Result};
 use crate::fs::parallel;
+use crate::fs::regular;
 use crate::git::cli::Call;
 use crate::git::repo::from_oid;
 use crate::model::oid::Oid;
@@ -109,8 +110,8 @@ pub fn untouched(
     // A path that git cannot write is missing below, and so counts as modified.
     git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
     let is_as_checked_out = |path: &&TreePath| {
-        let fresh = fs::read(path.on_disk(directory.path())).ok();
-        fresh.is_some() && fresh == fs::read(path.on_disk(worktree)).ok()
+        let fresh = regular::read(&path.on_disk(directory.path())).ok();
+        fresh.is_some() && fresh == regular::read(&path.on_disk(worktree)).ok()
     };
     Ok(paths.into_iter().filter(is_as_checked_out).cloned().collect())
 }

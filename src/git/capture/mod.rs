@@ -18,8 +18,10 @@ pub use private_index::copy_index;
 pub use source::CaptureSource;
 
 use std::fs;
+use std::io;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::fs::regular;
 use crate::git::capture::attempt::AttemptGit;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
@@ -47,6 +49,7 @@ pub struct WorktreeSnapshot {
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
     // The caller holds the candidate's lock, so a killed capture left this file.
     let _ = fs::remove_file(source.index.with_extension("lock"));
+    omitted::require_readable_rules(source)?;
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let private = match trustworthy_index(repo, source.index) {
         Some(index) => {
@@ -90,6 +93,11 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.
 pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions> {
+    omitted::require_readable_rules(source)?;
+    if regular::open(source.index).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {
+        return Err(Error::fatal(format!("'{}' is no regular file", source.index.display()))
+            .hint("the next capture replaces it: `git frites diff`"));
+    }
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let attempt = AttemptGit::read(repo, source)?;
     let private = open_index(repo, source.index);
@@ -114,6 +122,9 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
     };
     // The index's own checksum is skipped: every entry is compared with its file anyway.
     let hash = repo.gix().object_hash();
+    if regular::open(source.index).is_err() {
+        return Ok(false);
+    }
     let Ok(private) = gix::index::File::at(source.index, hash, true, Default::default()) else {
         return Ok(false);
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, Output, nul_separated};
@@ -16,6 +16,14 @@ use crate::git::repo::{Repo, to_oid};
 use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
+
+/// The length of a path that the system does not accept any more (PATH_MAX).
+const LONGEST_PATH: usize = 4096;
+
+/// The number of characters of a path that a message shows.
+const MOST_SHOWN: usize = 200;
+
+const TOO_LONG: &str = "its path is too long";
 
 /// The newest stash, if there is one. Without a wildcard git would search below that name.
 const STASH: &str = "--glob=refs/stas[h]";
@@ -41,7 +49,13 @@ impl Omissions {
 
     /// A line for each kind of omission, for people.
     pub fn lines(&self) -> Vec<String> {
-        let show = |path: &[u8]| path.to_str_lossy().escape_debug().to_string();
+        let show = |path: &[u8]| {
+            let text = path.to_str_lossy().escape_debug().to_string();
+            match text.char_indices().nth(MOST_SHOWN) {
+                Some((at, _)) => format!("{}…", &text[..at]),
+                None => text,
+            }
+        };
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         let mut lines = Vec::new();
         if self.excluded > 0 {
@@ -81,6 +95,33 @@ pub(super) fn add_unlisted_files(
         omissions
             .unholdable
             .insert(TreePath::new(".git"), "the worktree was made a repository of its own");
+    }
+    Ok(())
+}
+
+/// Refuses a worktree in which a file of rules that git reads is no regular file: git would wait
+/// for ever when it opens a FIFO.
+pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
+    let mut waiting = vec![source.worktree.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let (name, kind) = (entry.file_name(), entry.file_type());
+            let path = entry.path();
+            let relative = path.strip_prefix(source.worktree).map(tree::path_bytes);
+            if name == ".git" || relative.is_ok_and(|path| source.excludes.hides(path)) {
+                continue;
+            }
+            if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
+                waiting.push(path);
+            } else if [".gitignore", ".gitattributes", ".gitmodules"]
+                .iter()
+                .any(|rules| name == *rules)
+                && fs::metadata(&path).is_ok_and(|meta| special_kind(meta.file_type()).is_some())
+            {
+                return Err(Error::fatal(format!("'{}' is no regular file", path.display()))
+                    .hint("git would wait for ever when it reads that: remove it"));
+            }
+        }
     }
     Ok(())
 }
@@ -186,8 +227,12 @@ fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
         .build();
     for entry in walk {
         let found = match &entry {
+            // git says nothing of a file with such a path.
+            Ok(entry) if tree::path_bytes(entry.path()).len() >= LONGEST_PATH => {
+                Some((entry.path(), TOO_LONG))
+            }
             Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
-            Err(error) => unreadable(error).map(|path| (path, "it may not be read")),
+            Err(error) => unreadable(error),
         };
         let Some((path, why)) = found else { continue };
         let Ok(path) = path.strip_prefix(source.worktree).map(tree::path_bytes) else { continue };
@@ -195,14 +240,15 @@ fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
     }
 }
 
-/// The directory that a walk had no permission to read.
-fn unreadable(error: &ignore::Error) -> Option<&Path> {
+/// The directory that a walk could not read, with the reason.
+fn unreadable(error: &ignore::Error) -> Option<(&Path, &'static str)> {
     match error {
         ignore::Error::WithDepth { err, .. } => unreadable(err),
-        ignore::Error::WithPath { path, err } => err
-            .io_error()
-            .is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
-            .then_some(path),
+        ignore::Error::WithPath { path, err } => match err.io_error()?.kind() {
+            std::io::ErrorKind::PermissionDenied => Some((path, "it may not be read")),
+            std::io::ErrorKind::InvalidFilename => Some((path, TOO_LONG)),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use gix::index::entry::{Flags, Mode};
 
 use crate::error::{IoContext, Result};
+use crate::fs::regular;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
@@ -16,7 +17,8 @@ use crate::model::path::TreePath;
 
 /// Copies the index of a freshly checked out worktree, to be the private one.
 pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
-    fs::copy(index, copy).map(drop).context(|| format!("could not copy '{}'", index.display()))
+    let copied = regular::open(index).and_then(|_| fs::copy(index, copy));
+    copied.map(drop).context(|| format!("could not copy '{}'", index.display()))
 }
 
 /// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
@@ -38,6 +40,7 @@ pub fn read_tree(
 }
 
 pub fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
+    regular::open(path).ok()?; // gix would wait for a FIFO
     gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
 }
 

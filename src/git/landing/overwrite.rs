@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::fs::regular;
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::diff::{self, ChangeStatus};
@@ -106,7 +107,7 @@ fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialChecko
             continue;
         }
         let as_landed = change.status != ChangeStatus::Deleted && !after.contains(&change.path);
-        if let (false, Ok(found)) = (as_landed, fs::read(&path)) {
+        if let (false, Ok(found)) = (as_landed, regular::read(&path)) {
             let name = [to.as_str().as_bytes(), b":", &change.path].concat();
             let whole =
                 git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;

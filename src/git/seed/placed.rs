@@ -2,7 +2,7 @@
 //! tells them from the attempt's own work.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
 use crate::fs::parallel;
+use crate::fs::regular;
 use crate::fs::stat::size_and_mtime;
 use crate::fs::tree;
 use crate::git::repo::to_oid;
@@ -201,7 +202,7 @@ fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     {
         return Ok(Some(Seed::File(*blob)));
     }
-    Ok(Some(Seed::File(to_oid(blob(File::open(path)?, meta.len())?))))
+    Ok(Some(Seed::File(to_oid(blob(regular::open(path)?, meta.len())?))))
 }
 
 /// The id of these bytes as a blob, without filters.

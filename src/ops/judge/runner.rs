@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::error::{Cause, Error, IoContext, Result};
+use crate::fs::regular;
 use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
 use crate::integrity::{baseline, watch};
@@ -252,7 +253,7 @@ impl<'a> OracleRunner<'a> {
             self.note_all(&report, &results);
         }
         warn_if_not_started(self.session, self.run, &results, |result| {
-            std::fs::read(report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
+            regular::read(&report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
         });
         Ok(Some(JudgedBase { baseline: Baseline { results }, ran }))
     }
