@@ -206,7 +206,7 @@ mod tests {
         fs::write(other.join("kept"), "").expect("written");
         std::os::unix::fs::symlink(&other, tree.join("a/b/link")).expect("a link");
         fs::write(tree.join("a/b/file"), "").expect("written");
-        fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0)).expect("a mode");
+        fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0o000)).expect("a mode");
         nested(&tree, 20_000);
         delete_tree(&tree).expect("deleted");
         assert!(!tree.exists() && other.join("kept").exists());
