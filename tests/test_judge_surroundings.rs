@@ -115,7 +115,8 @@ fn each_judged_tree_has_a_parent_directory_of_its_own() {
         let parents: BTreeSet<&Path> =
             places.lines().map(|line| Path::new(line).parent().unwrap()).collect();
         // A build directory that is kept holds absolute paths.
-        assert_eq!(parents.len(), if warm { 1 } else { 3 }, "{places}");
+        // Three attempts and the base.
+        assert_eq!(parents.len(), if warm { 1 } else { 4 }, "{places}");
         assert_eq!(places, read("tops"), "git knows where it was moved to");
         let beside = read("beside");
         let beside: BTreeSet<&str> = beside.lines().collect();
@@ -147,7 +148,10 @@ fn cached_outcome_that_code_under_test_wrote_is_named_removed_and_never_used() {
         format!("1/c1 was judged: the cached outcome '{edited}' was changed; it was removed"),
         format!("1/c1 was judged: the cached outcome '{edited}-2' was added; it was removed"),
     ];
-    assert_eq!(answer.warnings(), expected.into(), "{}", answer.stderr);
+    let warnings = answer.warnings();
+    assert!(expected.iter().all(|line| warnings.contains(line)), "{}", answer.stderr);
+    // The base's outcome was stored before c1 ran.
+    assert_eq!(warnings.len(), 4, "{}", answer.stderr);
     let after = outcomes(&world);
     assert!(after.is_disjoint(&before) && after.len() == 1, "its own outcome is kept: {after:?}");
     let kept = cache(&world).join("outcomes").join(after.first().unwrap()).join("outcome.toml");
@@ -162,7 +166,7 @@ fn outcomes_are_not_believed_after_a_judge_was_killed() {
     let world = world();
     let test = "test ! -e \"$HOME/wait\" || { touch \"$HOME/ready\"; sleep 60; }";
     world.frites(["judge", "--test", test]).expect(0);
-    assert_eq!(outcomes(&world).len(), 2);
+    assert_eq!(outcomes(&world).len(), 3, "of two attempts and the base");
     write(&world.home().join("wait"), "");
     let mut command =
         world.command(&world.repo, "git-frites", ["judge", "--no-cache", "--test", test]);
