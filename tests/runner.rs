@@ -48,6 +48,7 @@ mod test_retention;
 mod test_run;
 mod test_schema;
 mod test_seed;
+mod test_seed_leads_back;
 mod test_spawn;
 mod test_status;
 mod test_supervise;

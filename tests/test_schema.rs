@@ -132,6 +132,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     spawned_and_judged(&mut checker, &world);
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);
+    judged_with_a_seed_that_leads_back(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
@@ -158,6 +159,15 @@ fn judged_in_part(checker: &mut Checker) {
     checker.answer("judge-candidate", 0, part);
     checker.answer("judge", 3, world.frites(["judge", "--json", "--replay"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
+}
+
+/// A virtual environment whose path file leads back to the checkout.
+fn judged_with_a_seed_that_leads_back(checker: &mut Checker) {
+    let world = World::new();
+    world.git(["config", "frites.seed.copy", ".venv"]);
+    world.write(".venv/lib/site-packages/own.pth", format!("{}/src\n", world.repo.display()));
+    world.attempts(&["seq 9 > new"]);
+    checker.answer("judge", 3, world.frites(["judge", "--json", "--test", "true"]));
 }
 
 /// Run 1, whose commands end in every way, judged in several ways.

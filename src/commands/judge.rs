@@ -29,8 +29,9 @@ use crate::ui::{Ui, comparison, json};
 commands come from these options, or else from the configuration, or else they are detected \
 from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-passed only with its own tests, judged --in-place, a missing result could still win, or git's \
-configuration or files above the checkouts changed meanwhile), 4 no usable candidate."
+passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
+could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
+candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]

@@ -347,12 +347,20 @@ pub struct JudgeSettings {
     /// pass. Records call this `disturbed`.
     #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
+    /// Seeds that lead back to a checkout of the repository: commands may have used its files in
+    /// place of the judged ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leads_back: Vec<String>,
 }
+
+/// What to do about seeds that lead back to a checkout.
+pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
+                                   as with `uv sync`, and take it out of the seeds";
 
 impl JudgeSettings {
     /// True if a pass with these settings shows that the tree passes.
     pub fn allow_verification(&self) -> bool {
-        !self.in_place && !self.tainted
+        !self.in_place && !self.tainted && self.leads_back.is_empty()
     }
 }
 

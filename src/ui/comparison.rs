@@ -129,6 +129,11 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
                 .into(),
         );
     }
+    if let Some(first) = verdict.settings.leads_back.first() {
+        lines.push(format!(
+            "the seed '{first}' leads to a checkout of this repository, so the result is not verified"
+        ));
+    }
     if verdict.settings.tainted {
         lines.push(
             "git's configuration or files above the checkouts changed while the checks ran, so the result is not verified; see the warnings above"
@@ -144,6 +149,9 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
     match (decision.decision, &decision.recommended) {
         (kind, Some(_)) if kind.verified() && verdict.settings.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
+        }
+        (kind, Some(_)) if kind.verified() && !verdict.settings.leads_back.is_empty() => {
+            vec![format!("change the seeds, then judge again: `git frites judge {run}`")]
         }
         (kind, Some(_)) if kind.verified() && verdict.settings.tainted => {
             vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]

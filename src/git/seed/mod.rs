@@ -1,4 +1,7 @@
 //! Seeds: untracked files of the user's checkout that worktrees get, and the record of what they
 //! got.
 pub mod find;
+pub mod leads_back;
+mod patterns;
 pub mod placed;
+mod search;

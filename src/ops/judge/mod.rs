@@ -108,6 +108,7 @@ fn run_oracle(
     let timeout = options.timeout(session);
     let runner = OracleRunner::new(session, run, oracle, settings, timeout, !options.no_cache)?;
     let seeds = runner.seeds();
+    let leads_back = runner.warn_of_seeds();
     let stop = if options.until_pass {
         StopWhen::Decided(Rules::from_settings(settings))
     } else {
@@ -118,7 +119,7 @@ fn run_oracle(
     verdict.seeds = seeds;
     verdict.effort = effort;
     verdict.baseline = baseline;
-    verdict.settings.tainted = tainted;
+    (verdict.settings.tainted, verdict.settings.leads_back) = (tainted, leads_back);
     Ok(())
 }
 

@@ -78,6 +78,7 @@ impl JudgeOptions {
             in_place: self.in_place,
             warm: self.warm,
             tainted: false,
+            leads_back: Vec::new(),
         }
     }
 }

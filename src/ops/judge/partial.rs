@@ -54,8 +54,9 @@ pub fn judge_some(
         let run_all = |runner: &OracleRunner<'_>| {
             runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
         };
+        let leads_back = runner.warn_of_seeds();
         let (_, tainted) = runner.watched(run_all)?;
-        settings.tainted = tainted;
+        (settings.tainted, settings.leads_back) = (tainted, leads_back);
     }
     let machine = machine(session)?;
     let mut parts = Vec::new();

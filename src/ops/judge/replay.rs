@@ -180,6 +180,11 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     let PartialVerdict { judged, settings, candidate, .. } = part;
     verdict.judged = verdict.judged.max(judged);
     verdict.settings.tainted |= settings.tainted;
+    for path in &settings.leads_back {
+        if !verdict.settings.leads_back.contains(path) {
+            verdict.settings.leads_back.push(path.clone());
+        }
+    }
     verdict.settings.in_place |= settings.in_place;
     verdict.settings.warm |= settings.warm;
     let now = present.clone();

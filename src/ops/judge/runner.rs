@@ -8,6 +8,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
+use crate::git::seed::leads_back::{self, BackLeads};
 use crate::integrity::{baseline, watch};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -15,7 +16,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{self, Outcome, StageResult};
 use crate::model::path::TreePath;
 use crate::model::run::Run;
-use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, Verdict};
+use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, LEADS_BACK_HINT, Verdict};
 use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
@@ -46,6 +47,7 @@ pub struct OracleRunner<'a> {
     cache: Option<Cache>,
     once: JudgedOnce,
     tamper: TamperWatch<'a>,
+    leads: BackLeads,
 }
 
 /// The directory beside a candidate's logs for those of its second judging.
@@ -83,9 +85,14 @@ impl<'a> OracleRunner<'a> {
         let seeds = session.seeds(&run.base)?;
         let digest = seeds.digest()?;
         let options = options(settings, timeout);
-        // In a checkout that is not clean, an outcome depends on more than the tree.
+        let leads = if settings.in_place {
+            BackLeads::default()
+        } else {
+            leads_back::find(&session.repo, &seeds, &run.base)?
+        };
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
+        // In a checkout that is not clean, an outcome depends on more than the tree.
         let cache = if use_cache && !settings.in_place && !settings.warm && !others_judge {
             let conditions = Conditions::new(oracle, &options, digest.clone(), &session.policy);
             let distrusted = when_attempts_ran(session)?;
@@ -95,7 +102,19 @@ impl<'a> OracleRunner<'a> {
         };
         let runner =
             OracleRunner::with_cache(session, run, oracle, settings, options, seeds, cache)?;
-        Ok(OracleRunner { seeds: Some(digest), ..runner })
+        Ok(OracleRunner { seeds: Some(digest), leads, ..runner })
+    }
+
+    /// Names the seeds that lead back to a checkout of the repository; gives them for the record.
+    pub fn warn_of_seeds(&self) -> Vec<String> {
+        let Session { ui, .. } = self.session;
+        for line in self.leads.warnings("the judged ones") {
+            ui.warn(line);
+        }
+        if self.leads.first_in_words().is_some() {
+            ui.hint(LEADS_BACK_HINT);
+        }
+        self.leads.paths()
     }
 
     fn with_cache(
@@ -115,7 +134,7 @@ impl<'a> OracleRunner<'a> {
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
         };
         let tamper = TamperWatch::new(session, run, outcomes);
-        let once = JudgedOnce::default();
+        let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
             run,
@@ -127,6 +146,7 @@ impl<'a> OracleRunner<'a> {
             cache,
             once,
             tamper,
+            leads,
         })
     }
 
@@ -571,6 +591,15 @@ pub fn judge_commit(
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
+    let leads = leads_back::find(&session.repo, &seeds, known)?;
+    // Whoever lands what was judged with such seeds knows that it is not verified.
+    if verdict.settings.leads_back.is_empty()
+        && let Some(lead) = leads.first_in_words()
+    {
+        return Err(
+            Error::no(format!("the merged tree cannot be verified: {lead}")).hint(LEADS_BACK_HINT)
+        );
+    }
     let options = options(&verdict.settings, session.config.get(keys::ORACLE_TIMEOUT));
     let runner = OracleRunner::with_cache(
         session,

@@ -150,6 +150,7 @@ fn comparable(settings: &JudgeSettings) -> JudgeSettings {
         in_place: false,
         warm: false,
         tainted: false,
+        leads_back: Vec::new(),
         ..settings.clone()
     }
 }

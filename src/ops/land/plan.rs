@@ -380,6 +380,10 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
     match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
+        Some(v) if !v.settings.leads_back.is_empty() => format!(
+            "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
+            v.settings.leads_back[0]
+        ),
         Some(v) if v.settings.tainted => {
             format!(
                 "git's configuration or files above the checkouts changed while run {} was \

@@ -5,6 +5,7 @@ use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::fs::tree;
 use crate::git::seed::find::{self, Seeds};
+use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
 use crate::git::worktree;
 use crate::model::candidate::State;
@@ -52,6 +53,10 @@ impl Preparation {
         let seeds = session.seeds(base)?;
         for note in &seeds.notes {
             session.ui.warn(note);
+        }
+        let leads = leads_back::find(&session.repo, &seeds, base)?;
+        for line in leads.warnings("the attempt's") {
+            session.ui.warn(line);
         }
         Ok(Preparation { known: seeds.contents()?, seeds, setup })
     }

@@ -1,0 +1,133 @@
+//! The search for seeds in the user's checkout.
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, Result};
+use crate::fs::tree;
+use crate::git::cli::nul_separated;
+use crate::git::repo::Repo;
+use crate::git::seed::patterns::Patterns;
+use crate::model::path::TreePath;
+
+/// A search for untracked files in the user's own checkout.
+///
+/// A directory that git ignores as a whole is opened only where a pattern matches it or leads into
+/// it: `.env*` must not cost a walk through node_modules.
+pub struct SeedSearch<'a> {
+    /// The checkout.
+    pub root: &'a Path,
+    /// `seed.copy`, and those of `.worktreeinclude`.
+    pub patterns: [&'a Patterns; 2],
+    /// The real path of every checkout of the repository; none is part of another.
+    pub checkouts: Vec<PathBuf>,
+}
+
+/// What a search has found.
+#[derive(Default)]
+pub struct FoundSeeds {
+    /// Files and links, and directories that are empty.
+    pub paths: BTreeSet<TreePath>,
+    /// Messages for the user.
+    pub notes: Vec<String>,
+}
+
+impl SeedSearch<'_> {
+    /// Adds what the patterns match.
+    pub fn read(&self, repo: &Repo, found: &mut FoundSeeds) -> Result<()> {
+        let git = if repo.work_tree() == Some(self.root) {
+            repo.checkout()
+        } else {
+            repo.git_at(repo.common_dir()).in_checkout().work_tree(self.root)
+        };
+        let list = |options: &[&str]| {
+            git.call("ls-files").args(["-z", "-o", "--exclude-standard"]).args(options).bytes()
+        };
+        let ignored = list(&["-i", "--directory"])?;
+        let ignored: BTreeSet<&[u8]> =
+            nul_separated(&ignored).filter(|p| !p.starts_with(b".frites/")).collect();
+        let mut entries = ignored.iter().peekable();
+        while let Some(entry) = entries.next() {
+            match entry.strip_suffix(b"/") {
+                // git also names directories that merely hold something ignored, which follows.
+                Some(_) if entries.peek().is_some_and(|next| next.starts_with(entry)) => {}
+                Some(directory) => {
+                    let whole = self.matches(directory, true);
+                    self.add(&TreePath::new(directory), whole, found)?;
+                }
+                None if self.matches(entry, false) => {
+                    found.paths.insert(TreePath::new(entry));
+                }
+                None => {}
+            }
+        }
+        let [own, _] = self.patterns;
+        if !own.is_empty() {
+            let untracked = list(&[])?;
+            // With a slash at the end the path is itself a repository.
+            found.paths.extend(
+                nul_separated(&untracked)
+                    .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
+                    .map(TreePath::new),
+            );
+        }
+        Ok(())
+    }
+
+    /// True if a directory is a checkout of this repository, perhaps through a link.
+    pub fn is_checkout(&self, directory: &TreePath) -> bool {
+        self.checkouts.contains(&tree::nearest_real(&directory.on_disk(self.root)))
+    }
+
+    /// Adds the matching files of an ignored directory; every file if `whole`.
+    pub fn add(&self, directory: &TreePath, whole: bool, found: &mut FoundSeeds) -> Result<()> {
+        let real = tree::nearest_real(&directory.on_disk(self.root));
+        self.add_directory(directory, &real, whole, found)
+    }
+
+    fn matches(&self, path: &[u8], is_dir: bool) -> bool {
+        self.patterns.iter().any(|p| p.matches(path, is_dir))
+    }
+
+    /// Adds a directory with this real path. Nothing below it is reached through a link.
+    fn add_directory(
+        &self,
+        directory: &TreePath,
+        real: &Path,
+        whole: bool,
+        found: &mut FoundSeeds,
+    ) -> Result<()> {
+        if self.checkouts.iter().any(|root| root == real)
+            || !(whole || self.patterns.iter().any(|p| p.lead_into(directory)))
+        {
+            return Ok(());
+        }
+        let listing = match fs::read_dir(real) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.context(|| format!("could not list '{}'", real.display()))?,
+        };
+        let mut is_empty = true;
+        for entry in listing.flatten() {
+            is_empty = false;
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = directory.join(entry.file_name().as_bytes());
+            let taken = whole || self.matches(&path, kind.is_dir());
+            if kind.is_dir() {
+                self.add_directory(&path, &entry.path(), taken, found)?;
+            } else if taken && (kind.is_file() || kind.is_symlink()) {
+                found.paths.insert(path);
+            } else if taken {
+                found.notes.push(format!(
+                    "the seed '{}' is left out: it is neither a file nor a directory nor a link",
+                    path.quoted()
+                ));
+            }
+        }
+        if is_empty && whole {
+            found.paths.insert(directory.clone());
+        }
+        Ok(())
+    }
+}
