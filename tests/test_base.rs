@@ -116,7 +116,7 @@ fn command_that_cannot_start_on_the_base_is_told_while_attempts_still_run() {
 fn command_that_starts_nowhere_is_fatal_and_decides_nothing() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
-    for (test, code) in [("true && no-such-program-here", 127), ("./README", 126)] {
+    for (test, code) in [("if true; then no-such-program-here; fi", 127), ("./README", 126)] {
         for jobs in ["1", "2"] {
             world.frites(["judge", "-j", jobs, "--build", "true", "--test", test]).refuses(
                 128,
@@ -144,8 +144,17 @@ fn command_that_starts_nowhere_is_fatal_and_decides_nothing() {
 #[test]
 fn run_whose_test_starts_nowhere_is_fatal_and_keeps_the_work() {
     let world = World::new();
-    let run =
-        ["run", "-n", "2", "--test", "true && no-such-program-here", "--", "sh", "-ec", SMALL];
+    let run = [
+        "run",
+        "-n",
+        "2",
+        "--test",
+        "if true; then no-such-program-here; fi",
+        "--",
+        "sh",
+        "-ec",
+        SMALL,
+    ];
     world.frites(run).refuses(128, "does not work here");
     world.frites(["judge", "-q", "--test", TEST]).expect(0);
     world.assert_clean();

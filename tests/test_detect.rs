@@ -119,6 +119,22 @@ fn each_kind_of_project_runs_its_own_commands() {
             )],
             only(&["lint: npm run lint, from package.json"]),
         ),
+        // Members of a workspace have dependencies where the project has none.
+        (
+            "npm",
+            vec![
+                (
+                    "package.json",
+                    r#"{"scripts": {"test": "npm test --workspaces"}, "workspaces": ["packages/*"]}"#,
+                ),
+                ("packages/a/package.json", r#"{"name": "a", "dependencies": {"left-pad": "1"}}"#),
+                ("package-lock.json", "{}"),
+            ],
+            only(&[
+                "setup: npm ci, from package-lock.json",
+                "test: npm run test, from package.json (npm by package-lock.json)",
+            ]),
+        ),
         (
             "cargo",
             vec![("Cargo.toml", "[package]\nname = \"a\"\n")],
@@ -206,16 +222,94 @@ fn each_kind_of_project_runs_its_own_commands() {
                 "test: cargo nextest run, from .config/nextest.toml",
             ]),
         ),
-        ("tox", vec![("tox.ini", "[tox]\n[pytest]\n")], only(&["test: tox, from tox.ini"])),
+        // One interpreter, not the matrix of all: pytest where it is configured, else one environment.
+        (
+            "python3",
+            vec![("tox.ini", "[tox]\n[pytest]\n")],
+            only(&["test: python3 -m pytest, from tox.ini"]),
+        ),
+        (
+            "python3",
+            vec![("noxfile.py", ""), ("conftest.py", "")],
+            only(&["test: python3 -m pytest, from conftest.py"]),
+        ),
         (
             "tox",
-            vec![("pyproject.toml", "[tool.tox]\n[tool.pytest]\n")],
-            only(&["test: tox, from pyproject.toml"]),
+            vec![
+                ("tox.ini", "[tox]\nenvlist = py38,py312\n"),
+                ("setup.py", ""),
+                ("tests/a.py", ""),
+            ],
+            only(&["test: tox run -e py, from tox.ini"]),
+        ),
+        (
+            "tox",
+            vec![("pyproject.toml", "[tool.tox]\n")],
+            only(&["test: tox run -e py, from pyproject.toml"]),
         ),
         (
             "nox",
-            vec![("noxfile.py", ""), ("conftest.py", "")],
-            only(&["test: nox, from noxfile.py"]),
+            vec![(
+                "noxfile.py",
+                "import nox\n@nox.session\ndef lint(s):\n    pass\n\n@nox.session(python=['3.8', '3.12'])\ndef tests(s):\n    pass\n",
+            )],
+            only(&["test: nox -s tests, from noxfile.py"]),
+        ),
+        (
+            "python3",
+            vec![
+                ("requirements.txt", "flask\n"),
+                ("requirements-dev.txt", "pytest>=7\n"),
+                ("tests/a.py", ""),
+            ],
+            only(&["test: python3 -m pytest, from requirements.txt"]),
+        ),
+        (
+            "python3",
+            vec![("requirements.txt", "flask\n"), ("tests/test_a.py", "")],
+            only(&["test: python3 -m unittest discover -s tests, from requirements.txt"]),
+        ),
+        (
+            "make",
+            vec![("requirements.txt", "flask\n"), ("tests/test_a.py", ""), ("Makefile", "test:\n")],
+            only(&["test: make test, from Makefile"]),
+        ),
+        (
+            "bundle",
+            vec![("Gemfile", ""), (".rspec", ""), (".rubocop.yml", "")],
+            only(&[
+                "lint: bundle exec rubocop, from .rubocop.yml",
+                "test: bundle exec rspec, from .rspec",
+            ]),
+        ),
+        (
+            "bundle",
+            vec![("Gemfile", ""), ("Rakefile", "Rake::TestTask.new\n")],
+            only(&["test: bundle exec rake test, from Rakefile"]),
+        ),
+        ("rake", vec![("Rakefile", "task :default\n")], only(&["test: rake, from Rakefile"])),
+        (
+            "composer",
+            vec![
+                ("composer.json", r#"{"scripts": {"test": "phpunit", "lint": ["phpcs"]}}"#),
+                ("composer.lock", "{}"),
+            ],
+            only(&[
+                "setup: composer install --no-interaction, from composer.lock",
+                "lint: composer run-script lint, from composer.json",
+                "test: composer run-script test, from composer.json",
+            ]),
+        ),
+        (
+            "php",
+            vec![("composer.json", "{}"), ("phpunit.xml.dist", "<phpunit/>")],
+            only(&["test: php vendor/bin/phpunit, from phpunit.xml.dist"]),
+        ),
+        // What is only linted or built is left to a kind that has a test.
+        (
+            "make",
+            vec![("ruff.toml", ""), ("Makefile", "test:\n")],
+            only(&["test: make test, from Makefile"]),
         ),
         (
             "uv",
@@ -326,7 +420,8 @@ fn each_kind_of_project_runs_its_own_commands() {
     let check = |(program, files, expected): &(&str, Vec<File<'_>>, Vec<String>)| {
         let mut world = project(files);
         stand_in(&mut world, program);
-        let answer = world.frites(["judge", "--explain"]).expect(0);
+        let has_test = expected.iter().any(|line| line.starts_with("test: "));
+        let answer = world.frites(["judge", "--explain"]).expect(if has_test { 0 } else { 3 });
         assert_eq!(explained(&answer.stderr), *expected, "{files:?}");
         let called: Vec<String> = expected
             .iter()
@@ -411,6 +506,105 @@ fn missing_build_tool_is_fatal_and_names_its_source() {
     let answer =
         world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
     assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn cmake_without_presets_is_configured_built_and_tested_in_a_new_directory() {
+    for (lists, test) in [("enable_testing()\nadd_test(a a)\n", true), ("project(a)\n", false)] {
+        let mut world = project(&[("CMakeLists.txt", lists), ("build/keep", "")]);
+        stand_in(&mut world, "cmake");
+        stand_in(&mut world, "ctest");
+        world.frites(["judge"]).expect(if test { 0 } else { 3 });
+        let ctest = "ctest --test-dir cmake-build --no-tests=error --output-on-failure\n";
+        assert_eq!(
+            calls(&world),
+            format!(
+                "cmake -S . -B cmake-build\ncmake --build cmake-build\n{}",
+                if test { ctest } else { "" }
+            )
+        );
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn project_with_nothing_but_a_build_is_built_and_not_verified() {
+    let world = project(&[("Makefile", "all:\n\t@test -e attempt.txt\n")]);
+    let answer = world.frites(["judge"]).expect(3);
+    let words = "no-tests: nothing tests the change: no test command was named or detected, so nothing is \
+                 verified; c1 is the only usable candidate, and it passed build: 1 line in 1 file";
+    assert_eq!(answer.out().lines().last().unwrap(), words);
+    assert!(
+        answer.stderr.contains("hint: name a test: `git frites judge 1 --test CMD`"),
+        "{}",
+        answer.stderr
+    );
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(
+        (&json["decision"], &json["terms"]["tests_nothing"]),
+        (&"no-tests".into(), &true.into())
+    );
+    assert_eq!(world.frites(["judge", "-q"]).expect(3).out(), "");
+    world.frites(["apply"]).refuses(1, "nothing verified to land: nothing tests the change");
+    world.frites(["apply", "1/c1"]).refuses(1, "nothing verified to land");
+    world.frites(["judge", "--candidate", "c1"]).expect(3);
+    // What the user named is the oracle, in an option as in the configuration.
+    world.frites(["judge", "--build", "make all"]).expect(0);
+    world.git(["config", "frites.oracle.build", "make all"]);
+    world.frites(["judge"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn empty_command_takes_its_stage_out() {
+    let world = project(&[("Makefile", "all lint:\n\tfalse\ntest:\n\t@test -e attempt.txt\n")]);
+    let stages = |args: &[&str]| {
+        let answer = world.frites([&["judge", "--explain"], args].concat());
+        explained(&answer.stderr).join("; ")
+    };
+    assert_eq!(stages(&["--lint", "", "--build", ""]), "test: make test, from Makefile");
+    world.git(["config", "frites.oracle.lint", ""]);
+    world.git(["config", "frites.oracle.build", " "]);
+    assert_eq!(stages(&[]), "test: make test, from Makefile");
+    assert_eq!(stages(&["--lint", "true"]), "lint: true, from --lint");
+    world.git(["config", "frites.oracle.build", "true"]);
+    assert!(stages(&[]).starts_with("build: true, from git config"), "{}", stages(&[]));
+    assert_eq!(stages(&["--build", "", "--test", "true"]), "test: true, from --test");
+    world.assert_clean();
+}
+
+#[test]
+fn named_command_says_which_detected_ones_it_leaves_out() {
+    let world = project(&[("Makefile", "all lint test:\n\ttrue\n")]);
+    let left_out = "only the commands of the options run; detected, and left out: build `make all`, lint `make lint`\n";
+    let answer = world.frites(["judge", "--test", "true"]).expect(0);
+    assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
+    assert_eq!(world.frites(["judge", "-q", "--test", "true"]).expect(0).stderr, "");
+    world.git(["config", "frites.oracle.build", "true"]);
+    let answer = world.frites(["judge", "--test", "true"]).expect(0);
+    assert!(
+        !answer.stderr.contains("left out"),
+        "configuration is no detection: {}",
+        answer.stderr
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn dependencies_that_only_the_users_checkout_has_are_named_with_the_seed() {
+    let files = [
+        ("package.json", r#"{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}"#),
+        (".gitignore", "node_modules\n"),
+    ];
+    let world = project(&files);
+    world.write("node_modules/a/index.js", "");
+    let hint = "hint: 'node_modules' is in your checkout alone: if the attempts and the checks need it, `git config --add frites.seed.copy /node_modules/`\n";
+    let said = |args: &[&str]| world.frites(args).stderr.contains(hint);
+    assert!(said(&["judge"]));
+    assert!(said(&["run", "-n", "1", "--", "sh", "-c", "echo x > x"]));
+    world.git(["config", "--add", "frites.seed.copy", "/node_modules/"]);
+    assert!(!said(&["judge", "1"]), "it is seeded");
     world.assert_clean();
 }
 

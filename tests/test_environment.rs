@@ -1,7 +1,7 @@
 //! The environment of candidates' and oracle commands: `[env]`, and the variables of git-frites.
 use std::collections::BTreeMap;
 
-use crate::common::World;
+use crate::common::{World, make_executable, write};
 
 /// The environment that a command wrote with `env -0`.
 fn variables(bytes: &str) -> BTreeMap<String, String> {
@@ -94,4 +94,27 @@ fn ceiling_elsewhere_a_namespace_and_ignored_children_change_nothing() {
         assert!(world.frites(["status"]).expect(0).out().contains(&format!("run {run}")));
     }
     world.assert_clean();
+}
+
+#[test]
+fn git_that_is_too_old_is_fatal_for_every_command_before_anything_happens() {
+    let mut world = World::new();
+    let real = world.sh(&world.repo, "command -v git").expect(0).out();
+    let bin = world.home().join("old");
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\nif test \"$last\" = version; then echo 'git version 2.39.5 (Apple Git-154)'; else exec {} \"$@\"; fi\n",
+        real.trim()
+    );
+    write(&bin.join("git"), script);
+    make_executable(&bin.join("git"));
+    let mut path = bin.into_os_string();
+    path.push(":");
+    path.push(world.env("PATH"));
+    world.set_env("PATH", path);
+    for args in [&["status"][..], &["spawn"], &["judge"], &["run", "--", "true"], &["clean"]] {
+        // Not through git, which would put its own directory first on PATH.
+        let answer = world.run(&world.repo, "git-frites", args);
+        answer.refuses(128, "git 2.39.5 is too old: git-frites needs git 2.41 or newer");
+    }
+    assert!(!world.repo.join(".frites").exists());
 }

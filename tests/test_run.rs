@@ -448,3 +448,55 @@ fn command_without_its_git_file_never_touches_the_users_index() {
     assert_eq!(world.belongings(), before);
     assert_eq!(world.git(["rev-list", "--count", "main"]), "1");
 }
+
+#[test]
+fn run_shows_what_it_will_do_before_the_first_attempt() {
+    let world = World::new();
+    world.write("Makefile", "all:\n\ttrue\ntest:\n\tgrep -q 1 x\n");
+    world.write(".gitignore", ".env\n");
+    world.commit("recipes");
+    world.write(".env", "KEY=1\n");
+    world.git(["config", "frites.seed.copy", ".env"]);
+    let run = ["run", "-n", "2", "-j", "1", "--timeout", "5m", "--oracle-timeout", "90s"];
+    let command = ["--", "sh", "-c", "echo $FRITES_INDEX > x"];
+    let answer = world.frites([&run[..], &command].concat()).expect(0);
+    let block = "attempts: 2 of `sh`; 1 at once, each for at most 5m00s\n\
+                 build: `make all`, from Makefile\n\
+                 test: `make test`, from Makefile\n\
+                 checks: 1 candidate at once, each command for at most 1m30s\n\
+                 seeds: .env\n\
+                 run 1: 2 candidates from ";
+    assert!(answer.stderr.starts_with(block), "{}", answer.stderr);
+    for quiet in ["-q", "--json"] {
+        let answer = world.frites([&run[..], &[quiet], &command].concat()).expect(0);
+        assert!(!answer.stderr.contains("attempts: "), "{}", answer.stderr);
+    }
+    let answer = world.frites([&run[..], &["--test", "./made && true"], &command].concat());
+    let warning = "warning: './made' of the test command is not in the base\n";
+    assert!(answer.stderr.contains(warning), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn run_with_a_program_that_is_missing_is_fatal_before_the_first_attempt() {
+    let world = World::new();
+    let attempt = ["--", "sh", "-c", "touch \"$HOME/attempted\"; echo x > x"];
+    let run = |options: &[&str]| world.frites([&["run", "-n", "1"], options, &attempt].concat());
+    run(&["--test", "CI=1 no-such-program -v"])
+        .refuses(128, "the test command cannot run: 'no-such-program' is not on PATH");
+    run(&["--build", "true && no-such-program", "--test", "true"])
+        .refuses(128, "the build command cannot run: 'no-such-program' is not on PATH");
+    run(&["--test", "/no/such/program"])
+        .refuses(128, "the test command cannot run: '/no/such/program' is no program");
+    world.write(".frites.toml", "spawn.setup = ['no-such-program']\n");
+    run(&["--test", "true"]).refuses(128, "the setup command cannot run: 'no-such-program'");
+    world.write(".frites.toml", "agents.mine.command = ['no-such-program']\n");
+    world
+        .frites(["run", "--agent", "mine", "-p", "x", "--test", "true"])
+        .refuses(128, "the agent 'mine' cannot start: 'no-such-program' is not on PATH");
+    assert!(!world.home().join("attempted").exists());
+    assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"], serde_json::json!([]));
+    // A program whose absence the line itself provides for is no mistake.
+    run(&["--test", "no-such-program || true"]).expect(0);
+    world.assert_clean();
+}

@@ -133,6 +133,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);
     judged_with_a_seed_that_leads_back(&mut checker);
+    only_built(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
@@ -228,6 +229,15 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
     checker.answer("status", 0, frites(&["status", "--json"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
+}
+
+/// A project that has nothing but a build.
+fn only_built(checker: &mut Checker) {
+    let world = World::new();
+    world.write("Makefile", "all:\n\ttrue\n");
+    world.commit("recipes");
+    world.attempts(&["echo x > x"]);
+    checker.answer("judge", 3, world.frites(["judge", "--json"]));
 }
 
 /// Landings: staged, committed, merged, in conflict, undone.

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::judge_args::SharedJudgeArgs;
-use crate::commands::{print_verdict, require_jobs_within_limit, values};
+use crate::commands::{note_left_out, print_verdict, require_jobs_within_limit, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
@@ -17,8 +17,9 @@ use crate::model::oracle::OracleCommand;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, PartialVerdict, Verdict};
-use crate::ops::judge::{self, JudgeOptions};
+use crate::ops::judge::{self, JudgeOptions, unseeded};
 use crate::ops::session::Session;
+use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
 
@@ -29,7 +30,7 @@ use crate::ui::{Ui, comparison, json};
 commands come from these options, or else from the configuration, or else they are detected \
 from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
+no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
 could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
 candidate."
 )]
@@ -102,10 +103,12 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         trust::accept(session.integrity(), &run)?;
     }
     trust::require_trust(session.integrity(), Some(&run))?;
-    let on_oracle = |oracle: &[OracleCommand]| {
+    let on_oracle = |oracle: &ResolvedOracle| {
         if args.explain {
-            explain_oracle(&session.ui, oracle);
+            explain_oracle(&session.ui, &oracle.commands);
         }
+        note_left_out(&session.ui, oracle);
+        unseeded::hint(session, &run.base, &oracle.commands)
     };
     if !args.candidates.is_empty() {
         let parts = judge::judge_some(session, &run, &args.candidates, &options(args), on_oracle)?;

@@ -10,6 +10,7 @@ mod judge_args;
 pub mod log;
 pub mod man;
 pub mod path;
+mod preflight;
 pub mod run;
 pub mod spawn;
 mod spawn_args;
@@ -24,7 +25,8 @@ use crate::error::{Error, Result};
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
-use crate::ui::{comparison, json};
+use crate::oracle::ResolvedOracle;
+use crate::ui::{Ui, comparison, json};
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
@@ -34,6 +36,18 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
     }
     Err(Error::fatal(format!("{jobs} commands at once are more than limits.jobs = {limit}"))
         .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
+}
+
+/// Says which detected commands do not run because options name others.
+fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
+    let commands: Vec<String> =
+        oracle.left_out.iter().map(|c| format!("{} `{}`", c.stage, c.command)).collect();
+    if !commands.is_empty() {
+        ui.note(format!(
+            "only the commands of the options run; detected, and left out: {}",
+            commands.join(", ")
+        ));
+    }
 }
 
 /// The hint after an interrupt or an error left a run's commands unfinished.

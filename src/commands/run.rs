@@ -6,7 +6,9 @@ use serde_json::json;
 
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{hints, print_verdict, require_jobs_within_limit, resume_hint, values};
+use crate::commands::{
+    hints, preflight, print_verdict, require_jobs_within_limit, resume_hint, values,
+};
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
@@ -89,8 +91,6 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     check_before_work(session, args)?;
     let options = spawn_args::options(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
-    let judging = judge_options(args);
-    let oracle = judging.oracle(session, &request.start.base)?;
     let commands = request.commands();
     if commands.is_empty() {
         return Err(Error::usage("there is no command to run")
@@ -98,6 +98,9 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
+    let judging = judge_options(args);
+    let base = request.start.base;
+    let oracle = preflight::check(session, &base, &commands, &options, &judging, args.json)?;
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let s = if run.candidates.len() == 1 { "" } else { "s" };
     session.ui.note(format!(
@@ -143,7 +146,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
         ));
     }
     let judging = judge_options(args);
-    let oracle = judging.oracle(session, &run.base)?;
+    let oracle = preflight::check(session, &run.base, &commands, &options, &judging, args.json)?;
     let base = BaseBeside::new(session, &run, &judging, oracle);
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
@@ -217,7 +220,7 @@ fn conclude(
     interrupted()?;
     let judge = |run: &Run| {
         trust::require_trust(session.integrity(), Some(run))?;
-        judge::judge(session, run, &judge_options(args), base, |_| ())
+        judge::judge(session, run, &judge_options(args), base, |_| Ok(()))
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let mut verdict = judge(run)?;

@@ -1,7 +1,7 @@
 //! Detection of the project's own commands in the base's files, when nobody named any.
 //!
-//! The first detector that finds a command decides alone. A command is only taken where the
-//! project's files show that it is in use. A file that cannot be parsed is an error, because
+//! The first detector that finds a test decides alone; if none does, the first that finds any
+//! command. A command is only taken where the project's files show that it is in use. A file that cannot be parsed is an error, because
 //! nobody can say which commands it would have shown.
 use crate::ecosystems::ALL;
 use crate::ecosystems::project::RootFiles;
@@ -15,12 +15,20 @@ use crate::model::outcome::Stage;
 /// finds a command.
 pub fn detect_commands(repo: &Repo, commit: &Oid) -> Result<Vec<OracleCommand>> {
     let files = RootFiles::of_commit(repo, commit)?;
+    let mut without_test = Vec::new();
     for detector in ALL.iter().flat_map(|ecosystem| ecosystem.detectors) {
-        let mut found = detector(&files)?;
-        if found.iter().any(|c| c.stage != Stage::Setup) {
-            found.sort_by_key(|c| c.stage);
+        let mut found = match detector(&files) {
+            // What cannot be read matters only as long as nothing else is found.
+            Err(_) if !without_test.is_empty() => continue,
+            found => found?,
+        };
+        found.sort_by_key(|c| c.stage);
+        if found.iter().any(|c| c.stage == Stage::Test) {
             return Ok(found);
         }
+        if without_test.is_empty() && found.iter().any(|c| c.stage != Stage::Setup) {
+            without_test = found;
+        }
     }
-    Ok(Vec::new())
+    Ok(without_test)
 }

@@ -88,7 +88,8 @@ const LOCK_FILES: [(&str, &str); 6] = [
 ];
 
 /// The scripts `build`, `lint` and `test`, by the package manager that `packageManager` or a lock
-/// file names. A checkout has no `node_modules`, so the setup installs the locked packages.
+/// file names. A checkout has no `node_modules`, so the setup installs the locked packages: those of
+/// the project, or of the members of its workspace, which may have dependencies where it has none.
 fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
     let package: serde_json::Value =
@@ -117,8 +118,9 @@ fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         let source = format!("package.json{why}");
         found.push(command(stage, &[manager, "run", stage.as_str()], source));
     }
+    let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
     if let Some((_, lock)) = locked
-        && has_dependencies(&package)
+        && (has_members || has_dependencies(&package))
     {
         found.push(command(Stage::Setup, install_command(manager, files)?, *lock));
     }

@@ -1,4 +1,4 @@
-//! C and C++: CMake presets and Bazel.
+//! C and C++: CMake, with presets or without, and Bazel.
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::Ecosystem;
@@ -10,7 +10,7 @@ use crate::model::outcome::Stage;
 
 /// C and C++, and the build tools that are theirs first of all.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[cmake, bazel],
+    detectors: &[cmake_presets, bazel, plain_cmake],
     extensions: &["c", "cc", "cpp", "cxx", "h", "hpp"],
     comment: "//",
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
@@ -40,8 +40,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 const PRESETS: &str = "CMakePresets.json";
 
 /// The first visible configure preset, with the build preset and the test preset that belong to
-/// it. Without a preset, nothing shows where and how the project is built.
-fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+/// it.
+fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
     if !files.has("CMakeLists.txt") {
         return Ok(Vec::new());
@@ -66,6 +66,31 @@ fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     }];
     if let Some(test) = preset_name(&presets, "testPresets", belongs) {
         found.push(command(Stage::Test, &["ctest", "--preset", test], PRESETS));
+    }
+    Ok(found)
+}
+
+/// Configures and builds in a directory that the base does not have, and runs the tests there if the
+/// project defines any. A project with recipes knows better how it is built.
+fn plain_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    const LISTS: &str = "CMakeLists.txt";
+    let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
+    let directories = ["build", "cmake-build", "build-frites"];
+    let free = directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name));
+    let Some(directory) = free else { return Ok(Vec::new()) };
+    if files.has_recipes() {
+        return Ok(Vec::new());
+    }
+    let line = format!("cmake -S . -B {directory} && cmake --build {directory}");
+    let mut found = vec![OracleCommand {
+        stage: Stage::Build,
+        command: CommandLine::Shell(line),
+        source: LISTS.to_owned(),
+    }];
+    let lower = text.to_ascii_lowercase();
+    if ["enable_testing", "include(ctest)", "add_test"].iter().any(|call| lower.contains(call)) {
+        let words = ["ctest", "--test-dir", directory, "--no-tests=error", "--output-on-failure"];
+        found.push(command(Stage::Test, &words, LISTS));
     }
     Ok(found)
 }

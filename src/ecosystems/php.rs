@@ -1,6 +1,35 @@
-//! PHP: PHPUnit's settings.
+//! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{RootFiles, command};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
 
 /// PHP.
 pub const ECOSYSTEM: Ecosystem =
-    Ecosystem { decisive_files: &["phpunit.xml"], ..Ecosystem::NOTHING };
+    Ecosystem { detectors: &[composer_json], decisive_files: &PHPUNIT, ..Ecosystem::NOTHING };
+
+const PHPUNIT: [&str; 2] = ["phpunit.xml", "phpunit.xml.dist"];
+
+/// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and no script tests. The
+/// setup installs the locked packages.
+fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    const MANIFEST: &str = "composer.json";
+    let Some(package) = files.json(MANIFEST)? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for stage in [Stage::Build, Stage::Lint, Stage::Test] {
+        if !package["scripts"][stage.as_str()].is_null() {
+            found.push(command(stage, &["composer", "run-script", stage.as_str()], MANIFEST));
+        }
+    }
+    if let Some(settings) = files.first(&PHPUNIT)
+        && !found.iter().any(|c| c.stage == Stage::Test)
+    {
+        found.push(command(Stage::Test, &["php", "vendor/bin/phpunit"], settings));
+    }
+    if files.has("composer.lock") && !found.is_empty() {
+        let words = ["composer", "install", "--no-interaction"];
+        found.push(command(Stage::Setup, &words, "composer.lock"));
+    }
+    Ok(found)
+}

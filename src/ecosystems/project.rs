@@ -39,6 +39,12 @@ impl<'a> RootFiles<'a> {
         names.iter().copied().find(|name| self.has(name))
     }
 
+    /// True if the root has the recipes of a tool that runs any project's commands.
+    pub fn has_recipes(&self) -> bool {
+        let recipes = ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"];
+        self.first(&recipes).is_some()
+    }
+
     /// The files whose names have this ending, sorted.
     pub fn ending(&self, end: &str) -> Vec<&str> {
         let mut found: Vec<&str> = self

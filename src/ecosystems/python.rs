@@ -1,4 +1,4 @@
-//! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there.
+//! Python: pytest, tox, nox, unittest and ruff; through uv or poetry if their lock file is there.
 use toml::Table;
 
 use crate::ecosystems::ecosystem::Ecosystem;
@@ -118,8 +118,10 @@ impl Settings<'_> {
     }
 }
 
-/// tox or nox if the project has their file, else pytest if it is configured, else unittest if the
-/// root has tests in its style; ruff if it is configured.
+/// pytest if it is configured, else one environment of tox or one session of nox if the project has
+/// their file, else unittest if the root has tests in its style; ruff if it is configured.
+///
+/// tox and nox by themselves run a matrix of all interpreters, most of which are not installed.
 fn python_project(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let settings = Settings { files, pyproject: files.toml("pyproject.toml")? };
     let environment = LockedEnvironment::of(files);
@@ -141,18 +143,75 @@ fn test_command(
     environment: &LockedEnvironment,
 ) -> Result<Option<OracleCommand>> {
     let files = settings.files;
-    let (words, source) = if let Some(source) = tox_settings(settings)? {
-        ([environment.run, &["tox"]].concat(), source)
+    let nox_session = nox_session(&files.text("noxfile.py")?.unwrap_or_default());
+    let (words, source) = if let Some(source) = pytest_settings(settings)? {
+        ([environment.python, &["-m", "pytest"]].concat(), source)
+    } else if let Some(source) = tox_settings(settings)? {
+        ([environment.run, &["tox", "run", "-e", "py"]].concat(), source)
+    } else if let Some(session) = &nox_session {
+        ([environment.run, &["nox", "-s", session]].concat(), "noxfile.py")
     } else if files.has("noxfile.py") {
         ([environment.run, &["nox"]].concat(), "noxfile.py")
-    } else if let Some(source) = pytest_settings(settings)? {
+    } else if let Some(source) = package_with_tests(settings) {
         ([environment.python, &["-m", "pytest"]].concat(), source)
+    } else if let Some(directory) = tests_beside_requirements(files)? {
+        let runner: &[&str] = if directory.has_pytest {
+            &["-m", "pytest"]
+        } else {
+            &["-m", "unittest", "discover", "-s", directory.name]
+        };
+        ([environment.python, runner].concat(), "requirements.txt")
     } else if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
         ([environment.python, &["-m", "unittest", "discover"]].concat(), name)
     } else {
         return Ok(None);
     };
     Ok(Some(command(Stage::Test, &words, source)))
+}
+
+/// The first session of a noxfile whose name says that it tests.
+fn nox_session(noxfile: &str) -> Option<String> {
+    let lines: Vec<&str> = noxfile.lines().map(str::trim).collect();
+    let functions = lines.iter().enumerate().filter_map(|(at, line)| {
+        let name = line.strip_prefix("def ")?.split('(').next()?;
+        let decorators = lines[..at].iter().rev().take_while(|line| {
+            line.starts_with('@')
+                || line.starts_with([')', ']', '"', '\''])
+                || line.ends_with(['(', '['])
+        });
+        decorators.into_iter().any(|line| line.contains("session")).then_some(name)
+    });
+    functions.into_iter().find(|name| name.contains("test")).map(str::to_owned)
+}
+
+/// The directory of tests in a project that has nothing but a list of its requirements.
+struct TestDirectory {
+    name: &'static str,
+    /// True if the requirements name pytest.
+    has_pytest: bool,
+}
+
+/// None if the project has recipes: they know better how its tests are run.
+fn tests_beside_requirements(files: &RootFiles<'_>) -> Result<Option<TestDirectory>> {
+    let directories = ["tests", "test"];
+    let Some(name) = directories.into_iter().find(|name| files.has_directory(name)) else {
+        return Ok(None);
+    };
+    if !files.has("requirements.txt") || files.has_recipes() {
+        return Ok(None);
+    }
+    let mut has_pytest = false;
+    for list in [
+        "requirements.txt",
+        "requirements-dev.txt",
+        "requirements-test.txt",
+        "dev-requirements.txt",
+        "test-requirements.txt",
+    ] {
+        let text = files.text(list)?.unwrap_or_default();
+        has_pytest |= text.lines().any(|line| line.trim_start().starts_with("pytest"));
+    }
+    Ok(Some(TestDirectory { name, has_pytest }))
 }
 
 /// The file that configures tox.
@@ -163,7 +222,7 @@ fn tox_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     Ok(settings.files.first(&["tox.toml"]).or_else(|| settings.pyproject_for("tox")))
 }
 
-/// The file that configures pytest, or the directory that shows its use.
+/// The file that configures pytest.
 fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     let files = settings.files;
     if let Some(pyproject) = settings.pyproject_for("pytest") {
@@ -175,13 +234,16 @@ fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     if settings.has_section("tox.ini", "[pytest]")? {
         return Ok(Some("tox.ini"));
     }
-    if let Some(file) = files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]) {
-        return Ok(Some(file));
-    }
+    Ok(files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
+}
+
+/// The directory of tests that a package has, if it has one.
+fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
+    let files = settings.files;
     let is_package =
         settings.pyproject.is_some() || files.has("setup.py") || files.has("setup.cfg");
     let has_tests = files.has_directory("tests") || files.has_directory("test");
-    Ok((is_package && has_tests).then_some("the tests directory"))
+    (is_package && has_tests).then_some("the tests directory")
 }
 
 /// True if `python -m` finds this file in the root instead of an installed tool.

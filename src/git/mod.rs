@@ -16,4 +16,5 @@ pub mod protect;
 pub mod refs;
 pub mod repo;
 pub mod seed;
+pub mod version;
 pub mod worktree;

@@ -59,10 +59,13 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
             .map(|e| e.candidate.clone())
             .collect()
     };
+    let rationale = case.sentence(decision, winner);
+    let decision =
+        if decision.verified() && rules.tests_nothing { DecisionKind::NoTests } else { decision };
     Decision {
         decision,
         recommended: winner.map(|w| w.candidate.clone()),
-        rationale: case.sentence(decision, winner),
+        rationale,
         ranking,
         passed: names(&Entry::passed),
         own_tests: names(&Entry::passed_own_tests_only),
@@ -290,6 +293,26 @@ mod tests {
             undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 5), synthesis]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Undecided, "b"));
         assert!(why.ends_with("b has no outcome yet and could still change that"), "{why}");
+    }
+
+    #[test]
+    fn a_pass_without_any_test_is_not_verified_and_says_so() {
+        let built = [Outcome::Passed, Outcome::Passed];
+        let entries = [entry("c1", 1, 4, 1, &built), entry("c2", 2, 9, 1, &FAIL_BUILD[..2])];
+        let rules = Rules { tests_nothing: true, ..Rules::default() };
+        let decision = decide(&entries, None, rules);
+        assert_eq!(
+            (decision.decision, decision.decision.verified()),
+            (DecisionKind::NoTests, false)
+        );
+        assert_eq!(
+            decision.rationale,
+            "nothing tests the change: no test command was named or detected, so nothing is verified; \
+             only c1 of 2 passed build and lint: 4 lines in 1 file; c2 failed build (exit 101)"
+        );
+        // One that failed is a failure all the same.
+        let decision = decide(&entries[1..], None, rules);
+        assert_eq!(decision.decision, DecisionKind::NearMiss);
     }
 
     #[test]
@@ -591,7 +614,8 @@ mod tests {
             ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
             order in prop::collection::vec(any::<prop::sample::Index>(), 16),
         ) {
-            let rules = Rules { ceiling, rank: if by_agreement { Rank::Agreement } else { Rank::BlastRadius } };
+            let rank = if by_agreement { Rank::Agreement } else { Rank::BlastRadius };
+            let rules = Rules { ceiling, rank, ..Rules::default() };
             let mut full: Vec<Entry> = Vec::new();
             for ((lines, files, ends, agreement, drawn, (tree, second)), i) in raw.iter().zip(1u32..) {
                 let mut e = entry(&format!("c{i}"), i, *lines, *files, ends);

@@ -19,6 +19,7 @@ pub mod ranking;
 pub mod rationale;
 pub mod refname;
 pub mod run;
+pub mod shell;
 pub mod trailer;
 pub mod verdict;
 

@@ -26,6 +26,13 @@ impl CommandLine {
     }
 }
 
+impl CommandLine {
+    /// True for the empty text, which stands for no command.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, CommandLine::Shell(text) if text.trim().is_empty())
+    }
+}
+
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -16,18 +16,24 @@ pub struct Rules {
     pub ceiling: f64,
     /// The ranking of the candidates that passed.
     pub rank: Rank,
+    /// True if no command tests the change.
+    pub tests_nothing: bool,
 }
 
 impl Rules {
     /// The rules by which a verdict with these settings is decided.
     pub fn from_settings(settings: &JudgeSettings) -> Rules {
-        Rules { ceiling: settings.ceiling.unwrap_or(Rules::default().ceiling), rank: settings.rank }
+        Rules {
+            ceiling: settings.ceiling.unwrap_or(Rules::default().ceiling),
+            rank: settings.rank,
+            tests_nothing: settings.tests_nothing,
+        }
     }
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { ceiling: 1.5, rank: Rank::default() }
+        Rules { ceiling: 1.5, rank: Rank::default(), tests_nothing: false }
     }
 }
 

@@ -49,7 +49,10 @@ impl DecisionInputs<'_> {
         if !is_open {
             text.push_str(&self.what_was_not_run());
         }
-        if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
+        if kind.verified() && self.rules.tests_nothing {
+            let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
+            text = format!("{why}; {text}");
+        } else if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
             text.push_str(
                 "; the base passes, too: this shows that nothing broke, not that the change works",
             );

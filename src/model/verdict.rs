@@ -31,6 +31,8 @@ pub enum DecisionKind {
     OwnTests,
     /// No candidate passed; the closest is shown.
     NearMiss,
+    /// Only builds or lints were detected, and they passed: nothing tests the change.
+    NoTests,
     /// There was no command to run: the smallest is shown.
     NoOracle,
     /// An outcome that is missing could change the recommendation: the best so far is shown.
@@ -49,6 +51,7 @@ impl DecisionKind {
             DecisionKind::Synthesis => "synthesis",
             DecisionKind::OwnTests => "own-tests",
             DecisionKind::NearMiss => "near-miss",
+            DecisionKind::NoTests => "no-tests",
             DecisionKind::NoOracle => "no-oracle",
             DecisionKind::Undecided => "undecided",
             DecisionKind::None => "none",
@@ -351,6 +354,10 @@ pub struct JudgeSettings {
     /// place of the judged ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leads_back: Vec<String>,
+    /// True if the commands were detected, and none of them is a test: then a pass shows nothing
+    /// about the change.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tests_nothing: bool,
 }
 
 /// What to do about seeds that lead back to a checkout.
@@ -360,7 +367,8 @@ pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in eac
 impl JudgeSettings {
     /// True if a pass with these settings shows that the tree passes.
     pub fn allow_verification(&self) -> bool {
-        !self.in_place && !self.tainted && self.leads_back.is_empty()
+        let is_clean = !self.in_place && !self.tainted && self.leads_back.is_empty();
+        is_clean && !self.tests_nothing
     }
 }
 

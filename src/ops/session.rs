@@ -10,6 +10,7 @@ use crate::git::capture::excludes::Excludes;
 use crate::git::diff::Change;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
+use crate::git::version;
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::oid::Oid;
 use crate::ops::recover::recover;
@@ -61,9 +62,10 @@ impl Session {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
+        version::require_new_enough(&repo.git())?;
         let store = Store::of(&repo);
         let home = store.users_checkout()?;
-        // Before anything else calls git.
+        // Before anything else calls git: `git version` starts no program that a setting names.
         let integrity = IntegrityContext {
             store: &store,
             home: home.as_deref(),

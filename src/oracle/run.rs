@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::oracle::junit;
@@ -27,19 +27,6 @@ pub struct OracleOptions {
     /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
     /// root.
     pub junit: Option<String>,
-}
-
-/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise
-/// every candidate would fail, and none of them would be the cause.
-pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
-    for command in oracle {
-        let CommandLine::Argv(words) = &command.command else { continue };
-        let Some(program) = words.first().filter(|p| !p.contains('/')) else { continue };
-        if !process::on_path(program.as_ref()) {
-            return Err(missing(command, program));
-        }
-    }
-    Ok(())
 }
 
 /// The surroundings of the commands on one tree.
@@ -190,13 +177,4 @@ pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
         first.outcome = Outcome::CouldNotStart { reason: reason.to_owned() };
     }
     results
-}
-
-fn missing(command: &OracleCommand, program: &str) -> Error {
-    let other = match command.stage {
-        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
-        stage => format!("name another command with `--{stage} CMD`"),
-    };
-    Error::fatal(format!("the {} command cannot run: '{program}' is not on PATH", command.stage))
-        .hint(format!("install it, or {other} (this one is from {})", command.source))
 }

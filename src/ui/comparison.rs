@@ -44,7 +44,9 @@ pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> St
 pub fn exit_code(verdict: &Verdict) -> u8 {
     match verdict.decision.decision {
         DecisionKind::NearMiss => exit::NO,
-        DecisionKind::NoOracle | DecisionKind::Undecided => exit::UNVERIFIED,
+        DecisionKind::NoOracle | DecisionKind::NoTests | DecisionKind::Undecided => {
+            exit::UNVERIFIED
+        }
         DecisionKind::None => exit::UNUSABLE,
         _ if !verdict.verified() => exit::UNVERIFIED,
         _ => exit::OK,
@@ -185,6 +187,12 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
                 "judge what is missing: `git frites judge {run}{missing}{options}`; then decide: `git frites judge --replay {run}{options}`"
             )]
         }
+        (DecisionKind::NoTests, Some(name)) => vec![
+            format!(
+                "name a test: `git frites judge {run} --test CMD`, or oracle.test in .frites.toml"
+            ),
+            format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
+        ],
         (DecisionKind::NoOracle, Some(_)) => {
             vec![
                 "name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml"

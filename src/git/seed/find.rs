@@ -108,6 +108,11 @@ impl Seeds {
             || self.found.range(below.clone()..).next().is_some_and(|(p, _)| p.starts_with(&below))
     }
 
+    /// The paths of the seeds, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.found.keys().map(|path| path.as_bytes())
+    }
+
     /// Reads the contents of the seeds, once for all worktrees.
     pub fn contents(&self) -> Result<SeedContents> {
         SeedContents::read(&self.found.iter().collect::<Vec<_>>())

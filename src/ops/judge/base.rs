@@ -9,6 +9,7 @@ use crate::ops::judge::judged_base::JudgedBase;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::session::Session;
+use crate::oracle::ResolvedOracle;
 use crate::process::interrupt::{self, Cancel};
 
 /// The judging of a base beside the commands of the run's attempts.
@@ -40,9 +41,10 @@ impl<'a> BaseBeside<'a> {
         session: &'a Session,
         run: &'a Run,
         options: &'a JudgeOptions,
-        oracle: Vec<OracleCommand>,
+        oracle: ResolvedOracle,
     ) -> BaseBeside<'a> {
-        let settings = options.settings(session);
+        let settings = options.settings(session, &oracle);
+        let oracle = oracle.commands;
         BaseBeside { session, run, options, oracle, settings, judged: Mutex::default() }
     }
 

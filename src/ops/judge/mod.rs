@@ -14,6 +14,7 @@ mod runner;
 mod schedule;
 mod tamper;
 mod terms;
+pub mod unseeded;
 
 pub use base::{BaseBeside, BaseOfAttempts};
 pub use base_tests::plan_for as plan_base_tests;
@@ -25,7 +26,6 @@ pub use runner::{BASE_TESTS_LOGS, judge_commit};
 use crate::error::{Error, Result};
 use crate::model::FORMAT;
 use crate::model::decision::decide;
-use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
@@ -35,6 +35,7 @@ use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
+use crate::oracle::ResolvedOracle;
 
 /// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the
 /// verdict. `base` is the run's base, if it was judged before; `on_oracle` is called with the
@@ -44,14 +45,15 @@ pub fn judge(
     run: &Run,
     options: &JudgeOptions,
     base: Option<&BaseOfAttempts>,
-    on_oracle: impl Fn(&[OracleCommand]),
+    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
     let _lock = session.store.lock_run(&run.run)?;
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
-    on_oracle(&oracle);
-    let settings = options.settings(session);
+    on_oracle(&oracle)?;
+    let settings = options.settings(session, &oracle);
+    let oracle = oracle.commands;
     let mut entries = entries::of_run(session, run, &oracle, &settings)?;
     let mut verdict = Verdict {
         version: FORMAT,

@@ -6,12 +6,10 @@ use crate::config::value::Flaky;
 use crate::error::Result;
 use crate::model::base_tests::BaseTests;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
 use crate::model::rank::Rank;
 use crate::model::verdict::JudgeSettings;
 use crate::ops::session::Session;
-use crate::oracle::run as oracle_run;
-use crate::oracle::{self, OracleFlags};
+use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
 /// The options of one judging. Configuration and the base's files
 /// complete them.
@@ -41,18 +39,19 @@ pub struct JudgeOptions {
 
 impl JudgeOptions {
     /// The commands to run for a run with this base. Fails if the program of one is not installed.
-    pub fn oracle(&self, session: &Session, base: &Oid) -> Result<Vec<OracleCommand>> {
+    pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
-        oracle_run::require_programs(&oracle)?;
+        programs::require_programs(&oracle.commands)?;
         Ok(oracle)
     }
 
-    pub(super) fn timeout(&self, session: &Session) -> Duration {
+    /// The time limit of each command.
+    pub fn timeout(&self, session: &Session) -> Duration {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
     }
 
-    /// The settings to record: these options, completed by configuration.
-    pub(super) fn settings(&self, session: &Session) -> JudgeSettings {
+    /// The settings to record: these options, completed by configuration, for these commands.
+    pub(super) fn settings(&self, session: &Session, oracle: &ResolvedOracle) -> JudgeSettings {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
         for path in &self.protect {
@@ -79,6 +78,7 @@ impl JudgeOptions {
             warm: self.warm,
             tainted: false,
             leads_back: Vec::new(),
+            tests_nothing: oracle.tests_nothing(),
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::git::commit::neutral_commit;
 use crate::model::FORMAT;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
-use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, PartialVerdict};
 use crate::ops::judge::entries;
@@ -16,6 +15,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
+use crate::oracle::ResolvedOracle;
 use crate::store::events::Event;
 use crate::store::select::check_candidate;
 
@@ -26,7 +26,7 @@ pub fn judge_some(
     run: &Run,
     names: &[Name],
     options: &JudgeOptions,
-    on_oracle: impl Fn(&[OracleCommand]),
+    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Vec<PartialVerdict>> {
     let Session { repo, store, .. } = session;
     for name in names {
@@ -35,8 +35,9 @@ pub fn judge_some(
     let _lock = store.share_run(&run.run)?;
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
-    on_oracle(&oracle);
-    let mut settings = options.settings(session);
+    on_oracle(&oracle)?;
+    let mut settings = options.settings(session, &oracle);
+    let oracle = oracle.commands;
     let mut captured = Vec::new();
     for name in names {
         let one = session.capture_or_tell(store.candidate(run, name))?;

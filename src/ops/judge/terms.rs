@@ -8,7 +8,7 @@ use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::session::Session;
-use crate::oracle;
+use crate::oracle::{self, ResolvedOracle};
 use crate::process::environment::caller;
 
 /// The commands, settings and seeds of this clone.
@@ -39,11 +39,15 @@ impl OwnTerms {
         parts: &[PartialVerdict],
     ) -> Result<OwnTerms> {
         let own = stored.filter(|_| was_recorded_here(session, run));
-        let configured = options.settings(session);
-        let oracle = match own {
-            Some(verdict) if !options.flags.any() => verdict.oracle.clone(),
+        let resolved = match own {
+            // Nothing is resolved, so that nothing in the configuration or the base can fail.
+            Some(verdict) if !options.flags.any() => {
+                ResolvedOracle { commands: verdict.oracle.clone(), ..ResolvedOracle::default() }
+            }
             _ => oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?,
         };
+        let configured = options.settings(session, &resolved);
+        let oracle = resolved.commands;
         let settings = match own {
             Some(verdict) => JudgeSettings {
                 retries: options.retries.unwrap_or(verdict.settings.retries),

@@ -392,6 +392,9 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
             )
         }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
+        Some(v) if v.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
+            format!("{address} was built, but nothing tests the change")
+        }
         Some(v) => match v.entry(name) {
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))

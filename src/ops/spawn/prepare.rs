@@ -17,7 +17,7 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::oracle::run as oracle_run;
+use crate::oracle::programs;
 use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
@@ -48,8 +48,9 @@ impl Preparation {
         let setup = session
             .config
             .command(keys::SPAWN_SETUP)
+            .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
-        oracle_run::require_programs(setup.as_slice())?;
+        programs::require_programs(setup.as_slice())?;
         let seeds = session.seeds(base)?;
         for note in &seeds.notes {
             session.ui.warn(note);

@@ -1,0 +1,117 @@
+//! What a run will do, resolved and shown before the first attempt starts: the commands, the seeds,
+//! the limits and the programs.
+use crate::commands::note_left_out;
+use crate::error::Result;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::ops::judge::JudgeOptions;
+use crate::ops::judge::unseeded;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::command::CandidateCommand;
+use crate::oracle::{ResolvedOracle, programs};
+use crate::ui::table;
+
+/// The most names of seeds that are shown.
+const SEEDS: usize = 3;
+
+/// Resolves everything that a run from `base` needs, and shows it unless the answer is `--json`.
+/// Fails if a program that is named is missing.
+pub fn check(
+    session: &Session,
+    base: &Oid,
+    commands: &[(Name, CandidateCommand)],
+    attempts: &AttemptOptions,
+    judging: &JudgeOptions,
+    json: bool,
+) -> Result<ResolvedOracle> {
+    let oracle = judging.oracle(session, base)?;
+    commands.iter().try_for_each(|(_, command)| command.require_program())?;
+    if json || session.ui.is_quiet() {
+        return Ok(oracle);
+    }
+    let ui = &session.ui;
+    let programs = attempt_programs(commands);
+    ui.note(format!(
+        "attempts: {programs}; {} at once, each for at most {}",
+        attempts.jobs.min(commands.len()),
+        attempts.limits.hard.map_or("ever".into(), |limit| table::duration(limit.as_secs_f64())),
+    ));
+    if oracle.commands.is_empty() {
+        ui.note("checks: none was given, configured or detected, so nothing will be verified");
+    }
+    for command in &oracle.commands {
+        ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
+    }
+    if !oracle.commands.is_empty() {
+        ui.note(format!(
+            "checks: {} candidate{} at once, each command for at most {}",
+            judging.jobs.max(1),
+            if judging.jobs > 1 { "s" } else { "" },
+            table::duration(judging.timeout(session).as_secs_f64()),
+        ));
+    }
+    if oracle.tests_nothing() {
+        ui.warn("no test was detected: a pass of these commands verifies nothing; name one with `--test CMD`");
+    }
+    note_left_out(ui, &oracle);
+    warn_of_new_scripts(session, base, &oracle)?;
+    note_seeds(session, base, &oracle)?;
+    Ok(oracle)
+}
+
+/// The programs of the attempts, each with the number of its candidates.
+fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for (_, command) in commands {
+        let program = command.argv.first().map(|p| p.to_string_lossy().into_owned());
+        let program = program.unwrap_or_default();
+        let name = match &command.agent {
+            Some(agent) if agent.as_str() != program => format!("{agent} ({program})"),
+            _ => program,
+        };
+        match counted.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let words: Vec<String> =
+        counted.into_iter().map(|(name, count)| format!("{count} of `{name}`")).collect();
+    words.join(", ")
+}
+
+/// Warns of a script that the first command starts and that the base does not have: it is no
+/// mistake if the attempts are to write it.
+fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
+    let Some(first) = oracle.commands.first() else { return Ok(()) };
+    let tree = session.repo.commit(base)?.tree;
+    for program in programs::programs(&first.command) {
+        let is_path = program.contains('/') && !program.starts_with('/');
+        let path = program.trim_start_matches("./");
+        if is_path && !path.contains("..") && session.repo.file(&tree, path)?.is_none() {
+            session
+                .ui
+                .warn(format!("'{program}' of the {} command is not in the base", first.stage));
+        }
+    }
+    Ok(())
+}
+
+fn note_seeds(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
+    let seeds = session.seeds(base)?;
+    let mut names: Vec<String> = Vec::new();
+    for path in seeds.paths() {
+        let text = String::from_utf8_lossy(path).into_owned();
+        let name = text.split_once('/').map_or(text.clone(), |(top, _)| format!("{top}/"));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if !names.is_empty() {
+        let more = names.len().saturating_sub(SEEDS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        names.truncate(SEEDS);
+        session.ui.note(format!("seeds: {}{more}", names.join(", ")));
+    }
+    unseeded::hint(session, base, &oracle.commands)
+}

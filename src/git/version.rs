@@ -1,0 +1,47 @@
+//! The version of the git program: an old one is found out before anything happens.
+use crate::error::{Error, Result};
+use crate::git::cli::Git;
+
+/// The oldest version that works: `git merge-tree` has `--merge-base` since 2.40, and
+/// `--attr-source` is new in 2.41.
+const OLDEST: (u32, u32) = (2, 41);
+
+/// Refuses a git program that is older than 2.41, or that cannot be started.
+pub fn require_new_enough(git: &Git) -> Result<()> {
+    let output = git.call("version").output()?;
+    match version(&String::from_utf8_lossy(&output.stdout)) {
+        Some((found, number)) if number < OLDEST => Err(Error::fatal(format!(
+            "git {found} is too old: git-frites needs git 2.41 or newer"
+        ))
+        .hint(
+            "update git, or put a newer one first on PATH; `git --version` shows which one is used",
+        )),
+        // An unknown form of the version is no reason to refuse.
+        _ => Ok(()),
+    }
+}
+
+/// The version in the answer of `git version`, as text and as numbers.
+fn version(text: &str) -> Option<(&str, (u32, u32))> {
+    let found = text.trim().strip_prefix("git version ")?.split_whitespace().next()?;
+    let mut numbers = found.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((found, (numbers.next()?.ok()?, numbers.next()?.ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_in_every_form_that_git_prints() {
+        for (text, expected) in [
+            ("git version 2.41.0\n", Some(("2.41.0", (2, 41)))),
+            ("git version 2.39.5 (Apple Git-154)\n", Some(("2.39.5", (2, 39)))),
+            ("git version 2.50.1.windows.1\n", Some(("2.50.1.windows.1", (2, 50)))),
+            ("git version 3.0-rc1\n", Some(("3.0-rc1", (3, 0)))),
+            ("something else\n", None),
+        ] {
+            assert_eq!(version(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Shell command lines, as far as one can read them without running them: the programs that must
+//! be there for a line to exit 0.
+//!
+//! A line that this module cannot read for certain names no program. A missing program is then
+//! found when the line runs.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// A token of a shell command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// A word without expansions, with its quotes taken away.
+    Plain(String),
+    /// A word that the shell expands, so that its value is not known.
+    Expanded,
+    /// `&&`, `||`, `|`, `;`, `&` or the end of a line.
+    Operator(&'static str),
+}
+
+/// The builtins of POSIX shells, and those that bash adds. An unknown word is a program.
+const BUILTINS: [&str; 48] = [
+    ":", "[", "[[", "bg", "builtin", "caller", "cd", "command", "compgen", "declare", "dirs",
+    "disown", "echo", "enable", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash",
+    "help", "history", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf",
+    "pushd", "pwd", "read", "readonly", "return", "set", "shift", "shopt", "test", "times", "trap",
+    "true", "type", "ulimit", "umask", "wait",
+];
+
+/// The words after which other words may mean something else: they begin a compound command, or
+/// change PATH, aliases or functions.
+const UNREADABLE: [&str; 20] = [
+    ".", "source", "eval", "alias", "unalias", "function", "if", "then", "else", "elif", "fi",
+    "for", "while", "until", "do", "done", "case", "esac", "select", "time",
+];
+
+/// The programs that must be there for this line to exit 0, in their order.
+///
+/// They are the first words of the simple commands whose failure is the line's: those that `&&`
+/// joins in the last list, of a pipeline the last one.
+pub fn programs(line: &str) -> Vec<String> {
+    let Some(tokens) = tokens(line) else { return Vec::new() };
+    let mut needed: Vec<String> = Vec::new();
+    // The first word of the simple command that is being read: none before it, `Some(None)` for a
+    // word that is no plain program.
+    let mut first: Option<Option<String>> = None;
+    for token in tokens.into_iter().chain([Token::Operator("&&")]) {
+        match token {
+            Token::Operator("&&") => needed.extend(first.take().flatten()),
+            // The exit code of a pipeline is that of its last command.
+            Token::Operator("|") => first = None,
+            // The other side may stand in for a command that is missing.
+            Token::Operator("||") => return Vec::new(),
+            Token::Operator(_) => {
+                first = None;
+                needed.clear();
+            }
+            Token::Expanded => drop(first.get_or_insert(None)),
+            Token::Plain(word) if first.is_none() => match word.as_str() {
+                "!" | "{" | "}" => return Vec::new(),
+                word if UNREADABLE.contains(&word) => return Vec::new(),
+                word if word.starts_with("PATH=") => return Vec::new(),
+                word if is_assignment(word) => {}
+                word if BUILTINS.contains(&word) => first = Some(None),
+                _ => first = Some(Some(word)),
+            },
+            // `export PATH=…`.
+            Token::Plain(word) if word.starts_with("PATH=") => return Vec::new(),
+            Token::Plain(_) => {}
+        }
+    }
+    needed
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// The tokens of a line; none if it has a quote that does not end, a subshell, a function or a here
+/// document.
+fn tokens(line: &str) -> Option<Vec<Token>> {
+    let mut found = Vec::new();
+    let mut rest = line.trim().trim_end_matches([';', '\n', ' ']).chars().peekable();
+    while let Some(&c) = rest.peek() {
+        match c {
+            ' ' | '\t' => drop(rest.next()),
+            '\n' | ';' => {
+                rest.next();
+                found.push(Token::Operator(";"));
+            }
+            '&' | '|' => {
+                rest.next();
+                let doubled = rest.next_if_eq(&c).is_some();
+                found.push(Token::Operator(match (c, doubled) {
+                    ('&', true) => "&&",
+                    ('|', true) => "||",
+                    ('|', false) => "|",
+                    _ => ";",
+                }));
+            }
+            '(' | ')' => return None,
+            '#' => drop(rest.by_ref().take_while(|c| *c != '\n').last()),
+            '<' | '>' => {
+                rest.next();
+                if rest.next_if_eq(&'<').is_some() {
+                    return None;
+                }
+                let _ = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
+                while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+                word(&mut rest)?;
+            }
+            _ => {
+                let word = word(&mut rest)?;
+                // The digit of `2>` belongs to the redirection.
+                let is_descriptor = matches!(&word, Token::Plain(w) if w.chars().all(|c| c.is_ascii_digit()))
+                    && matches!(rest.peek(), Some('<' | '>'));
+                if !is_descriptor {
+                    found.push(word);
+                }
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The word at the start of `rest`; none if it holds a command of its own, or a quote that does not
+/// end.
+fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
+    let mut text = String::new();
+    let (mut is_expanded, mut is_pattern) = (false, false);
+    while let Some(c) = rest.next_if(|c| !" \t\n;&|()<>".contains(*c)) {
+        match c {
+            '\\' => text.push(rest.next()?),
+            '\'' => loop {
+                match rest.next()? {
+                    '\'' => break,
+                    inner => text.push(inner),
+                }
+            },
+            '"' => loop {
+                match rest.next()? {
+                    '"' => break,
+                    '\\' => text.push(rest.next()?),
+                    '`' => return None,
+                    '$' if rest.peek() == Some(&'(') => return None,
+                    inner => {
+                        is_expanded |= inner == '$';
+                        text.push(inner);
+                    }
+                }
+            },
+            '`' => return None,
+            '$' if rest.peek() == Some(&'(') => return None,
+            '$' => is_expanded = true,
+            other => {
+                is_pattern |= "*?[{~".contains(other);
+                text.push(other);
+            }
+        }
+    }
+    let is_expanded = is_expanded || (is_pattern && !["[", "[[", "{"].contains(&text.as_str()));
+    Some(if is_expanded { Token::Expanded } else { Token::Plain(text) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_the_first_words_whose_failure_is_the_lines() {
+        let cases: [(&str, &[&str]); 24] = [
+            ("pytest -q", &["pytest"]),
+            ("make -j2 && ./check", &["make", "./check"]),
+            ("cd sub && CC=gcc make test", &["make"]),
+            ("'my tool' a", &["my tool"]),
+            ("foo | tee log", &["tee"]),
+            ("foo 2>/dev/null && bar >out 2>&1", &["foo", "bar"]),
+            ("foo; bar", &["bar"]),
+            ("set -e\nfoo\nbar\n", &["bar"]),
+            ("foo;", &["foo"]),
+            ("foo # a comment; bar", &["foo"]),
+            ("[ -e x ] && test -f y && foo", &["foo"]),
+            // The rest cannot be read for certain.
+            ("foo || bar", &[]),
+            ("! foo", &[]),
+            ("if foo; then bar; fi", &[]),
+            ("(foo)", &[]),
+            ("{ foo; }", &[]),
+            ("f() { true; }; f", &[]),
+            (". venv/bin/activate && pytest", &[]),
+            ("PATH=bin:$PATH foo", &[]),
+            ("export PATH=bin && foo", &[]),
+            ("$(MAKE) check", &[]),
+            ("$MAKE check", &[]),
+            ("cat <<EOF", &[]),
+            ("echo 'x", &[]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(programs(line), expected, "{line}");
+        }
+    }
+}

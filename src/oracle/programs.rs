@@ -1,0 +1,43 @@
+//! The programs that the oracle's commands start, looked up before anything is run.
+//!
+//! A program that is missing fails on every tree, and no candidate is the cause. So it is found
+//! before the attempts begin, as far as the words of a command show it.
+use crate::error::{Error, Result};
+use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::outcome::Stage;
+use crate::model::shell;
+use crate::process;
+
+/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise
+/// every candidate would fail, and none of them would be the cause.
+///
+/// A path from the checkout's root is not looked for: setup, a build or an attempt can make it.
+pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
+    for command in oracle {
+        for program in programs(&command.command) {
+            let is_relative = program.contains('/') && !program.starts_with('/');
+            if !is_relative && !process::on_path(program.as_ref()) {
+                return Err(missing(command, &program));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The programs without which a command cannot pass, as far as its words show them.
+pub fn programs(command: &CommandLine) -> Vec<String> {
+    match command {
+        CommandLine::Argv(words) => words.first().cloned().into_iter().collect(),
+        CommandLine::Shell(text) => shell::programs(text),
+    }
+}
+
+fn missing(command: &OracleCommand, program: &str) -> Error {
+    let other = match command.stage {
+        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        stage => format!("name another command with `--{stage} CMD`"),
+    };
+    let why = if program.contains('/') { "is no program" } else { "is not on PATH" };
+    Error::fatal(format!("the {} command cannot run: '{program}' {why}", command.stage))
+        .hint(format!("install it, or {other} (this one is from {})", command.source))
+}
