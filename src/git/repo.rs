@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
+use gix::odb::store::init::Slots;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
@@ -54,11 +55,17 @@ pub struct Commit {
     pub time: i64,
 }
 
+/// The packs that gix can hold beside each other. By default that is a tenth more than there are
+/// when the repository is opened, and no object can be read any more when other processes have
+/// added more packs than that.
+const SLOTS: Slots = Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 4096 };
+
 impl Repo {
     /// Finds the repository from `dir` upwards, honouring GIT_DIR and GIT_WORK_TREE as git does (so
     /// that it works in hooks), and refuses what `safe.directory` refuses.
     pub fn discover(dir: &Path) -> Result<Repo> {
         let strict = gix::open::Options::default()
+            .object_store_slots(SLOTS)
             .bail_if_untrusted(true)
             // As GIT_NO_REPLACE_OBJECTS does for our calls: no `refs/replace/` that an
             // attempt made may change what is read.
