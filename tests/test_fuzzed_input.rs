@@ -164,7 +164,7 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
     world.run(&world.repo, "mkfifo", [".frites.toml"]).expect(0);
     let answer = ask(&world, ["status"]);
     assert!(
-        answer.stderr.contains("could not read") && answer.stderr.contains("it is no file"),
+        answer.stderr.contains("could not read") && answer.stderr.contains("it is no regular file"),
         "{}",
         answer.stderr
     );
@@ -218,7 +218,7 @@ fn fuzzed_worktreeinclude_lines_are_named_and_skipped() {
         ask(&world, ["spawn", "-n", "1"])
             .expect(128)
             .stderr
-            .contains(".worktreeinclude': it is no file")
+            .contains(".worktreeinclude': it is no regular file")
     );
     assert_eq!(everything(&world), before);
     fs::remove_file(world.repo.join(".worktreeinclude")).unwrap();
@@ -298,7 +298,9 @@ fn fuzzed_event_log_hides_no_event_and_prints_no_control_codes() {
     fs::remove_file(&file).unwrap();
     world.run(&world.repo, "mkfifo", [".frites/events.jsonl"]).expect(0);
     for verb in ["log", "spawn"] {
-        assert!(ask(&world, [verb]).expect(128).stderr.contains("events.jsonl': it is no file"));
+        assert!(
+            ask(&world, [verb]).expect(128).stderr.contains("events.jsonl': it is no regular file")
+        );
     }
 }
 

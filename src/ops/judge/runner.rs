@@ -291,10 +291,14 @@ impl<'a> OracleRunner<'a> {
 
     /// A tree, with a commit of it on the run's base, which is kept until judging ends.
     fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
+        let Session { repo, .. } = self.session;
         let base = &self.run.base;
-        let commit = neutral_commit(&self.session.repo, tree, base)?;
-        keep::keep(self.session, self.run, &[commit], base)?;
-        Ok(JudgedTree { tree: *tree, commit })
+        // Until a ref keeps the commit, a garbage collection may delete it.
+        repo.retry_during_gc(|| {
+            let commit = neutral_commit(repo, tree, base)?;
+            keep::keep(self.session, self.run, &[commit], base)?;
+            Ok(JudgedTree { tree: *tree, commit })
+        })
     }
 
     /// Keeps the trees of these entries and those of their second judging, until
