@@ -57,7 +57,7 @@ impl Repo {
 
     /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
-        if !self.is_collecting_garbage() && !self.packs_changed_lately() {
+        if !self.is_beside_housekeeping() {
             return Ok(());
         }
         let pack = self.common_dir().join("objects/pack/pack");
@@ -67,6 +67,12 @@ impl Repo {
         call.stdin(format!("{new}\n{known}")).bytes()?;
         self.pack_changes().own = self.packs_changed();
         Ok(())
+    }
+
+    /// True if another git may be at work on objects. Then an object that is found in process may
+    /// be in a pack that is open here and was deleted.
+    pub fn is_beside_housekeeping(&self) -> bool {
+        self.is_collecting_garbage() || self.packs_changed_lately()
     }
 
     /// The time of the last change in the directory of packs.

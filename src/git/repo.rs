@@ -262,11 +262,12 @@ impl Repo {
         })
     }
 
-    /// The id of the commit with these bytes, if the repository has it.
+    /// The id of the commit with these bytes, if the repository surely has it.
     pub fn has_commit(&self, bytes: &[u8]) -> Result<Option<Oid>> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Commit, bytes);
         let id = id.map_err(|e| Error::internal(format!("a commit cannot be named: {e}")))?;
-        Ok(self.gix().find_header(id).is_ok().then(|| to_oid(id)))
+        let has = !self.is_beside_housekeeping() && self.gix().find_header(id).is_ok();
+        Ok(has.then(|| to_oid(id)))
     }
 
     /// Stores bytes as a blob, without filters.

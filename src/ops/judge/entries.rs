@@ -22,6 +22,7 @@ use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+use crate::ops::judge::keep;
 use crate::ops::session::Session;
 use crate::process;
 
@@ -49,7 +50,8 @@ pub fn from_captured(
 ) -> Result<Vec<Entry>> {
     let scripts = scripts_of(&session.repo, &run.base, oracle)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
-        entry_of(session, run, captured, settings, &scripts)
+        // No ref keeps the trees that are made here yet.
+        session.repo.retry_during_gc(|| entry_of(session, run, captured, settings, &scripts))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
     set_agreement(&mut entries, &changes);
@@ -93,6 +95,7 @@ fn entry_of(
     if let Some(tree) = tree {
         let restored = with_protected(repo, &run.base, &tree, settings, scripts)?;
         if restored.tree != tree {
+            keep::keep_beside_housekeeping(session, run, &restored.tree)?;
             changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
             entry.blast = diff::blast(repo, &run.base, &run.base, &restored.tree, &changes)?;
             entry.judged_tree = Some(restored.tree);
@@ -106,6 +109,9 @@ fn entry_of(
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
         let mode = settings.base_tests;
         entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, scripts, mode)?;
+        if let Some(tree) = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref()) {
+            keep::keep_beside_housekeeping(session, run, tree)?;
+        }
     }
     Ok((entry, files))
 }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
+use crate::git::commit::neutral_commit;
 use crate::git::refs;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -34,6 +35,16 @@ impl Drop for KeptCommits<'_> {
             let _ = repo.update_ref(&name, None, Some(&old), "judging ended");
         }
     }
+}
+
+/// Keeps a tree that was just made, if another git may be deleting objects now. Otherwise there is
+/// time to keep it together with others.
+pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Result<()> {
+    if !session.repo.is_beside_housekeeping() {
+        return Ok(());
+    }
+    let commit = neutral_commit(&session.repo, tree, &run.base)?;
+    keep(session, run, &[commit], &run.base)
 }
 
 /// Lets this process's ref for a run reach these commits, too. Objects that `base` reaches are kept

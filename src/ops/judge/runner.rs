@@ -307,24 +307,35 @@ impl<'a> OracleRunner<'a> {
         let Session { repo, store, .. } = self.session;
         let base = &self.run.base;
         let recorded = store.judged(&self.run.run)?;
-        let mut is_first_try = true;
-        repo.retry_during_gc(|| {
-            let mut commits = Vec::new();
-            for entry in entries {
+        if !repo.is_beside_housekeeping() {
+            let mut new = Vec::new();
+            for tree in entries.iter().flat_map(judged_trees) {
+                let commit = neutral_commit(repo, tree, base)?;
+                if !recorded.contains(&commit) {
+                    new.push(commit);
+                }
+            }
+            if keep::keep(self.session, self.run, &new, base).is_ok() {
+                return Ok(());
+            }
+        }
+        // One by one: a collection deletes what was made before the ref is there.
+        for entry in entries {
+            let mut is_first_try = true;
+            repo.retry_during_gc(|| {
                 if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                     // The tree itself may be lost, if it is not the captured one.
                     entries::make_trees_again(repo, base, captured, self.oracle, self.settings)?;
                 }
-                let second = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref());
-                for tree in entry.judged().into_iter().chain(second) {
-                    commits.push(neutral_commit(repo, tree, base)?);
+                is_first_try = false;
+                for tree in judged_trees(entry) {
+                    let commit = neutral_commit(repo, tree, base)?;
+                    keep::keep(self.session, self.run, &[commit], base)?;
                 }
-            }
-            is_first_try = false;
-            let new: Vec<Oid> =
-                commits.iter().filter(|commit| !recorded.contains(commit)).copied().collect();
-            keep::keep(self.session, self.run, &new, base)
-        })
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// The outcome of an entry, if all of it is cached.
@@ -489,6 +500,12 @@ impl<'a> OracleRunner<'a> {
     fn note(&self, report: &ReportTo, result: &StageResult) {
         self.session.ui.note(comparison::stage_line(&report.name, result));
     }
+}
+
+/// The trees that are judged for an entry.
+fn judged_trees(entry: &Entry) -> impl Iterator<Item = &Oid> {
+    let second = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref());
+    entry.judged().into_iter().chain(second)
 }
 
 /// Judges candidates by really running the oracle.
