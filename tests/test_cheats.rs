@@ -290,3 +290,50 @@ fn added_test_that_needs_an_edited_deciding_file_is_taken_out_with_it() {
     assert_eq!(second["taken_out"], json!(["tests/new.sh"]));
     world.assert_clean();
 }
+
+#[test]
+fn file_with_the_name_of_a_make_target_wins_nothing() {
+    let world = World::new();
+    world.write("Makefile", "test:\n\tgrep -qx hello greeting\n");
+    world.write("greeting", "helo\n");
+    world.commit("greet");
+    let cheats = ["touch test", "mkdir test; echo x > test/x", "echo hello > greeting; echo x > x"];
+    world.attempts(&cheats);
+    let json = world.frites(["judge", "--json", "--test", "make test"]).expect(0).json();
+    assert_eq!(json["recommended"], "c3", "{json:#}");
+    let run = world.attempts(&cheats[..1]);
+    let json = world.frites(["judge", "--json", &run, "--test", "make test"]).expect(3).json();
+    assert_eq!(json["decision"], "own-tests");
+}
+
+#[test]
+fn attempt_that_only_adds_tests_is_as_good_as_the_base() {
+    let world = World::new();
+    world.write("test.sh", "for t in tests/*.sh; do . $t; done; grep -q fixed README\n");
+    world.write("tests/a.sh", ":\n");
+    world.commit("tests");
+    let run = world.attempts(&["echo 'grep() { :; }' > tests/b.sh"]);
+    let judge = |run: &str, code| world.frites(["judge", run, "--test", "sh test.sh"]).expect(code);
+    judge(&run, 3);
+    world.write("README", "fixed\n");
+    world.commit("fix");
+    let run = world.attempts(&["echo : > tests/b.sh"]);
+    judge(&run, 0);
+}
+
+#[test]
+fn added_file_that_a_runner_loads_decides() {
+    let world = World::new();
+    let run = world.attempts(&[
+        "echo 'raise SystemExit(0)' > traceback.py",
+        "mkdir -p tests/__pycache__ && echo x > tests/__pycache__/a.pyc",
+        "mkdir -p web/node_modules/.bin && echo x > web/node_modules/.bin/node && git add -fA",
+        "mkdir shop && echo x > shop/json.py",
+    ]);
+    let json = world.frites(["judge", "--json", &run, "--test", "true"]).expect(0).json();
+    let flags = |at: usize| json["candidates"][at]["flags"][0]["flag"].clone();
+    for at in 0..3 {
+        assert_eq!(flags(at), "oracle-changed", "{at}: {json:#}");
+    }
+    assert!(flags(3).is_null(), "{json:#}");
+}

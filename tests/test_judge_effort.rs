@@ -591,3 +591,16 @@ fn fifty_judgings_in_any_order_agree() {
     assert!(!Path::new(&world.home().join("cache/git-frites")).join("room").exists());
     world.assert_clean();
 }
+
+#[test]
+fn failure_removes_the_cached_pass_of_the_same_tree() {
+    let world = World::new();
+    let broken = world.home().join("broken");
+    let run = world.attempts(&["echo x > x"]);
+    let test = format!("test ! -e '{}'", broken.display());
+    world.frites(["judge", &run, "--test", &test]).expect(0);
+    std::fs::write(&broken, "").unwrap();
+    world.frites(["judge", &run, "--test", &test]).expect(0);
+    world.frites(["judge", &run, "--no-cache", "--test", &test]).expect(1);
+    world.frites(["judge", &run, "--test", &test]).expect(1);
+}

@@ -31,6 +31,9 @@ pub struct Ecosystem {
     pub manifest: fn(&str) -> Option<PutBackPart>,
     /// True if a file at this path is run instead of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
+    /// True if a file that is added at this path is loaded instead of a module that test runners
+    /// use.
+    pub shadows_library: fn(&str) -> bool,
     /// The programs that run a script named by their argument.
     pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
@@ -59,6 +62,7 @@ impl Ecosystem {
         decisive_files: &[],
         manifest: |_| None,
         shadows_tool: |_| false,
+        shadows_library: |_| false,
         interpreters: &[],
         recipe_files: &[],
     };

@@ -39,6 +39,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ".eslintrc*",
         ".husky/",
         ".mocharc",
+        "node_modules/.bin/",
         ".mocharc.*",
         ".npmrc",
         ".pnpmfile.cjs",

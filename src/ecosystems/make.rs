@@ -1,4 +1,6 @@
 //! Make: the targets of a Makefile.
+use std::collections::BTreeSet;
+
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, recipe_commands};
@@ -17,7 +19,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// The names of a Makefile, in the order in which GNU make looks for them.
-const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 /// The targets that [`recipe_commands`] names.
 fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
@@ -29,6 +31,19 @@ fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 /// The explicit targets of a Makefile.
 fn targets(makefile: &str) -> Vec<&str> {
     makefile.lines().filter_map(rule_targets).flat_map(str::split_whitespace).collect()
+}
+
+/// The targets that are neither phony nor in the project's root: a file of that name would keep
+/// make from running their recipe.
+pub fn missing_targets(makefile: &str, root: &BTreeSet<String>) -> Vec<String> {
+    let phony: BTreeSet<&str> = makefile
+        .lines()
+        .filter_map(|line| line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'))
+        .flat_map(str::split_whitespace)
+        .collect();
+    let is_file_name = |target: &&str| !target.contains(['/', '%', '$', '*', '?', '[']);
+    let all = targets(makefile).into_iter().filter(is_file_name);
+    all.filter(|t| !phony.contains(t) && !root.contains(*t)).map(str::to_owned).collect()
 }
 
 /// The words before a line's colon; none if the line is a recipe, a comment, a special target or an

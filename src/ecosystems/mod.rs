@@ -23,6 +23,7 @@ mod php;
 mod project;
 pub mod put_back;
 mod python;
+mod python_library;
 mod ruby;
 mod rust;
 pub mod scripts;

@@ -4,6 +4,7 @@ use toml::Table;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{PutBackPart, ini_sections, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -36,6 +37,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
                 || matches!(stem, "test" | "tests"))
     },
     decisive_files: &[
+        "*.pyc",
         ".coveragerc",
         ".flake8",
         ".mypy.ini",
@@ -60,6 +62,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         _ => None,
     },
     shadows_tool,
+    shadows_library,
     interpreters: &["python", "python3"],
     recipe_files: &["tox.ini"],
     ..Ecosystem::NOTHING
@@ -251,6 +254,13 @@ fn shadows_tool(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
     path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
+}
+
+/// True if Python finds this module in the root instead of the one of its library.
+fn shadows_library(path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or(path);
+    let module = top.strip_suffix(".py").unwrap_or(top);
+    path.ends_with(".py") && MODULES.binary_search(&module).is_ok()
 }
 
 /// The settings of test and lint tools. A new file may configure them, too.

@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::make;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
@@ -16,9 +17,15 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
     }
     // `make test` names no script: its recipe does.
     let tree = repo.commit(base)?.tree;
+    let root: BTreeSet<String> =
+        repo.root_entries(&tree)?.into_iter().map(|(name, _)| name).collect();
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file(&tree, file)? {
-            found.extend(scripts_of_recipes(&String::from_utf8_lossy(&bytes)));
+            let text = String::from_utf8_lossy(&bytes);
+            found.extend(scripts_of_recipes(&text));
+            if make::MAKEFILES.contains(file) {
+                found.extend(make::missing_targets(&text, &root));
+            }
         }
     }
     Ok(found)

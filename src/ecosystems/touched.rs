@@ -87,7 +87,10 @@ pub fn deciding_change(
     after: Option<&str>,
     scripts: &BTreeSet<String>,
 ) -> DecidingChange {
-    if scripts.contains(path) || ecosystems.iter().any(|e| e.is_decisive(path)) {
+    if is_script(path, scripts) || ecosystems.iter().any(|e| e.is_decisive(path)) {
+        return DecidingChange::Whole;
+    }
+    if before.is_none() && ecosystems.iter().any(|e| (e.shadows_library)(path)) {
         return DecidingChange::Whole;
     }
     let name = file_name(path);
@@ -102,6 +105,12 @@ pub fn deciding_change(
         None if before == Some(after) => DecidingChange::None,
         None => DecidingChange::Inseparable,
     }
+}
+
+/// True if a path is one of these scripts, or below one: a directory can take its place.
+fn is_script(path: &str, scripts: &BTreeSet<String>) -> bool {
+    let top = path.split('/').next().unwrap_or(path);
+    scripts.contains(path) || scripts.contains(top)
 }
 
 /// True if a source file has fewer tests than before.

@@ -75,6 +75,8 @@ pub struct Cache {
     known: KnownOutcomes,
     /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
+    /// True to give and keep no outcome.
+    only_forgets: bool,
 }
 
 /// A tree, and a commit of that tree that can be checked out.
@@ -168,7 +170,13 @@ impl Cache {
         let dir = pool::home(repo)?.join(OUTCOMES);
         forget_old(&dir);
         let known = KnownOutcomes::list(&dir);
-        Ok(Cache { dir, home: home.map(Path::to_owned), conditions, known, distrusted })
+        let home = home.map(Path::to_owned);
+        Ok(Cache { dir, home, conditions, known, distrusted, only_forgets: false })
+    }
+
+    /// This cache, which from now on only forgets passes that a failure contradicts.
+    pub fn only_forgetting(self) -> Cache {
+        Cache { only_forgets: true, ..self }
     }
 
     /// The outcomes that this cache believes.
@@ -190,6 +198,9 @@ impl Cache {
         judged: &JudgedTree,
         logs: &Path,
     ) -> Result<Option<Vec<StageResult>>> {
+        if self.only_forgets {
+            return Ok(None);
+        }
         let key = self.key(repo, judged)?.digest;
         let directory = self.dir.join(&key);
         let file = directory.join("outcome.toml");
@@ -223,6 +234,10 @@ impl Cache {
         logs: &Path,
     ) -> Result<()> {
         if !is_lasting(results) {
+            // The tree does not always pass: an earlier pass does not count any more.
+            return self.forget(repo, judged);
+        }
+        if self.only_forgets {
             return Ok(());
         }
         let _ = self.write(&self.key(repo, judged)?, results, logs);

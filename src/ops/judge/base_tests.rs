@@ -95,7 +95,9 @@ fn choose(
         }
     }
     let is_put_back = |choice: &PutBack| !matches!(choice, PutBack::Keep | PutBack::AddedTest);
-    let any_is = choices.values().any(is_put_back);
+    // Tests alone make nothing pass that fails on the base, unless they bend the others.
+    let only_tests = !choices.is_empty() && choices.values().all(|c| *c == PutBack::AddedTest);
+    let any_is = only_tests || choices.values().any(is_put_back);
     choices.retain(|_, choice| match choice {
         PutBack::Keep => false,
         PutBack::AddedTest => any_is || mode == BaseTests::Always,

@@ -43,7 +43,7 @@ pub struct OracleRunner<'a> {
     pool: CheckoutPool<'a>,
     /// A digest of the seeds; none when a commit is judged on its own.
     seeds: Option<String>,
-    /// None if no outcome is to be taken from the cache, nor kept there.
+    /// None if the cache does not matter: the outcomes depend on more than the tree.
     cache: Option<Cache>,
     once: JudgedOnce,
     tamper: TamperWatch<'a>,
@@ -93,10 +93,12 @@ impl<'a> OracleRunner<'a> {
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
         // In a checkout that is not clean, an outcome depends on more than the tree.
-        let cache = if use_cache && !settings.in_place && !settings.warm && !others_judge {
+        let cache = if !settings.in_place && !settings.warm && !others_judge {
             let conditions = Conditions::new(oracle, &options, digest.clone(), &session.policy);
             let distrusted = when_attempts_ran(session)?;
-            Some(Cache::open(&session.repo, session.home.as_deref(), conditions, distrusted)?)
+            let home = session.home.as_deref();
+            let cache = Cache::open(&session.repo, home, conditions, distrusted)?;
+            Some(if use_cache { cache } else { cache.only_forgetting() })
         } else {
             None
         };
