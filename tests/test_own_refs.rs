@@ -217,3 +217,33 @@ fn attempt_that_hides_its_depth_spawns_no_attempts() {
     assert!(log.contains("this is a candidate's command already, 1 deep"), "{log}");
     world.frites(["status", "2"]).refuses(128, "2");
 }
+
+#[test]
+fn outcome_that_code_under_test_forges_for_another_candidate_is_removed() {
+    let world = World::new();
+    let run = world.attempts(&["echo wrong > README", "echo forge > README"]);
+    let forge = format!(
+        "grep -q forge README || exit 1
+        part=$(git rev-parse -q --verify refs/frites/{run}/@results/c2 || git rev-parse HEAD)
+        git update-ref --create-reflog -m x refs/frites/{run}/@results/c1 $part"
+    );
+    let judge =
+        |candidate| world.frites(["judge", "--candidate", candidate, &run, "--test", &forge]);
+    let answer = judge("c2");
+    assert!(answer.stderr.contains("@results/c1"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("it was removed"), "{}", answer.stderr);
+    let outcome = || {
+        world.git([
+            "for-each-ref",
+            "--format=%(objectname)",
+            &format!("refs/frites/{run}/@results/c1"),
+        ])
+    };
+    assert_eq!(outcome(), "");
+    // An outcome that is there already is put back.
+    judge("c1");
+    let stored = outcome();
+    assert_ne!(stored, "");
+    judge("c2");
+    assert_eq!(outcome(), stored);
+}

@@ -79,9 +79,12 @@ impl HeldRefs {
         Ok(found)
     }
 
-    /// Undoes a foreign move, unless somebody may have fetched what is there now.
+    /// Undoes a foreign move, unless somebody may have fetched what is there now. An outcome can be
+    /// fetched again.
     fn undo(&self, repo: &Repo, name: &RefName, to: Option<&str>) -> Result<Option<Result<()>>> {
-        let by_attempt = to.is_some() && repo.reflog_claims_us(name, true)?;
+        // An outcome that no git-frites stored could make another candidate win.
+        let by_attempt =
+            to.is_some() && (name.contains("/@results/") || repo.reflog_claims_us(name, true)?);
         Ok(match self.held.get(name) {
             Some(held) => {
                 let moved_on = to.is_some_and(|to| contains(repo, to, &held.value));
