@@ -2,7 +2,7 @@
 //!
 //! A base that passes makes a pass prove less, and a command that cannot start on the base starts
 //! on no candidate either, which a person should know before every attempt has ended.
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::Baseline;
 use crate::ops::session::Session;
@@ -46,8 +46,18 @@ pub(super) fn warn_if_not_started(
     for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
         ui.note(format!("  {line}"));
     }
+    let other = match stage {
+        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        Stage::Test => {
+            format!("judge with another command: `git frites judge {} --test CMD`", run.run)
+        }
+        // Another command in its place would be the only one that is run.
+        Stage::Build | Stage::Lint => {
+            format!("leave it out: `git frites judge {} --{stage} ''`", run.run)
+        }
+    };
     ui.hint(format!(
-        "if it cannot start on the candidates either, none of them can pass: install what it needs, or judge with another command: `git frites judge {} --{stage} CMD`",
-        run.run
+        "if it cannot start on the candidates either, none of them can pass: install what it \
+         needs, or {other}"
     ));
 }
