@@ -174,7 +174,7 @@ impl DecisionInputs<'_> {
         let next = self.passing[1];
         let lead = format!("{}; {}", self.how_many_passed(), winner.candidate);
         if next.passed_own_tests_only() {
-            return format!("{lead} passes with the base's, with {}", winner.blast);
+            return format!("{lead} is the only other one that passed, with {}", winner.blast);
         }
         let agreement = |e: &Entry| e.agreement.unwrap_or_default();
         if winner.flaky() != next.flaky() {
@@ -315,7 +315,7 @@ fn to_check(kind: DecisionKind, winner: &Entry) -> String {
         return String::new();
     }
     let evidence = match &winner.base_tests {
-        Some(second) if second.passed() => "; with the base's version of that it passes, too",
+        Some(second) if second.passed() => "; it also passes with the base's version of that",
         _ => "",
     };
     format!("; check {}: it {}{evidence}", winner.candidate, and(&flags))

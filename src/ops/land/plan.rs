@@ -300,7 +300,7 @@ impl Plan {
                 target.tip.short(),
                 self.address()
             ))
-            .hint("or let the newer of both files win: `--merge --strategy newest-file-wins`")
+            .hint("or let the newer of the two files win: `--merge --strategy newest-file-wins`")
     }
 
     /// The message of the commit that puts the change on a branch.
