@@ -599,7 +599,7 @@ fn failure_removes_the_cached_pass_of_the_same_tree() {
     let run = world.attempts(&["echo x > x"]);
     let test = format!("test ! -e '{}'", broken.display());
     world.frites(["judge", &run, "--test", &test]).expect(0);
-    std::fs::write(&broken, "").unwrap();
+    fs::write(&broken, "").unwrap();
     world.frites(["judge", &run, "--test", &test]).expect(0);
     world.frites(["judge", &run, "--no-cache", "--test", &test]).expect(1);
     world.frites(["judge", &run, "--test", &test]).expect(1);
