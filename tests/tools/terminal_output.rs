@@ -151,7 +151,8 @@ fn run_shows_a_progress_line_per_candidate() {
         wait(&gate)
     );
     let judged = world.home().join("judged");
-    let test = format!("echo checking; {}", wait(&judged));
+    // The base, which is judged while the attempts run, fails at once.
+    let test = format!("grep -q good src/lib.txt || exit 1; echo checking; {}", wait(&judged));
     world.write("attempt", script);
     world.write("check", test);
     world.commit("scripts");
