@@ -88,7 +88,17 @@ impl Repo {
             changes.foreign = last;
         }
         // A time in the future is that of another clock, or of this moment.
-        changes.foreign.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
+        let is_young =
+            changes.foreign.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED);
+        is_young && self.has_packs()
+    }
+
+    /// True if there is a pack. Where there is none, none can be deleted, and the directory is as
+    /// young as the repository.
+    fn has_packs(&self) -> bool {
+        let packs = fs::read_dir(self.common_dir().join("objects/pack"));
+        let mut files = packs.into_iter().flatten().flatten();
+        files.any(|file| file.path().extension().is_some_and(|extension| extension == "pack"))
     }
 
     /// Repeats `work` if it failed beside housekeeping, for a cause that this may have: it deletes
