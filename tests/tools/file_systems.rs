@@ -1,8 +1,8 @@
 //! Disks that are full or read-only, directories that cannot be read, names that differ in case.
 use std::fs;
 
-use crate::common::World;
 use crate::common::transcript::judged_by_true;
+use crate::common::{Answer, World};
 use crate::tool::{
     CASE_SENSITIVE_DISK, IMMUTABLE_FILE, READ_ONLY_MOUNT, TMPFS, UNREADABLE_DIRECTORY, trials,
 };
@@ -141,12 +141,7 @@ fn run_that_fills_the_disk_fails_and_leaves_other_runs_whole() {
         git worktree list | wc -l
         echo $code
     "#;
-    let answer = world.run(
-        &world.home(),
-        "unshare",
-        ["--user", "--map-root-user", "--mount", "sh", "-euc", script],
-    );
-    let answer = answer.expect(0);
+    let answer = with_own_mounts(&world, script);
     let out = answer.out();
     let last: Vec<&str> = out.lines().rev().take(2).collect();
     assert!(matches!(last[0], "128" | "4" | "1"), "{out}{}", answer.stderr);
@@ -202,13 +197,14 @@ fn landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was() {
         git fsck --no-dangling --no-progress >&2
         echo "refused $refused"
     "#;
-    let answer = world.run(
-        &world.home(),
-        "unshare",
-        ["--user", "--map-root-user", "--mount", "sh", "-euc", script],
-    );
-    let answer = answer.expect(0);
+    let answer = with_own_mounts(&world, script);
     assert!(answer.out().ends_with("refused 10\n"), "{}{}", answer.out(), answer.stderr);
     assert!(answer.stderr.contains("unable to write file"), "{}", answer.stderr);
     assert!(!answer.stderr.contains("could not be put back"), "{}", answer.stderr);
+}
+
+/// Runs a script in the home, in a shell that may mount file systems.
+fn with_own_mounts(world: &World, script: &str) -> Answer {
+    let shell = ["--user", "--map-root-user", "--mount", "sh", "-euc", script];
+    world.run(&world.home(), "unshare", shell).expect(0)
 }
