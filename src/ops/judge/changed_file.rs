@@ -1,5 +1,6 @@
 //! The files that a candidate changes, with their content on both sides.
 use crate::git::diff::{Change, ChangeStatus};
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::agreement::Content;
 use crate::model::oid::Oid;
@@ -28,15 +29,16 @@ pub enum FileContent {
 }
 
 impl FileContent {
+    /// A missing object is searched for several times, so a submodule's commit counts as `binary`.
     fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
         if oid.is_null() {
             return FileContent::Missing;
         }
-        // A submodule's commit cannot be read as a blob.
-        match repo.blob(oid) {
-            Ok(bytes) if !binary => FileContent::Text(bytes),
-            _ => FileContent::Binary(*oid),
+        if binary {
+            return FileContent::Binary(*oid);
         }
+        // The other side of a file may be a submodule's commit, which is no blob.
+        repo.blob(oid).map_or(FileContent::Binary(*oid), FileContent::Text)
     }
 
     /// The content as text; none if there is no file.
@@ -60,7 +62,9 @@ impl FileContent {
 
 /// A change with its content.
 pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
-    let binary = change.lines.is_none();
+    let is_submodule =
+        change.mode == EntryMode::Submodule && change.status != ChangeStatus::TypeChanged;
+    let binary = change.lines.is_none() || is_submodule;
     ChangedFile {
         path: change.path.clone(),
         before: FileContent::of(repo, &change.old, binary),

@@ -1,9 +1,10 @@
 //! Judged commits are kept by a ref while they are judged: no other ref reaches one yet, so that
 //! `git repack -ad` or `git gc --prune=now` beside the judging would delete it.
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::git::commit::neutral_commit;
+use crate::git::commit::{commit_tree, neutral_commit};
 use crate::git::refs;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -40,11 +41,17 @@ impl Drop for KeptCommits<'_> {
 /// Keeps a tree that was just made, if another git may be deleting objects now. Otherwise there is
 /// time to keep it together with others.
 pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Result<()> {
-    if !session.repo.is_beside_housekeeping() {
-        return Ok(());
+    if session.repo.is_beside_housekeeping() {
+        keep_tree(session, run, tree)?;
     }
+    Ok(())
+}
+
+/// Keeps a commit of a tree on the run's base; gives the commit.
+pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
     let commit = neutral_commit(&session.repo, tree, &run.base)?;
-    keep(session, run, &[commit], &run.base)
+    keep(session, run, &[commit], &run.base)?;
+    Ok(commit)
 }
 
 /// Lets this process's ref for a run reach these commits, too. Objects that `base` reaches are kept
@@ -60,20 +67,11 @@ pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result
         Some(old) => repo.commit(old)?.parents,
         None => Vec::new(),
     };
-    let mut parents = kept.clone();
-    for commit in commits {
-        if !parents.contains(commit) {
-            parents.push(*commit);
-        }
-    }
-    if parents.len() == kept.len() {
+    let new: BTreeSet<&Oid> = commits.iter().filter(|commit| !kept.contains(commit)).collect();
+    if new.is_empty() {
         return Ok(());
     }
     let tree = repo.commit(base)?.tree;
-    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
-    for parent in &parents {
-        call = call.args(["-p", parent.as_str()]);
-    }
-    let commit = call.args(["-m", "frites: judged commits"]).oid()?;
+    let commit = commit_tree(repo, &tree, kept.iter().chain(new), "frites: judged commits")?;
     repo.set_ref_whole(&name, &commit, old.as_ref(), &[base], "judge")
 }

@@ -6,6 +6,7 @@ mod entries;
 mod judged_base;
 mod judged_once;
 pub mod keep;
+mod kept_trees;
 mod options;
 mod partial;
 mod record;

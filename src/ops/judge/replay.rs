@@ -187,21 +187,8 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     }
     verdict.settings.in_place |= settings.in_place;
     verdict.settings.warm |= settings.warm;
-    let now = present.clone();
-    let entry = Entry {
-        index: now.index,
-        state: now.state,
-        iteration: now.iteration,
-        tree: now.tree,
-        judged_tree: now.judged_tree,
-        blast: now.blast,
-        agreement: now.agreement,
-        same_as: None,
-        drew_on: now.drew_on,
-        dropped: now.dropped,
-        flags: now.flags,
-        ..candidate
-    };
+    let Entry { problem, results, base_tests, .. } = candidate;
+    let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {
         Some(old) => *old = entry,
         None => verdict.candidates.push(entry),

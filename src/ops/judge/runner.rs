@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use crate::config::keys;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
-use crate::git::commit::neutral_commit;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
 use crate::integrity::{baseline, watch};
@@ -17,12 +16,11 @@ use crate::model::outcome::{self, Outcome, StageResult};
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, LEADS_BACK_HINT, Verdict};
-use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
-use crate::ops::judge::keep;
 use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
+use crate::ops::judge::{keep, kept_trees};
 use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
@@ -205,10 +203,10 @@ impl<'a> OracleRunner<'a> {
         base: BaseState,
     ) -> Result<(Effort, Option<Baseline>)> {
         if !self.settings.in_place {
-            self.keep_trees(entries)?;
+            kept_trees::keep_trees(self.session, self.run, self.oracle, self.settings, entries)?;
         }
         let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
-        if self.cache.is_some() {
+        if self.cache.as_ref().is_some_and(Cache::gives_outcomes) {
             scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
         }
         let waiting = scheduler.waiting();
@@ -293,51 +291,10 @@ impl<'a> OracleRunner<'a> {
 
     /// A tree, with a commit of it on the run's base, which is kept until judging ends.
     fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
-        let Session { repo, .. } = self.session;
-        let base = &self.run.base;
         // Until a ref keeps the commit, a garbage collection may delete it.
-        repo.retry_during_gc(|| {
-            let commit = neutral_commit(repo, tree, base)?;
-            keep::keep(self.session, self.run, &[commit], base)?;
-            Ok(JudgedTree { tree: *tree, commit })
-        })
-    }
-
-    /// Keeps the trees of these entries and those of their second judging, until
-    /// judging ends.
-    fn keep_trees(&self, entries: &[Entry]) -> Result<()> {
-        let Session { repo, store, .. } = self.session;
-        let base = &self.run.base;
-        let recorded = store.judged(&self.run.run)?;
-        if !repo.is_beside_housekeeping() {
-            let mut new = Vec::new();
-            for tree in entries.iter().flat_map(judged_trees) {
-                let commit = neutral_commit(repo, tree, base)?;
-                if !recorded.contains(&commit) {
-                    new.push(commit);
-                }
-            }
-            if keep::keep(self.session, self.run, &new, base).is_ok() {
-                return Ok(());
-            }
-        }
-        // One by one: a collection deletes what was made before the ref is there.
-        for entry in entries {
-            let mut is_first_try = true;
-            repo.retry_during_gc(|| {
-                if let (false, Some(captured)) = (is_first_try, &entry.tree) {
-                    // The tree itself may be lost, if it is not the captured one.
-                    entries::make_trees_again(repo, base, captured, self.oracle, self.settings)?;
-                }
-                is_first_try = false;
-                for tree in judged_trees(entry) {
-                    let commit = neutral_commit(repo, tree, base)?;
-                    keep::keep(self.session, self.run, &[commit], base)?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
+        let keep = || keep::keep_tree(self.session, self.run, tree);
+        let commit = self.session.repo.retry_during_gc(keep)?;
+        Ok(JudgedTree { tree: *tree, commit })
     }
 
     /// The outcome of an entry, if all of it is cached.
@@ -502,12 +459,6 @@ impl<'a> OracleRunner<'a> {
     fn note(&self, report: &ReportTo, result: &StageResult) {
         self.session.ui.note(comparison::stage_line(&report.name, result));
     }
-}
-
-/// The trees that are judged for an entry.
-fn judged_trees(entry: &Entry) -> impl Iterator<Item = &Oid> {
-    let second = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref());
-    entry.judged().into_iter().chain(second)
 }
 
 /// Judges candidates by really running the oracle.
