@@ -118,6 +118,20 @@ pub fn run_hook(git: &Git, hook: &str, args: &[&str]) -> Result<i32> {
     call.args(args).interactive()
 }
 
+/// Stores a commit by git-frites. No ref reaches it yet.
+pub fn commit_tree<'a>(
+    repo: &Repo,
+    tree: &Oid,
+    parents: impl IntoIterator<Item = &'a Oid>,
+    message: &str,
+) -> Result<Oid> {
+    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
+    for parent in parents {
+        call = call.args(["-p", parent.as_str()]);
+    }
+    call.args(["-m", message]).oid()
+}
+
 /// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal
 /// bases give the same commit, so that an outcome cannot depend on the candidate that made the
 /// tree.

@@ -23,10 +23,14 @@ const COMPARE: [&str; 7] = [
     "--no-textconv",
 ];
 
-/// The options that detect renames, whatever the configuration says. Above the limit git pairs only
-/// files of equal content.
-const DETECT_RENAMES: [&str; 4] =
-    ["--find-renames=50%", "-l1000", "--rename-empty", "--diff-filter=R"];
+/// The options that detect renames, whatever the configuration says.
+const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--diff-filter=R"];
+
+/// The most files among which a comparison pairs similar ones; above it, only equal ones.
+const MOST_COMPARED: u32 = 1000;
+
+/// The most files among which a merge does so (`merge.renameLimit`).
+pub const MOST_MERGED: u32 = 7000;
 
 /// The options for a patch that can be applied anywhere. Some of them imply `-p`.
 const AS_PATCH: [&str; 6] = [
@@ -187,8 +191,8 @@ pub fn render(
         .bytes()
 }
 
-/// The size of the difference `changes` between two trees (or commits). A renamed file counts as one
-/// file, with the lines that differ.
+/// The size of the difference `changes` between two trees (or commits). A renamed file counts as
+/// one file, with the lines that differ.
 pub fn blast(
     repo: &Repo,
     attributes: &Oid,
@@ -198,7 +202,7 @@ pub fn blast(
 ) -> Result<Blast> {
     let has = |status| changes.iter().any(|change| change.status == status);
     let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
-        renames(repo, attributes, from, to)?
+        renames(repo, attributes, from, to, MOST_COMPARED)?
     } else {
         Vec::new()
     };
@@ -216,15 +220,24 @@ fn extent(repo: &Repo, change: &Change) -> Extent {
 }
 
 /// A file that has another name.
-struct Rename {
+pub struct Rename {
     /// The old name.
-    from: TreePath,
+    pub from: TreePath,
     /// The new name, and the difference between both files.
-    change: Change,
+    pub change: Change,
 }
 
-fn renames(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Rename>> {
+/// The files that were renamed between two trees (or commits). Among more than `limit` files git
+/// pairs only those of equal content.
+pub fn renames(
+    repo: &Repo,
+    attributes: &Oid,
+    from: &Oid,
+    to: &Oid,
+    limit: u32,
+) -> Result<Vec<Rename>> {
     let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(DETECT_RENAMES);
+    let call = call.arg(format!("-l{limit}"));
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     parse_renames(&call.bytes()?)
         .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))

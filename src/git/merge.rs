@@ -159,28 +159,6 @@ pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Tree
     Ok(nul_separated(&list).map(TreePath::new).collect())
 }
 
-/// The files that were renamed between two tree-ishes, by their old names, as a merge detects
-/// renames by default.
-pub fn renames(repo: &Repo, from: &Oid, to: &Oid) -> Result<BTreeMap<TreePath, TreePath>> {
-    let call = repo.git().call("diff-tree").args([
-        "-r",
-        "-z",
-        "--find-renames=50%",
-        "-l7000",
-        "--diff-filter=R",
-        "--name-status",
-    ]);
-    let list = call.args([from.as_str(), to.as_str()]).bytes()?;
-    let mut records = nul_separated(&list);
-    let mut found = BTreeMap::new();
-    while let (Some(_status), Some(old), Some(new)) =
-        (records.next(), records.next(), records.next())
-    {
-        found.insert(TreePath::new(old), TreePath::new(new));
-    }
-    Ok(found)
-}
-
 /// The entries that a tree-ish has at these paths: mode and object.
 pub fn entries(
     repo: &Repo,

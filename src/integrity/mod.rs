@@ -1,9 +1,10 @@
 //! Detecting what commands change outside their worktrees: git's configuration, hooks, refs and
 //! other worktrees; and keeping our own git calls on the configuration that was there before.
 //!
-//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported; only
-//! those in directories of git-frites' own are reverted. Nothing planted runs through git-frites, and `judge` waits for a person when the
-//! configuration of git-frites itself changed.
+//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
+//! only those in directories of git-frites' own, and of the run's own refs, are reverted. Nothing
+//! planted runs through git-frites, and `judge` waits for a person when the configuration of
+//! git-frites itself changed.
 pub mod baseline;
 pub mod config_snapshot;
 pub mod diff;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
+use crate::git::commit::commit_tree;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::FORMAT;
@@ -258,15 +259,12 @@ fn commit_of(
     let tree: String =
         blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
     let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
-    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
-    for parent in [parents.base].into_iter().chain(parents.judged).chain(parents.previous) {
-        call = call.args(["-p", parent.as_str()]);
-    }
     let mut message = format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run));
     for previous in parents.previous {
         message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
     }
-    call.args(["-m", &message]).oid()
+    let all = [parents.base].into_iter().chain(parents.judged).chain(parents.previous);
+    commit_tree(repo, &tree, all, &message)
 }
 
 /// The record in a file of a ref's tree; none if the ref or the file does not exist.

@@ -28,6 +28,7 @@ use crate::git::capture::private_index::{
     edit_index, forget_racy_entries, open_index, read_tree, remove_from_index, trustworthy_index,
 };
 use crate::git::capture::scan::Scan;
+use crate::git::commit::commit_tree;
 use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -174,12 +175,8 @@ pub fn store(
     message: &str,
 ) -> Result<Oid> {
     let parent = source.previous.map_or(source.base, |p| &p.commit);
-    let mut call =
-        repo.git().call("commit-tree").arg(snapshot.tree.as_str()).args(["-p", parent.as_str()]);
-    for head in snapshot.heads.iter().filter(|h| *h != parent) {
-        call = call.args(["-p", head.as_str()]);
-    }
-    let commit = call.args(["-F", "-"]).stdin(message).oid()?;
+    let heads = snapshot.heads.iter().filter(|head| *head != parent);
+    let commit = commit_tree(repo, &snapshot.tree, [parent].into_iter().chain(heads), message)?;
     let previous = source.previous.map(|p| &p.commit);
     repo.set_ref_whole(refname, &commit, previous, &[parent], "capture").inspect_err(|_| {
         // The private index may list blobs that are gone. Without it the next try starts afresh.

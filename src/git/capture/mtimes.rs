@@ -13,6 +13,7 @@ use std::path::Path;
 use gix::bstr::{ByteSlice, ByteVec};
 
 use crate::error::Result;
+use crate::git::commit::commit_tree;
 use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -54,14 +55,10 @@ pub fn store<'a>(
     }
     let blob = repo.store_blob(text)?;
     let tree = repo.git().call("mktree").stdin(format!("100644 blob {blob}\t{FILE}\n")).oid()?;
-    let mut known = vec![base];
-    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
     // The ref only moves forward, so that a plain `git push` takes it along.
-    if let Some(previous) = old.as_ref().filter(|old| repo.is_commit(old)) {
-        call = call.args(["-p", previous.as_str()]);
-        known.push(previous);
-    }
-    let commit = call.args(["-m", "frites: times of files"]).oid()?;
+    let previous = old.as_ref().filter(|old| repo.is_commit(old));
+    let commit = commit_tree(repo, &tree, previous, "frites: times of files")?;
+    let known: Vec<&Oid> = [base].into_iter().chain(previous).collect();
     repo.set_ref_whole(refname, &commit, old.as_ref(), &known, "times")
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli::nul_separated;
-use crate::git::commit::CommitMessage;
+use crate::git::commit::{CommitMessage, commit_tree};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::advance::{self, Recovered};
 use crate::git::landing::overwrite::PartialCheckout;
@@ -236,11 +236,8 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Res
     add.args(["-z", "--add", "--remove", "--replace", "--stdin"]).stdin(list).run()?;
     let tree = scratch.write_tree()?;
     let earlier = repo.read_ref(keep)?;
-    let mut call = repo.git().call("commit-tree").args([tree.as_str(), "-p", at.commit.as_str()]);
-    if let Some(earlier) = &earlier {
-        call = call.args(["-p", earlier.as_str()]);
-    }
-    let commit = call.args(["-m", "frites: withdrawn"]).oid()?;
+    let parents = [&at.commit].into_iter().chain(&earlier);
+    let commit = commit_tree(repo, &tree, parents, "frites: withdrawn")?;
     repo.update_ref(keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
     Ok(commit)
 }

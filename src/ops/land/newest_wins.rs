@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::git::capture;
 use crate::git::capture::mtimes;
 use crate::git::commit::STAGED;
+use crate::git::diff;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::merge::{self, ConflictGroup, Conflicts, OURS, THEIRS};
 use crate::git::mode::EntryMode;
@@ -187,9 +188,14 @@ struct FileNames {
 
 impl RenamedFiles {
     fn of(session: &Session, sides: &Sides<'_>) -> Result<RenamedFiles> {
+        let since_base = |side: &Oid| -> Result<BTreeMap<TreePath, TreePath>> {
+            let (repo, base) = (&session.repo, sides.base);
+            let renames = diff::renames(repo, base, base, side, diff::MOST_MERGED)?;
+            Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
+        };
         Ok(RenamedFiles {
-            landing: merge::renames(&session.repo, sides.base, sides.landing)?,
-            target: merge::renames(&session.repo, sides.base, sides.target.state())?,
+            landing: since_base(sides.landing)?,
+            target: since_base(sides.target.state())?,
         })
     }
 
