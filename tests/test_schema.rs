@@ -383,6 +383,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer("judge", 0, near("true", &["--warm", "--until-pass", "--rank", "agreement"]));
     checker.answer("judge", 3, near("true", &["--in-place"]));
     checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));
+    checker.answer("judge-candidate", 3, near("exit 125", &["--candidate", "c1"]));
     let script = "echo $FRITES_CANDIDATE > README";
     checker.answer(
         "run",

@@ -218,7 +218,7 @@ fn render_parts(
     } else if entries().all(|e| e.results.is_empty()) {
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
-        exit::NO
+        if entries().any(Entry::skipped) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
         || parts.iter().any(|part| !part.settings.allow_verification())
     {
@@ -228,8 +228,11 @@ fn render_parts(
     };
     if args.json {
         let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
-        let passed: Vec<_> = entries().filter(|e| e.passed()).map(|e| &e.candidate).collect();
-        let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "candidates": candidates });
+        let names = |is: fn(&Entry) -> bool| -> Vec<_> {
+            entries().filter(|e| is(e)).map(|e| &e.candidate).collect()
+        };
+        let (passed, skipped) = (names(Entry::passed), names(Entry::skipped));
+        let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
         ui.answer(json::document(document))?;
     } else if args.quiet {
         let passed = entries().filter(|e| e.verified() && code == exit::OK);

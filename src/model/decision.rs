@@ -37,6 +37,10 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
             (DecisionKind::NoOracle, Some(*first))
         }
         Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
+        // One that was skipped may be right.
+        Some(first) if passing.is_empty() && usable.iter().any(|e| e.skipped()) => {
+            (DecisionKind::Undecided, Some(*first))
+        }
         Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
         // It is ranked behind every other that passed.
         Some(first) if first.passed_own_tests_only() => (DecisionKind::OwnTests, Some(*first)),
@@ -69,7 +73,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         ranking,
         passed: names(&Entry::passed),
         own_tests: names(&Entry::passed_own_tests_only),
-        failed: names(&|e| !e.passed() && !e.not_run()),
+        failed: names(&|e| !e.passed() && !e.not_run() && !e.skipped()),
+        skipped: names(&Entry::skipped),
         not_run: names(&Entry::not_run),
         undecided: if decision == DecisionKind::Undecided {
             missing.iter().map(|e| e.candidate.clone()).collect()
@@ -113,6 +118,13 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         (true, false) => return format!("it passed, the other {}", rationale::failed_at(b)),
         (false, false) if b.not_run() && !a.not_run() => {
             return "it was run, the other was not".into();
+        }
+        (false, false) if a.skipped() && !b.skipped() => {
+            return format!(
+                "it {}, the other {}",
+                rationale::failed_at(a),
+                rationale::failed_at(b)
+            );
         }
         _ => {}
     }
@@ -293,6 +305,68 @@ mod tests {
             undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 5), synthesis]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Undecided, "b"));
         assert!(why.ends_with("b has no outcome yet and could still change that"), "{why}");
+    }
+
+    #[test]
+    fn a_candidate_of_which_the_commands_cannot_tell_neither_passes_nor_fails() {
+        const SKIPPED: [Outcome; 3] = [Outcome::Passed, Outcome::CannotTell, Outcome::Skipped];
+        let of = |entries: &[Entry]| {
+            let d = decide(entries, None, Rules::default());
+            let names = |names: &[Name]| -> String {
+                names.iter().map(Name::as_str).collect::<Vec<_>>().join(" ")
+            };
+            (d.decision, names(&d.ranking), names(&d.failed), names(&d.skipped), d.rationale)
+        };
+        let passed = entry("a", 1, 90, 1, &PASS);
+        let failed = entry("b", 2, 1, 1, &FAIL_TEST);
+        let skipped = entry("c", 3, 2, 1, &SKIPPED);
+        // Another that passed decides.
+        let all = [passed.clone(), failed.clone(), skipped.clone()];
+        assert_eq!(
+            of(&all),
+            (
+                DecisionKind::Tests,
+                "a c b".into(),
+                "b".into(),
+                "c".into(),
+                "only a of 3 passed build, lint and test: 90 lines in 1 file; b failed test (exit 1), \
+                 c was skipped by lint (exit 125: cannot tell)"
+                    .into()
+            )
+        );
+        assert_eq!(
+            steps(&all, Rules::default()),
+            [
+                "a before c: it passed, the other was skipped by lint (exit 125: cannot tell)",
+                "c before b: it was skipped by lint (exit 125: cannot tell), the other failed test \
+                 (exit 1)"
+            ]
+        );
+        // A failure of the others decides nothing.
+        assert_eq!(
+            of(&all[1..]),
+            (
+                DecisionKind::Undecided,
+                "c b".into(),
+                "b".into(),
+                "c".into(),
+                "none of 2 passed, and c was skipped by lint (exit 125: cannot tell), so nothing is \
+                 verified; c changes 2 lines in 1 file"
+                    .into()
+            )
+        );
+        let (kind, .., why) = of(&all[2..]);
+        assert_eq!(kind, DecisionKind::Undecided);
+        assert_eq!(
+            why,
+            "the one usable candidate was skipped by lint (exit 125: cannot tell), so nothing is \
+             verified; c changes 2 lines in 1 file"
+        );
+        // A base of which they cannot tell has not failed.
+        let baseline = Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results };
+        let failed_there = entry("b", 2, 1, 1, &[Outcome::Passed, Outcome::Failed { code: 1 }]);
+        let why = decide(&[failed_there], Some(&baseline), Rules::default()).rationale;
+        assert!(why.ends_with("; lint cannot tell of the base"), "{why}");
     }
 
     #[test]
@@ -540,6 +614,7 @@ mod tests {
             1 => any::<bool>().prop_map(|refused| Outcome::Flaky { refused }),
             1 => Just(Outcome::Failed { code: 1 }),
             1 => Just(Outcome::TimedOut),
+            1 => Just(Outcome::CannotTell),
         ];
         prop::collection::vec(end, 3).prop_map(|mut ends| {
             if let Some(at) = ends.iter().position(|o| !o.passed()) {
@@ -648,7 +723,8 @@ mod tests {
             let late = decide(&full, None, rules);
             prop_assert_eq!(&early.recommended, &late.recommended);
             prop_assert_eq!(early.decision.verified(), late.decision.verified());
-            prop_assert_eq!(early.not_run.len() + ran, early.passed.len() + early.failed.len() + early.not_run.len());
+            let judged = early.passed.len() + early.failed.len() + early.skipped.len();
+            prop_assert_eq!(early.not_run.len() + ran, judged + early.not_run.len());
             // A synthesis that could not be ranked need not run.
             if !late.decision.verified() && late.decision != DecisionKind::OwnTests {
                 prop_assert_eq!(early, late);

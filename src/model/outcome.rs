@@ -65,13 +65,19 @@ pub enum Outcome {
         /// The system's reason, or ours.
         reason: String,
     },
-    /// Not run, because an earlier command failed.
+    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. This is
+    /// neither a pass nor a failure.
+    CannotTell,
+    /// Not run, because an earlier command did not pass.
     Skipped,
 }
 
+/// The exit code by which an oracle command says that it cannot tell.
+pub const CANNOT_TELL: i32 = 125;
+
 impl Outcome {
-    /// True if the next command may run. Every end but an exit code of 0 is a failure: a partial
-    /// result is never a pass.
+    /// True if the next command may run. Every end but an exit code of 0 stops the oracle: a
+    /// partial result is never a pass.
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
@@ -104,6 +110,7 @@ impl fmt::Display for Outcome {
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),
             Outcome::CouldNotStart { reason } => write!(f, "could not start: {reason}"),
+            Outcome::CannotTell => write!(f, "skipped: cannot tell"),
             Outcome::Skipped => write!(f, "skipped"),
         }
     }
@@ -208,4 +215,9 @@ pub fn all_passed(results: &[StageResult]) -> bool {
 /// The first result that is not a pass.
 pub fn first_failure(results: &[StageResult]) -> Option<&StageResult> {
     results.iter().find(|r| !r.outcome.passed())
+}
+
+/// True if the first command that did not pass says that it cannot tell.
+pub fn cannot_tell(results: &[StageResult]) -> bool {
+    first_failure(results).is_some_and(|r| r.outcome == Outcome::CannotTell)
 }

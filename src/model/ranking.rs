@@ -94,8 +94,8 @@ impl Rules {
 }
 
 /// The usable candidates, best first. Those that passed: with the base's tests before only with
-/// their own, then clean before flaky. Those that did not: the furthest first, then the fewest
-/// failing tests. Last those that were not run.
+/// their own, then clean before flaky. Then those of which a command cannot tell, and those that
+/// failed: the furthest first, then the fewest failing tests. Last those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let by_size = Rules { rank: Rank::BlastRadius, ..rules };
@@ -106,7 +106,11 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
             return (0, own_tests_only, flaky, 0, 0, key);
         }
         let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
-        let group = if e.not_run() { 2 } else { 1 };
+        let group = match () {
+            () if e.skipped() => 1,
+            () if e.not_run() => 3,
+            () => 2,
+        };
         (group, false, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
     });
     usable

@@ -1,7 +1,7 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::candidate::State;
 use crate::model::name::Name;
-use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
+use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult, TestReport};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
@@ -128,14 +128,22 @@ impl DecisionInputs<'_> {
         if left == 0 || left == self.usable.len() {
             return String::new();
         }
-        let failed = self.usable.len() - self.passing.len() - left;
-        let failed = if failed == 0 { String::new() } else { format!("{failed} failed, ") };
+        let skipped = self.usable.iter().filter(|e| e.skipped()).count();
+        let failed = self.usable.len() - self.passing.len() - skipped - left;
+        let count = |n: usize, end: &str| match n {
+            0 => String::new(),
+            n => format!("{n} {end}, "),
+        };
+        let failed = count(failed, "failed") + &count(skipped, "skipped");
         let were = if left == 1 { "was" } else { "were" };
         let none = if left == 1 { "it could not" } else { "none of them could" };
         format!("; {failed}{left} {were} not run, because {none} be recommended instead")
     }
 
     fn undecided(&self, best: &Entry) -> String {
+        if self.missing.is_empty() {
+            return self.only_skipped(best);
+        }
         let ran = self.usable.iter().filter(|e| !e.not_run()).count();
         let lead = if self.passing.is_empty() {
             format!("none of {ran} that ran passed")
@@ -152,6 +160,17 @@ impl DecisionInputs<'_> {
         let has_synthesis = self.entries.iter().any(|e| !e.drew_on.is_empty());
         let may = if has_synthesis { "change that" } else { "win" };
         format!("{lead}; {} {have} no outcome yet and could still {may}", and(&names))
+    }
+
+    /// No candidate passed, and the commands cannot tell of some.
+    fn only_skipped(&self, best: &Entry) -> String {
+        let skipped: Vec<String> =
+            in_spawn_order(self.usable).filter(|e| e.skipped()).map(stopped).collect();
+        let lead = match self.usable.len() {
+            1 => format!("the one usable candidate {}", failed_at(best)),
+            usable => format!("none of {usable} passed, and {}", and(&skipped)),
+        };
+        format!("{lead}, so nothing is verified; {} changes {}", best.candidate, best.blast)
     }
 
     fn only_one(&self, winner: &Entry) -> String {
@@ -301,6 +320,9 @@ impl DecisionInputs<'_> {
             }
         }
         match baseline.stops_at(stopped.stage) {
+            Some(base) if base.outcome == Outcome::CannotTell => {
+                format!("; {} cannot tell of the base", stopped.stage)
+            }
             Some(base) => format!("; {} fails on the base, too ({})", stopped.stage, base.outcome),
             None if baseline.passed() => "; the base passes".into(),
             None => String::new(),
@@ -334,7 +356,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     if !second.taken_out.is_empty() {
         terms.push(format!("without {}", some_of(&second.taken_out)));
     }
-    let end = second.stopped_at().map_or("was not judged".into(), failed_in);
+    let end = second.stopped_at().map_or("was not judged".into(), stopped_in);
     format!("{} it {end}", terms.join(" and "))
 }
 
@@ -397,14 +419,17 @@ fn stopped(entry: &Entry) -> String {
 
 /// The failure of a candidate, as a clause without its subject.
 pub(super) fn failed_at(entry: &Entry) -> String {
-    entry.stopped_at().map_or("was not judged".into(), failed_in)
+    entry.stopped_at().map_or("was not judged".into(), stopped_in)
 }
 
-/// The failure of a command, as a clause without its subject.
-fn failed_in(result: &StageResult) -> String {
+/// The end of a command that did not pass, as a clause without its subject.
+pub fn stopped_in(result: &StageResult) -> String {
     let StageResult { stage, outcome, .. } = result;
     match &result.tests {
         _ if *outcome == Outcome::TimedOut => format!("timed out in {stage}"),
+        _ if *outcome == Outcome::CannotTell => {
+            format!("was skipped by {stage} (exit {CANNOT_TELL}: cannot tell)")
+        }
         Some(TestReport { failing, total, .. }) if !failing.is_empty() => {
             format!("failed {stage} ({outcome}; {} of {total} tests)", failing.len())
         }

@@ -35,7 +35,8 @@ pub enum DecisionKind {
     NoTests,
     /// There was no command to run: the smallest is shown.
     NoOracle,
-    /// An outcome that is missing could change the recommendation: the best so far is shown.
+    /// An outcome that is missing could change the recommendation, or no candidate passed and the
+    /// commands cannot tell of one: the best so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -134,6 +135,11 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
+    /// True if the candidate can win, and a command says that it cannot tell whether it is right.
+    pub fn skipped(&self) -> bool {
+        self.usable() && outcome::cannot_tell(&self.results)
+    }
+
     /// True if every command ran and exited 0.
     pub fn passed(&self) -> bool {
         self.usable() && outcome::all_passed(&self.results)
@@ -159,7 +165,7 @@ impl Entry {
         self.results.iter().chain(second).any(flaky)
     }
 
-    /// The first command that failed.
+    /// The first command that did not pass.
     pub fn stopped_at(&self) -> Option<&StageResult> {
         outcome::first_failure(&self.results)
     }
@@ -272,6 +278,9 @@ pub struct Decision {
     /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
+    /// The candidates of which a command says that it cannot tell, in spawn order.
+    #[serde(default)]
+    pub skipped: Vec<Name>,
     /// The candidates for which nothing was run, in spawn order.
     #[serde(default)]
     pub not_run: Vec<Name>,

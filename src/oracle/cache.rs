@@ -25,7 +25,7 @@ use crate::model::FORMAT;
 use crate::model::env;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::{Outcome, StageResult, cannot_tell};
 use crate::oracle::outcomes::{self, KnownOutcomes, UNFINISHED};
 use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
@@ -229,8 +229,8 @@ impl Cache {
         Ok(Some(outcome.results))
     }
 
-    /// Keeps the results of a pass, and nothing of a failure. It is no error that they cannot be
-    /// written.
+    /// Keeps the results of a pass, and nothing of a failure. Commands that cannot tell change
+    /// nothing. It is no error that the results cannot be written.
     pub fn keep(
         &self,
         repo: &Repo,
@@ -238,6 +238,9 @@ impl Cache {
         results: &[StageResult],
         logs: &Path,
     ) -> Result<()> {
+        if cannot_tell(results) && results.iter().all(|r| r.earlier.is_empty()) {
+            return Ok(());
+        }
         if !is_lasting(results) {
             // The tree does not always pass: an earlier pass does not count any more.
             return self.forget(repo, judged);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{Attempt, Outcome, Stage, StageResult};
+use crate::model::outcome::{Attempt, CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::oracle::junit;
 use crate::process::environment::Policy;
@@ -120,24 +120,27 @@ fn run_with_retries(
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
+        let outcome = match end.outcome {
+            Outcome::Failed { code: CANNOT_TELL } => Outcome::CannotTell,
+            other => other,
+        };
         let failed = matches!(
-            end.outcome,
+            outcome,
             Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut
         );
         if failed && earlier.len() < options.retries as usize {
-            earlier.push(Attempt { seconds, outcome: end.outcome });
+            earlier.push(Attempt { seconds, outcome });
             // A log that cannot be renamed is no reason to stop.
             let aside = context.logs.join(format!("{stage}.try-{}.log", earlier.len()));
             let _ = fs::rename(&log, aside);
             continue;
         }
-        let End { outcome, leaky, .. } = end;
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
             if flaky { Outcome::Flaky { refused: options.refuse_flaky } } else { outcome };
         let tests = expected_report.map(|expected| expected.read());
         return Ok(Some(StageResult {
-            leaky,
+            leaky: end.leaky,
             tests,
             earlier,
             ..StageResult::new(stage, seconds, outcome)

@@ -85,6 +85,9 @@ pub enum Event {
         candidate: Name,
         /// True if the candidate passed.
         passed: bool,
+        /// True if a command says that it cannot tell.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        skipped: bool,
     },
     /// A candidate landed on a fresh branch.
     Landed {

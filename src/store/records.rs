@@ -454,6 +454,7 @@ mod tests {
                     passed: Vec::new(),
                     own_tests: Vec::new(),
                     failed: vec![name("c1")],
+                    skipped: Vec::new(),
                     not_run: Vec::new(),
                     undecided: vec![name("c2")],
                     rationale: rationale.clone(),

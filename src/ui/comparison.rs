@@ -178,6 +178,13 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
             format!("the logs are in '{}'", logs(name).display()),
             format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
+        (DecisionKind::Undecided, Some(name)) if decision.undecided.is_empty() => vec![
+            format!("why a command could not tell is in its log, in '{}'", logs(name).display()),
+            format!(
+                "judge again when it can: `git frites judge {run}`; to land it all the same: \
+                 `git frites apply --allow-unverified {run}/{name}`"
+            ),
+        ],
         (DecisionKind::Undecided, _) => {
             let missing: String =
                 decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
@@ -221,7 +228,7 @@ fn grid<'a>(
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
     if let Some(base) = base {
-        let end = base.stopped_at().map_or(("passed".into(), Tone::Plain), failure);
+        let end = base.stopped_at().map_or(("passed".into(), Tone::Plain), stop);
         let time = (time(&base.results), Tone::Dim);
         let none = || ("-".to_owned(), Tone::Plain);
         grid.row(vec![
@@ -307,7 +314,7 @@ fn time(results: &[StageResult]) -> String {
 
 fn outcome(entry: &Entry) -> (String, Tone) {
     match entry.stopped_at() {
-        Some(result) => failure(result),
+        Some(result) => stop(result),
         None if entry.passed() && entry.flaky() => ("flaky".into(), Tone::Caution),
         None if entry.passed_own_tests_only() => ("passed".into(), Tone::Caution),
         None if entry.passed() => ("passed".into(), Tone::Good),
@@ -316,9 +323,11 @@ fn outcome(entry: &Entry) -> (String, Tone) {
     }
 }
 
-fn failure(result: &StageResult) -> (String, Tone) {
+/// The end of the first command that did not pass.
+fn stop(result: &StageResult) -> (String, Tone) {
     let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
+        Outcome::CannotTell => return (format!("{stage} cannot tell"), Tone::Caution),
         Outcome::CouldNotStart { .. } => "no start".into(),
         Outcome::Failed { code } => format!("exit {code}"),
         Outcome::Flaky { .. } => "flaky".into(),

@@ -89,6 +89,7 @@ pub fn judge_some(
         let event = Event::Outcome {
             candidate: part.candidate.candidate.clone(),
             passed: part.candidate.passed(),
+            skipped: part.candidate.skipped(),
         };
         store.record_event(&run.run, &event)?;
         parts.push(part);

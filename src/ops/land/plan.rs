@@ -1,5 +1,7 @@
 //! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A
 //! plan is complete before anything is touched.
+use std::path::Path;
+
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
@@ -7,8 +9,8 @@ use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::first_failure;
-use crate::model::rationale::{WITH_OWN_TESTS_ONLY, without_own_tests};
+use crate::model::outcome::{Outcome, first_failure};
+use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in, without_own_tests};
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
@@ -215,6 +217,10 @@ impl Plan {
         let results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
         match first_failure(&results) {
             None => self.judge_with_base_tests(session, target, options),
+            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
+                let reason = format!("merged with {name}, it {}", stopped_in(skipped));
+                self.accept_unverified(session, reason, &logs, options)
+            }
             Some(failed) => Err(Error::no(format!(
                 "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
                 self.address(),
@@ -234,7 +240,7 @@ impl Plan {
         target: &ResolvedTarget,
         options: &LandOptions,
     ) -> Result<()> {
-        let Session { repo, store, ui, .. } = session;
+        let Session { repo, store, .. } = session;
         let Some(verdict) = &self.verdict else { return Ok(()) };
         let mode = verdict.settings.base_tests;
         let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
@@ -256,8 +262,19 @@ impl Plan {
             None => second.problem.unwrap_or_default(),
         };
         let reason = format!("merged with {name}, it passes {WITH_OWN_TESTS_ONLY}: {why}");
+        self.accept_unverified(session, reason, &logs, options)
+    }
+
+    /// Lands the merged tree as unverified if that is allowed, and fails otherwise.
+    fn accept_unverified(
+        &mut self,
+        session: &Session,
+        reason: String,
+        logs: &Path,
+        options: &LandOptions,
+    ) -> Result<()> {
         if options.allow_unverified {
-            ui.warn(format!("{}: {reason}; it is unverified", self.address()));
+            session.ui.warn(format!("{}: {reason}; it is unverified", self.address()));
             self.distrust(reason);
             return Ok(());
         }
@@ -400,7 +417,7 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
             }
             entry => match entry.and_then(Entry::stopped_at) {
-                Some(result) => format!("{address} failed {} ({})", result.stage, result.outcome),
+                Some(result) => format!("{address} {}", stopped_in(result)),
                 None => format!("{address} was not judged"),
             },
         },
