@@ -12,8 +12,9 @@ use crate::error::{Result, exit};
 use crate::fs::tree::disk_usage;
 use crate::git::diff::ChangeStatus;
 use crate::model::address::Address;
-use crate::model::candidate::{Candidate, State};
+use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::name::Name;
+use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
 use crate::ops::capture::Captured;
@@ -175,7 +176,7 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
-            (landing(candidate), Tone::Plain),
+            (landing(session, candidate)?, Tone::Plain),
             (
                 if candidate.cleaned {
                     "-".into()
@@ -247,12 +248,26 @@ fn origin(run: &Run) -> String {
 }
 
 /// The landing state of a candidate, with the commit that landed it.
-fn landing(candidate: &Candidate) -> String {
+fn landing(session: &Session, candidate: &Candidate) -> Result<String> {
+    let conflicts = match conflicts(session, candidate)? {
+        Some(_) => " (conflicts)",
+        None => "",
+    };
     let commit = candidate
         .landing_commit
         .as_ref()
         .map_or_else(String::new, |commit| format!(" {}", commit.short()));
-    format!("{}{commit}{}", candidate.landing, if candidate.kept { ", kept" } else { "" })
+    let kept = if candidate.kept { ", kept" } else { "" };
+    Ok(format!("{}{conflicts}{commit}{kept}", candidate.landing))
+}
+
+/// The branch on which conflicts of a candidate wait to be resolved, if they do.
+fn conflicts(session: &Session, candidate: &Candidate) -> Result<Option<RefName>> {
+    if !matches!(candidate.landing, Landing::Pending | Landing::Discarded) {
+        return Ok(None);
+    }
+    let left = session.store.left_conflicts(&candidate.run, &candidate.candidate)?;
+    Ok(left.map(|left| left.branch))
 }
 
 fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
@@ -267,6 +282,7 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
             fields.remove("remaking");
         }
         object["branch"] = json!(candidate.branch().short());
+        object["conflicts"] = json!(conflicts(session, record)?.as_ref().map(|b| b.short()));
         object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
         object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));

@@ -13,6 +13,7 @@ pub mod merge;
 pub mod mode;
 pub mod overrides;
 pub mod protect;
+pub mod reflog;
 pub mod refs;
 pub mod repo;
 pub mod seed;

@@ -54,6 +54,17 @@ pub fn landing(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@landing/{candidate}"))
 }
 
+/// `refs/frites/RUN/@conflicts/CAND`: the conflicts that a candidate's landing left for a person.
+pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
+}
+
+/// The run and the candidate of a ref that [`conflicts`] names; none for any other ref.
+pub fn conflicts_of(full: &str) -> Option<(Name, Name)> {
+    let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
+    Some((run.parse().ok()?, rest.strip_prefix("@conflicts/")?.parse().ok()?))
+}
+
 /// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of its newest capture were written.
 pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))

@@ -8,11 +8,13 @@ use crate::error::Result;
 use crate::git::{refs, worktree};
 use crate::integrity::baseline;
 use crate::model::name::Name;
+use crate::ops::land::by_hand::settle;
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::process::survivors;
 use crate::store::Store;
+use crate::store::records::run_names;
 
 /// Ends the processes of commands that outlived their git-frites; gives a message for each command.
 ///
@@ -60,7 +62,9 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
     worktree::delete_old_trash(&store.worktrees(None));
-    let recorded = store.run_names()?;
+    let names = store.repo().ref_names("refs/frites/")?;
+    settle(store, &names)?;
+    let recorded = run_names(&names);
     for run in store.run_directories()? {
         let recovered = recover_run(store, &run).and_then(|message| {
             let is_lost = message.is_none() && !recorded.contains(&run);

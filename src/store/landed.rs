@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::error::Result;
+use crate::git::commit::commit_tree;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, Landing};
@@ -29,6 +30,58 @@ impl Store {
     /// The intent of a candidate's landing on a fresh branch; none if no record of it is left.
     pub fn landed(&self, candidate: &Candidate) -> Option<LandingIntent> {
         read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
+    }
+}
+
+/// Conflicts that `apply --conflicts` left on a fresh branch, for a person to resolve and commit.
+pub struct LeftConflicts {
+    /// The number of the capture.
+    pub iteration: u32,
+    /// The fresh branch.
+    pub branch: RefName,
+    /// The commit that the branch was made at.
+    pub from: Oid,
+}
+
+impl Store {
+    /// Records that a candidate's conflicts are left on a fresh branch.
+    pub fn note_conflicts(&self, run: &Name, candidate: &Name, left: &LeftConflicts) -> Result<()> {
+        let LeftConflicts { iteration, branch, from } = left;
+        let message = format!(
+            "frites: conflicts of {run}/{candidate}\n\n{}\n{}",
+            Trailer::Run.line(format_args!("{run}/{candidate}@{iteration}")),
+            Trailer::Into.line(branch.short())
+        );
+        let name = refs::conflicts(run, candidate);
+        let old = self.repo.read_ref(&name)?;
+        let parents = [from].into_iter().chain(&old);
+        let tree = self.repo.commit(from)?.tree;
+        let commit = commit_tree(&self.repo, &tree, parents, &message)?;
+        self.repo.update_ref(&name, Some(&commit), old.as_ref(), "apply")
+    }
+
+    /// The conflicts of a candidate that were left, resolved or not; none if it has landed or was
+    /// undone since.
+    pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
+        let Some(tip) = self.repo.read_ref(&refs::conflicts(run, candidate))? else {
+            return Ok(None);
+        };
+        let read = self.repo.commit(&tip)?;
+        let address = Trailer::Run.find(&read.message).and_then(|run| run.rsplit_once('@'));
+        let iteration = address.and_then(|(_, iteration)| iteration.parse().ok());
+        let branch = Trailer::Into.find(&read.message).map(RefName::of_branch);
+        let parts = (iteration, branch, read.parents.first());
+        let (Some(iteration), Some(branch), Some(from)) = parts else { return Ok(None) };
+        Ok(Some(LeftConflicts { iteration, branch, from: *from }))
+    }
+
+    /// Removes the record of [`Store::note_conflicts`], if there is one.
+    pub fn forget_conflicts(&self, run: &Name, candidate: &Name) -> Result<()> {
+        let name = refs::conflicts(run, candidate);
+        match self.repo.read_ref(&name)? {
+            Some(old) => self.repo.update_ref(&name, None, Some(&old), "conflicts settled"),
+            None => Ok(()),
+        }
     }
 }
 

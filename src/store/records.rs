@@ -64,10 +64,7 @@ impl Store {
 
     /// The names of all runs, sorted as texts. Reads no record, which would be slow with many runs.
     pub fn run_names(&self) -> Result<Vec<Name>> {
-        let names = self.repo.ref_names("refs/frites/")?.into_iter();
-        Ok(names
-            .filter_map(|n| n.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok())
-            .collect())
+        Ok(run_names(&self.repo.ref_names("refs/frites/")?))
     }
 
     /// A run's record, from its ref; none if there is no such run.
@@ -229,6 +226,13 @@ impl Store {
         let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
         atomic::write(&dir.join("candidate.toml"), to_toml(candidate)?.as_bytes())
     }
+}
+
+/// The names of the runs that have a record among these refs.
+pub fn run_names(refs: &[RefName]) -> Vec<Name> {
+    let name =
+        |full: &RefName| full.strip_prefix("refs/frites/")?.strip_suffix("/@record")?.parse().ok();
+    refs.iter().filter_map(name).collect()
 }
 
 /// The parents of a record's commit.

@@ -20,6 +20,7 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::Event;
 use crate::store::intents::LandingIntent;
+use crate::store::landed::LeftConflicts;
 use crate::store::select::Selection;
 
 /// Options of a landing on a fresh branch.
@@ -265,8 +266,22 @@ fn land_conflicts(
     // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let intent = intent(&plan, &branch, from, false);
+    let (run, candidate) = (&plan.run.run, &plan.candidate);
+    let left = LeftConflicts {
+        iteration: plan.capture.iteration,
+        branch: branch.clone(),
+        from: from.commit,
+    };
+    store.note_conflicts(run, candidate, &left)?;
     store.begin_landing(&intent)?;
-    end_landing(session, switch_and_leave(session, &intent, &conflicts, &message))?;
+    let done = end_landing(session, switch_and_leave(session, &intent, &conflicts, &message));
+    if let Err(error) = done {
+        // The first error is the one to report; conflicts that are not there are forgotten anyway.
+        let _ = store.forget_conflicts(run, candidate);
+        return Err(error);
+    }
+    // The way back, for `--undo`.
+    store.save_landed(&intent)?;
     let event = Event::Conflicts {
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
-use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::commit::{CommitMessage, CommitRequest, commit_tree};
 use crate::git::landing::fresh_branch;
 use crate::git::merge::{self, MergeResult};
+use crate::git::repo::Commit;
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
@@ -105,6 +106,11 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
                 Some(name) => format!("{}/{name}", run.run),
                 None => format!("run {}", run.run),
             };
+            for name in names {
+                if let Some(left) = session.store.left_conflicts(&run.run, name)? {
+                    return Err(unresolved(run, name, &left.branch));
+                }
+            }
             let why = if landings.contains(&Landing::Undone) {
                 "was undone already"
             } else {
@@ -114,6 +120,14 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
                 .hint(format!("`git frites status {}` shows what landed", run.run)))
         }
     }
+}
+
+/// The error that there is nothing to undo yet, because conflicts are not resolved.
+fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
+    let short = branch.short();
+    Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
+        .hint("resolve them there, then `git add` and `git commit`")
+        .hint(format!("or give up: `git switch -f -` and `git branch -D {short}`"))
 }
 
 /// A merge of a candidate, or the revert of one, in a branch's log.
@@ -206,7 +220,12 @@ fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
     let target = resolve(session, &branch)?;
     let name = target.name();
     let read = repo.commit(&merge)?;
-    let [before, _] = read.parents.as_slice() else { return Err(lost()) };
+    // A person's commit, which resolves conflicts, has one parent.
+    let (before, revert) = match read.parents.as_slice() {
+        [before] => (before, format!("git revert {}", merge.short())),
+        [before, _] => (before, format!("git revert -m 1 {}", merge.short())),
+        _ => return Err(lost()),
+    };
     if !repo.is_ancestor(&merge, &target.tip)? {
         return Err(Error::no(format!("the merge of {address} is not in '{name}' any more"))
             .hint(format!("it was {}; there is nothing to undo", merge.short())));
@@ -225,9 +244,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
                     error.hint(format!("undo first what landed after it: {}", later.join(", ")))
                 }
             };
-            return Err(
-                error.hint(format!("or resolve it yourself: `git revert -m 1 {}`", merge.short()))
-            );
+            return Err(error.hint(format!("or resolve it yourself: `{revert}`")));
         }
     };
     if tree == repo.commit(target.state())?.tree {
@@ -235,7 +252,7 @@ fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
     refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
-    let (commit, iteration) = commit_revert(session, &candidate, &target, &merge, before, &tree)?;
+    let (commit, iteration) = commit_revert(session, &candidate, &target, &merge, &tree)?;
     let intent = MoveIntent {
         run: candidate.run.clone(),
         candidate: candidate.candidate.clone(),
@@ -263,17 +280,27 @@ fn commit_revert(
     candidate: &Candidate,
     target: &ResolvedTarget,
     merge: &Oid,
-    before: &Oid,
     tree: &Oid,
 ) -> Result<(Oid, u32)> {
-    let merged = session.repo.commit(merge)?.message;
+    let Commit { message: merged, parents, .. } = session.repo.commit(merge)?;
     let title = merged.lines().next().unwrap_or_default();
     let landed = Trailer::Run.find(&merged).and_then(|run| run.rsplit_once('@'));
-    let iteration = landed.and_then(|(_, iteration)| iteration.parse().ok()).unwrap_or(1);
+    let iteration = match landed.and_then(|(_, iteration)| iteration.parse().ok()) {
+        Some(iteration) => iteration,
+        None => {
+            let left = session.store.left_conflicts(&candidate.run, &candidate.candidate)?;
+            left.map_or(1, |left| left.iteration)
+        }
+    };
     let message = CommitMessage {
         paragraphs: vec![
             format!("Revert \"{title}\""),
-            format!("This reverts commit {merge}, reversing\nchanges made to {before}."),
+            match parents.as_slice() {
+                [before, _] => {
+                    format!("This reverts commit {merge}, reversing\nchanges made to {before}.")
+                }
+                _ => format!("This reverts commit {merge}."),
+            },
         ],
         trailers: vec![
             Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
@@ -355,6 +382,9 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
     }
     let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
     refuse_checked_out_elsewhere(session, &branch, here)?;
+    if let Some(left) = store.left_conflicts(&run.run, &candidate.candidate)? {
+        keep_resolution(session, run, &left.from, &tip)?;
+    }
     match intent {
         Some(intent) if here => go_back(session, intent, &address)?,
         None if here => {
@@ -367,6 +397,24 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
     }
     record_rollback(store, &candidate, &branch)?;
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
+}
+
+/// Keeps a person's resolution of conflicts before its branch is deleted. Refuses if the branch
+/// holds more than the resolution.
+fn keep_resolution(session: &Session, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
+    let repo = &session.repo;
+    let resolution = repo.commit(tip)?;
+    if resolution.parents != [*from] {
+        return Err(Error::no("the commit that resolves the conflicts was rebased")
+            .hint("delete its branch yourself: `git branch -D`"));
+    }
+    let keep = refs::withdrawn(&run.run);
+    let earlier = repo.read_ref(&keep)?;
+    let parents = [tip].into_iter().chain(&earlier);
+    let commit = commit_tree(repo, &resolution.tree, parents, "frites: withdrawn")?;
+    repo.update_ref(&keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
+    session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
+    Ok(())
 }
 
 /// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on

@@ -1,0 +1,161 @@
+//! Landings that a person finishes: conflicts that `apply --conflicts` left are resolved and
+//! committed by hand on its branch, and that is merged by hand.
+use std::iter;
+
+use crate::error::Result;
+use crate::git::reflog::{self, BranchInReflog};
+use crate::git::repo::Repo;
+use crate::git::{refs, worktree};
+use crate::model::candidate::{Candidate, Landing};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+use crate::ops::land::record::save_state;
+use crate::store::Store;
+use crate::store::candidate::CandidateRef;
+use crate::store::events::{BranchMove, Event, MoveDetails};
+use crate::store::intents::LandingIntent;
+use crate::store::landed::LeftConflicts;
+
+/// Records what people have made of conflicts that were left to them. `names` are the refs under
+/// `refs/frites/`. Does nothing while another process lands.
+pub fn settle(store: &Store, names: &[RefName]) -> Result<()> {
+    let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let Some(_lock) = store.try_lock_landing()? else { return Ok(()) };
+    for (run, candidate) in left {
+        let Some(run) = store.run(&run)? else { continue };
+        settle_one(store, store.candidate(&run, &candidate))?;
+    }
+    Ok(())
+}
+
+fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
+    let repo = store.repo();
+    let (run, name) = (&candidate.run.run, candidate.name);
+    let Some(left) = store.left_conflicts(run, name)? else { return Ok(()) };
+    let record = candidate.record()?;
+    if record.landing == Landing::Merged && by_hand(repo, &record)? {
+        return Ok(());
+    }
+    let (commit, branch) = match resolution(repo, &left, &record)? {
+        Resolution::Committed(commit, branch) => (commit, branch),
+        Resolution::Open => return Ok(()),
+        Resolution::GivenUp => return store.forget_conflicts(run, name),
+    };
+    let merged = other_branch(repo, &commit, &branch)?;
+    let landing = if merged.is_some() { Landing::Merged } else { Landing::Landed };
+    let place = merged.as_ref().unwrap_or(&branch);
+    let is_same = record.landing == landing && record.landing_commit == Some(commit);
+    if is_same && record.landing_branch.as_ref() == Some(place) {
+        return Ok(());
+    }
+    if let Some(intent) = store.landed(&record).filter(|it| it.from.commit == left.from) {
+        let (branch, tree) = (branch.clone(), repo.commit(&commit)?.tree);
+        store.save_landed(&LandingIntent { branch, tree, commit: true, ..intent })?;
+    }
+    save_state(store, run, name, landing, place, Some(&commit))?;
+    if is_same {
+        return Ok(());
+    }
+    store.record_event(run, &event(repo, name, &left, &commit, place, landing)?)
+}
+
+fn event(
+    repo: &Repo,
+    candidate: &Name,
+    left: &LeftConflicts,
+    commit: &Oid,
+    branch: &RefName,
+    landing: Landing,
+) -> Result<Event> {
+    let (candidate, branch) = (candidate.clone(), branch.short().to_owned());
+    let LeftConflicts { iteration, from, .. } = *left;
+    if landing == Landing::Merged {
+        let details = MoveDetails::default();
+        let moved = BranchMove { iteration, from, commit: *commit, verified: false, details };
+        return Ok(Event::Merged { candidate, branch, moved });
+    }
+    let tree = repo.commit(commit)?.tree;
+    Ok(Event::Landed { candidate, iteration, branch, tree, commit: Some(*commit), verified: false })
+}
+
+/// True if a merged candidate landed by a person's commit: one of git-frites has two parents.
+fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
+    let Some(commit) = &landed.landing_commit else { return Ok(false) };
+    Ok(repo.commit(commit)?.parents.len() == 1)
+}
+
+/// The resolution of conflicts.
+enum Resolution {
+    /// Nothing is committed yet.
+    Open,
+    /// The commit that resolves them, and the branch that it was made on, by its name now.
+    Committed(Oid, RefName),
+    /// The branch is gone, and nothing that was committed on it is on another branch.
+    GivenUp,
+}
+
+fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<Resolution> {
+    let LeftConflicts { branch, from, .. } = left;
+    let on = |branch: &RefName| {
+        let made = made_on_branch(repo, branch, from)?;
+        let committed = |commit| Resolution::Committed(commit, branch.clone());
+        Ok(made.map_or(Resolution::Open, committed))
+    };
+    if repo.read_ref(branch)?.is_some() {
+        return on(branch);
+    }
+    if let Some(now) = reflog::renamed(repo, branch, from)? {
+        return on(&now);
+    }
+    // The branch was deleted, perhaps after a merge: the reflogs of checkouts stay.
+    let admins = worktree::entries(repo)?;
+    for git_dir in iter::once(repo.common_dir()).chain(admins.iter().map(|admin| admin.as_path())) {
+        let log = reflog::read(git_dir, &RefName::new("HEAD"));
+        let BranchInReflog { branch: now, made } = reflog::made_on(&log, branch, from);
+        for commit in made.into_iter().rev() {
+            let is_first = repo.is_commit(&commit) && repo.commit(&commit)?.parents == [*from];
+            if is_first && other_branch(repo, &commit, &now)?.is_some() {
+                return Ok(Resolution::Committed(commit, now));
+            }
+        }
+    }
+    match record.landing_commit {
+        Some(commit) if record.landing == Landing::Landed => {
+            Ok(Resolution::Committed(commit, branch.clone()))
+        }
+        _ => Ok(Resolution::GivenUp),
+    }
+}
+
+/// The first commit that was made on a branch after `from`, and not merged into it.
+fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oid>> {
+    let log = reflog::read(repo.common_dir(), branch);
+    let made: Vec<Oid> = log.iter().filter(|entry| entry.is_commit()).map(|e| e.new).collect();
+    if made.is_empty() {
+        return Ok(None);
+    }
+    let call = repo.git().call("rev-list").args(["--first-parent", "--reverse"]);
+    let list = call.args([branch.as_str(), &format!("^{from}")]).bytes()?;
+    let list = String::from_utf8_lossy(&list);
+    Ok(list.lines().filter_map(Oid::parse).find(|commit| made.contains(commit)))
+}
+
+/// A branch of the user that reaches a commit, other than the one that it was made on; the current
+/// branch before others.
+fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
+    let call = repo.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
+    let list = call.args([commit.as_str(), "refs/heads/"]).bytes()?;
+    let list = String::from_utf8_lossy(&list);
+    let mut branches = Vec::new();
+    for branch in list.lines().map(RefName::new) {
+        if branch != *made_on && !branch.starts_with("refs/heads/frites/run/") {
+            branches.push(branch);
+        }
+    }
+    let current = repo.head_branch().filter(|branch| branches.contains(branch));
+    Ok(current.or_else(|| branches.into_iter().next()))
+}
