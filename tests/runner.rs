@@ -3,6 +3,7 @@
 
 mod architecture;
 mod common;
+mod test_add;
 mod test_agents;
 mod test_apply;
 mod test_archive;

@@ -111,6 +111,37 @@ fn killed_spawn_is_complete_or_gone() {
 }
 
 #[test]
+fn killed_addition_is_complete_or_gone() {
+    let world = with_a_winner();
+    world.write("patch", "--- /dev/null\n+++ b/elsewhere\n@@ -0,0 +1 @@\n+x\n");
+    let add = ["spawn", "-q", "--run", "1", "--add", "-n", "3", "--patch", "patch"];
+    let span = undisturbed(&world, &add);
+    let count = || {
+        let json = world.frites(["status", "--json", "1"]).expect(0).json();
+        json["runs"][0]["candidates"].as_array().unwrap().len()
+    };
+    let mut killed = 0;
+    let mut present = count();
+    for round in 0..rounds() {
+        killed += u32::from(kill_after(&world, &add, span * round / rounds()));
+        let now = count();
+        assert!(now == present || now == present + 3, "{present} candidates, then {now}");
+        let branches = world.git(["for-each-ref", "--format=x", "refs/heads/frites/run/1"]);
+        assert_eq!(branches.lines().count(), now);
+        let worktrees = fs::read_dir(world.repo.join(".frites/worktrees/1")).unwrap().count();
+        assert_eq!(worktrees, now);
+        let records = fs::read_dir(world.repo.join(".frites/runs/1")).unwrap().flatten();
+        let records = records.filter(|e| e.path().join("candidate.toml").exists());
+        assert_eq!(records.count(), now);
+        let verdict = world.frites(["judge", "--replay", "--json", "1"]);
+        assert_eq!(verdict.json()["recommended"], "c1", "the verdict is still there");
+        present = now;
+    }
+    assert!(killed > 0, "no kill hit the command");
+    world.assert_clean();
+}
+
+#[test]
 fn killed_judge_decides_the_same_when_repeated() {
     let world = with_files();
     let run = world.spawn(["-c", "small", "large"]);

@@ -207,6 +207,9 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
     assert_eq!(diff["diffs"][0]["files"][2]["path_hex"], "6f6464ff");
     checker.answer("diff", 0, frites(&["diff", "--json", "good", "bad"]));
     checker.answer("judge", 0, frites(&["judge", "--json", "--trust-config"]));
+    world.git(["branch", "elsewhere", "refs/frites/1/good"]);
+    let add = ["spawn", "--add", "--json", "--run", "first", "--commit", "elsewhere"];
+    checker.answer("spawn", 0, frites(&add));
     checker.answer("judge", 0, frites(&["judge", "--json", "--replay"]));
     // Signalled, timed out, not startable.
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "kill -9 $$"]));

@@ -1,5 +1,8 @@
 //! `git frites spawn`: creates candidates, and runs a command in each.
+use std::fs;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
@@ -7,12 +10,13 @@ use serde_json::json;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{resume_hint, values};
 use crate::complete;
-use crate::error::{Result, exit};
+use crate::error::{Error, IoContext, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
+use crate::ops::spawn::add::{self, ChangeSource};
 use crate::ops::spawn::attempt::{self, AttemptReport};
 use crate::ops::spawn::synthesis;
 use crate::ops::spawn::{self, SpawnedRun};
@@ -51,6 +55,25 @@ pub struct SpawnArgs {
         ],
     )]
     pub synthesize: bool,
+    /// Add candidates to the run of --run: one, or as many as -n, -c or --agent say
+    #[arg(
+        long,
+        requires = "run",
+        conflicts_with_all = ["again", "synthesize", "base", "from", "task"],
+    )]
+    pub add: bool,
+    /// Begin the new candidates of --add with this patch; - reads it from standard input
+    #[arg(long, value_name = "FILE", requires = "add", conflicts_with = "commit")]
+    pub patch: Option<PathBuf>,
+    /// Begin the new candidates of --add with the change of this commit or branch
+    #[arg(
+        long,
+        value_name = "REV",
+        requires = "add",
+        allow_hyphen_values = true,
+        add = ArgValueCompleter::new(complete::revisions),
+    )]
+    pub commit: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -66,6 +89,9 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     }
     if args.synthesize {
         return synthesize(session, args);
+    }
+    if args.add {
+        return add(session, args);
     }
     let options = spawn_args::options(session, &args.shared)?;
     let request = spawn_args::request(session, &args.shared)?;
@@ -99,12 +125,64 @@ fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     Ok(conclude(session, &run, &report, &go_on))
 }
 
+/// Adds candidates to a run that exists, and runs their commands.
+fn add(session: &Session, args: &SpawnArgs) -> Result<u8> {
+    let options = spawn_args::options(session, &args.shared)?;
+    let run = existing_run(session, args)?;
+    let change = match (&args.patch, &args.commit) {
+        (Some(file), _) => Some(read_patch(file, &args.shared)?),
+        (None, commit) => commit.clone().map(ChangeSource::Commit),
+    };
+    let request = spawn_args::additions(session, &args.shared, &run, change)?;
+    let names = request.candidates.clone();
+    let commands = request.commands(session, &run)?;
+    let SpawnedRun { run, prepared, lock } = add::add(session, &run, request)?;
+    let report = if commands.is_empty() {
+        AttemptReport::default()
+    } else {
+        attempt::run_attempts(session, &run, &commands, &options, &|_| ())
+            .map_err(|e| e.hint(resume_hint(&run)))?
+    };
+    drop(lock);
+    answer(session, &run, &names, args, &report.escaped)?;
+    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+        session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
+        return Ok(exit::OK);
+    }
+    Ok(conclude(session, &run, &report, &resume_hint(&run)))
+}
+
+/// The run that `--run` names.
+fn existing_run(session: &Session, args: &SpawnArgs) -> Result<Run> {
+    let word = args.shared.run.clone();
+    let address = word.map(|word| Address::Word { word, iteration: None });
+    Ok(session.store.select(address.as_ref(), Matching::Exact)?.run)
+}
+
+/// Reads the patch of `--patch`.
+fn read_patch(file: &Path, shared: &SharedSpawnArgs) -> Result<ChangeSource> {
+    if file.as_os_str() != "-" {
+        let name = format!("'{}'", file.display());
+        let bytes = fs::read(file).context(|| format!("could not read the patch {name}"));
+        let bytes =
+            bytes.map_err(|e| e.hint("check the file name, or read it with `--patch -`"))?;
+        return Ok(ChangeSource::Patch(bytes, name));
+    }
+    if shared.reads_standard_input() {
+        return Err(Error::usage("the patch and the prompt cannot both be standard input")
+            .hint("write one of them to a file"));
+    }
+    let mut bytes = Vec::new();
+    io::stdin()
+        .read_to_end(&mut bytes)
+        .context(|| "could not read the patch from standard input".into())?;
+    Ok(ChangeSource::Patch(bytes, "on standard input".into()))
+}
+
 /// Adds a candidate that is made from those that passed.
 fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options = spawn_args::options(session, &args.shared)?;
-    let word = args.shared.run.clone();
-    let address = word.map(|word| Address::Word { word, iteration: None });
-    let run = session.store.select(address.as_ref(), Matching::Exact)?.run;
+    let run = existing_run(session, args)?;
     let assignment = spawn_args::assignment(session, &args.shared)?;
     let (run, report) = synthesis::synthesize(session, &run, assignment, &options)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &report.escaped)?;

@@ -19,6 +19,7 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::ops::session::Session;
+use crate::ops::spawn::add::{AddRequest, ChangeSource};
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::{Request, Start};
@@ -147,9 +148,17 @@ fn task(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+impl SharedSpawnArgs {
+    /// True if the prompt is standard input.
+    pub fn reads_standard_input(&self) -> bool {
+        self.prompt.as_deref() == Some("-")
+            || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
+    }
+}
+
 /// The run that the options describe. Checks all of them, before any effect.
 pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
-    let agents = assignments(session, &args.agents)?;
+    let agents = assignments(session, &args.agents, &[])?;
     let candidates = if agents.is_empty() {
         candidates(args)?
     } else {
@@ -223,7 +232,7 @@ pub fn command(
 ) -> Result<CandidateCommand> {
     let before = CandidateCommand::recorded(&session.repo, candidate)?;
     let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
-    let command = match assignments(session, &args.agents)?.as_slice() {
+    let command = match assignments(session, &args.agents, &[])?.as_slice() {
         [] if args.command.is_empty() => {
             before.map(|command| CandidateCommand { prompt, ..command }).ok_or_else(|| {
                 Error::usage(format!("{candidate} has no command to run again"))
@@ -243,7 +252,7 @@ pub fn command(
 
 /// The agent or the command in the options; fails if there is none, or more than one.
 pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignment> {
-    match (assignments(session, &args.agents)?.as_slice(), args.command.as_slice()) {
+    match (assignments(session, &args.agents, &[])?.as_slice(), args.command.as_slice()) {
         ([(_, one)], _) => Ok(one.clone()),
         ([], []) => Err(Error::usage("a synthesis needs an agent or a command")
             .hint("name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`")),
@@ -253,15 +262,59 @@ pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignmen
     }
 }
 
-/// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`.
-fn assignments(session: &Session, counts: &[AgentCount]) -> Result<Vec<(Name, Assignment)>> {
+/// The candidates that the options add to a run, and their commands. Checks all options, before any
+/// effect.
+pub fn additions(
+    session: &Session,
+    args: &SharedSpawnArgs,
+    run: &Run,
+    change: Option<ChangeSource>,
+) -> Result<AddRequest> {
+    let mut assigned = assignments(session, &args.agents, &run.candidates)?;
+    let candidates = match (assigned.is_empty(), args.candidates.is_empty()) {
+        (false, _) => assigned.iter().map(|(name, _)| name.clone()).collect(),
+        (true, false) => args.candidates.clone(),
+        (true, true) => {
+            let first = highest(&run.candidates, "c") + 1;
+            let numbers = first..first + args.count.unwrap_or(1) as usize;
+            numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?
+        }
+    };
+    refuse_twins(&candidates)?;
+    if !args.command.is_empty() {
+        let assignment = CandidateCommand::to_assignment(&args.command);
+        assigned = candidates.iter().map(|name| (name.clone(), assignment.clone())).collect();
+    }
+    let request = AddRequest {
+        candidates,
+        assignments: assigned.into_iter().collect(),
+        prompt: prompt(args)?,
+        change,
+    };
+    Ok(request)
+}
+
+/// The highest N of the names that are `prefix` and N; 0 if there are none.
+fn highest(names: &[Name], prefix: &str) -> usize {
+    let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
+    numbers.max().unwrap_or_default()
+}
+
+/// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`, or
+/// the numbers after those in `taken`.
+fn assignments(
+    session: &Session,
+    counts: &[AgentCount],
+    taken: &[Name],
+) -> Result<Vec<(Name, Assignment)>> {
     // One more than the limit is enough to be refused.
     let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
     let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
     let mut found = Vec::new();
     for AgentCount { agent, count } in counts {
         for _ in 0..(*count).min(limit) {
-            let number = numbers.entry(agent).or_default();
+            let number =
+                numbers.entry(agent).or_insert_with(|| highest(taken, &format!("{agent}-")));
             *number += 1;
             let name = values::name(&format!("{agent}-{number}")).map_err(|e| e.context("--agent"));
             found.push((name?, agents::assign(&session.config, agent, *number)?));

@@ -43,6 +43,9 @@ pub struct Run {
     /// The candidates that synthesise others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub synthesis: BTreeMap<Name, Synthesis>,
+    /// The candidates that joined the run later.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added: BTreeMap<Name, Addition>,
     /// The arguments of `git frites run`, for `--resume`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
@@ -82,6 +85,18 @@ pub struct Synthesis {
     pub prompt: Oid,
 }
 
+/// A candidate that was added to a run that existed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Addition {
+    /// The tree with which the worktree begins; that of the base if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Oid>,
+    /// The prompt, if it is not the run's: a blob, which the record's tree holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Oid>,
+}
+
 /// The command of a single candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,9 +114,37 @@ pub struct Assignment {
 }
 
 impl Run {
-    /// True if commands run in the worktrees; false if people work there.
+    /// True if commands run in worktrees; false if people work in all of them.
     pub fn has_commands(&self) -> bool {
-        !self.command.is_empty() || !self.agents.is_empty()
+        self.candidates.iter().any(|name| self.has_command(name))
+    }
+
+    /// True if a command runs in the candidate's worktree; false if a person works there. The run's
+    /// own command is for the candidates that were there from the start.
+    pub fn has_command(&self, candidate: &Name) -> bool {
+        let is_shared = !self.command.is_empty() && !self.added.contains_key(candidate);
+        is_shared || self.agents.contains_key(candidate)
+    }
+
+    /// The tree with which the candidate's worktree begins, if it is not that of the base.
+    pub fn seed(&self, candidate: &Name) -> Option<&Oid> {
+        let synthesised = self.synthesis.get(candidate).map(|s| &s.seed);
+        synthesised.or_else(|| self.added.get(candidate)?.seed.as_ref())
+    }
+
+    /// The prompt of the candidate's command: a blob.
+    pub fn prompt(&self, candidate: &Name) -> Option<&Oid> {
+        self.own_prompts()
+            .find(|(name, _)| *name == candidate)
+            .map(|(_, blob)| blob)
+            .or(self.prompt.as_ref())
+    }
+
+    /// The prompts of the candidates that have one of their own.
+    pub fn own_prompts(&self) -> impl Iterator<Item = (&Name, &Oid)> {
+        let synthesised = self.synthesis.iter().map(|(name, s)| (name, &s.prompt));
+        let added = self.added.iter().filter_map(|(name, a)| Some((name, a.prompt.as_ref()?)));
+        synthesised.chain(added)
     }
 
     /// The commit that the chain of parents starts from, on which a candidate lands.

@@ -138,7 +138,7 @@ impl CandidateRef<'_> {
             // A checkpoint, and no record says how the command ended.
             Some(State::Running) => State::Cancelled,
             Some(state) => state,
-            None if run.has_commands() => State::Cancelled,
+            None if run.has_command(name) => State::Cancelled,
             None => State::Open,
         };
         let index = run.index_of(name).unwrap_or(u32::MAX);

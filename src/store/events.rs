@@ -45,6 +45,14 @@ pub enum Event {
         /// The candidates whose commands run again.
         candidates: Vec<Name>,
     },
+    /// Candidates joined a run that existed.
+    Added {
+        /// The candidates.
+        candidates: Vec<Name>,
+        /// The tree with which their worktrees began; that of the base if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seed: Option<Oid>,
+    },
     /// A candidate was added that integrates others.
     Synthesis {
         /// The candidate.

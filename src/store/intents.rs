@@ -109,11 +109,13 @@ pub struct Active {
 }
 
 /// The work that is under way in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Worktrees are being made: until that is done the run does not exist.
     Making,
+    /// Worktrees of these candidates are being made: until that is done the run does not have them.
+    Adding(Vec<Name>),
     /// Commands run in the worktrees.
     Running,
 }

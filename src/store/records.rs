@@ -179,8 +179,7 @@ impl Store {
             for (name, text) in &files {
                 blobs.push(((*name).to_owned(), self.repo.store_blob(text.as_bytes())?));
             }
-            let prompts =
-                run.synthesis.iter().map(|(name, s)| (format!("prompt-{name}.md"), &s.prompt));
+            let prompts = run.own_prompts().map(|(name, blob)| (format!("prompt-{name}.md"), blob));
             let prompts =
                 run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
             blobs.extend(prompts.map(|(name, blob)| (name, *blob)));
@@ -312,7 +311,7 @@ mod tests {
     use crate::model::flag::Flag;
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
-    use crate::model::run::Parent;
+    use crate::model::run::{Addition, Parent};
     use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
     use jiff::Timestamp;
     use proptest::collection::vec;
@@ -356,6 +355,7 @@ mod tests {
                 }),
                 agents: Default::default(),
                 synthesis: Default::default(),
+                added: [(name("c2"), Addition { seed: Some(base), prompt: None })].into(),
             },
         )
     }

@@ -531,16 +531,16 @@ fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
 /// Each goes from the making of a run to the end of its last command, with no gap: the record of
 /// when each command began is a file that the command could write. It goes up to now where a start
 /// or an end is missing: the command was not started, git-frites was killed, or the record was
-/// lost. A run without commands counts only with the candidates that `spawn --again` ran one for.
+/// lost. A candidate without a command counts only if `spawn --again` ran one for it.
 fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let mut spans = Vec::new();
     for run in store.runs()? {
         let mut attempts =
             store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
-        if !run.has_commands() {
-            attempts.retain(|c| c.again || c.started.is_some() || c.ended.is_some());
-        }
+        attempts.retain(|c| {
+            run.has_command(&c.candidate) || c.again || c.started.is_some() || c.ended.is_some()
+        });
         let ends = attempts.iter().map(|c| match (c.started, c.ended) {
             (Some(_), Some(end)) => SystemTime::from(end),
             _ => SystemTime::now(),

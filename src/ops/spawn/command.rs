@@ -56,8 +56,7 @@ impl CandidateCommand {
     /// The command in a run's record; none if people work in the worktree.
     pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
         let CandidateRef { run, name, .. } = candidate;
-        let blob = run.synthesis.get(name).map(|s| &s.prompt).or(run.prompt.as_ref());
-        let prompt: Option<Arc<[u8]>> = match blob {
+        let prompt: Option<Arc<[u8]>> = match run.prompt(name) {
             Some(blob) => Some(repo.blob(blob)?.into()),
             None => None,
         };
@@ -65,7 +64,7 @@ impl CandidateCommand {
             return Ok(Some(CandidateCommand::assigned(assignment, prompt)));
         }
         let argv: Vec<OsString> = run.command.iter().map(OsString::from).collect();
-        Ok((!argv.is_empty()).then(|| CandidateCommand::typed(&argv, prompt)))
+        Ok(run.has_command(name).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
     /// Refuses a command that needs a prompt when there is none, and a prompt that no argument can

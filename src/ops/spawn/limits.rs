@@ -39,13 +39,14 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a run of `wanted` new candidates that exceeds `limits.candidates`, or, with the
-/// worktrees of all runs, `limits.worktrees`.
-pub fn require_room(session: &Session, wanted: usize) -> Result<()> {
+/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`, or,
+/// with the worktrees of all runs, `limits.worktrees`.
+pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
-    if wanted > candidates {
+    if present + wanted > candidates {
         return Err(Error::fatal(format!(
-            "{wanted} candidates are more than limits.candidates = {candidates}"
+            "{} candidates are more than limits.candidates = {candidates}",
+            present + wanted
         ))
         .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
     }

@@ -1,4 +1,5 @@
 //! Makes a run: all of its worktrees and branches, or none.
+pub mod add;
 pub mod attempt;
 pub mod checkpoint;
 pub mod command;
@@ -129,7 +130,7 @@ pub struct SpawnedRun {
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
-    limits::require_room(session, request.candidates.len())?;
+    limits::require_room(session, 0, request.candidates.len())?;
     for (_, command) in request.commands() {
         command.require_program()?;
     }
@@ -194,6 +195,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         parent: request.start.parent,
         agents: request.agents,
         synthesis: BTreeMap::new(),
+        added: BTreeMap::new(),
         arguments: request.arguments,
     };
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
@@ -284,16 +286,17 @@ pub fn populate(
     preparation: &Preparation,
     port: Option<u16>,
 ) -> Result<Prepared> {
-    match candidate.run.synthesis.get(candidate.name) {
+    match candidate.run.seed(candidate.name) {
         None => worktree.populate()?,
-        Some(synthesis) => worktree.populate_with(synthesis.seed.as_str())?,
+        Some(tree) => worktree.populate_with(tree.as_str())?,
     }
     let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
     capture::copy_index(&worktree.index(), &candidate.index())?;
     let prepared = preparation.worktree(session, candidate)?;
-    let state = if candidate.run.has_commands() { State::Running } else { State::Open };
+    let has_command = candidate.run.has_command(candidate.name);
+    let state = if has_command { State::Running } else { State::Open };
     let mut record = Candidate::new(
         &candidate.run.run,
         candidate.name,

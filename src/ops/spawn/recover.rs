@@ -40,6 +40,24 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
             roll_back(store, &record, &active.entries)?;
             Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
         }
+        Phase::Adding(names) => {
+            let Some(mut record) = store.run(run)? else {
+                store.clear_active(run)?;
+                return Ok(None);
+            };
+            let is_done = names.iter().all(|name| record.candidates.contains(name));
+            if is_done {
+                cancel_running(store, &record)?;
+                store.clear_active(run)?;
+                return Ok(Some(interrupted(&record)));
+            }
+            record.candidates.extend(names.iter().cloned());
+            take_back(store, &record, &names, &active.entries)?;
+            store.clear_active(run)?;
+            Ok(Some(format!(
+                "run {run} was interrupted while candidates were added, and they are taken back"
+            )))
+        }
         Phase::Running => {
             let Some(record) = store.run(run)? else {
                 store.clear_active(run)?;
@@ -47,14 +65,20 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
             };
             cancel_running(store, &record)?;
             store.clear_active(run)?;
-            let mut message =
-                format!("run {run} was interrupted while its commands ran; their work is kept");
-            if record.has_commands() {
-                message.push_str(&format!("; continue it with `git frites run --resume {run}`"));
-            }
-            Ok(Some(message))
+            Ok(Some(interrupted(&record)))
         }
     }
+}
+
+/// The message about a run whose commands were killed.
+fn interrupted(run: &Run) -> String {
+    let name = &run.run;
+    let mut message =
+        format!("run {name} was interrupted while its commands ran; their work is kept");
+    if run.has_commands() {
+        message.push_str(&format!("; continue it with `git frites run --resume {name}`"));
+    }
+    message
 }
 
 /// Removes the directory of a run that was killed before its first record or after its last.
@@ -94,16 +118,40 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Removes everything of a run that no command has returned yet: its worktrees, administrative
-/// entries, branches and directory. The caller holds the run's lock.
+/// Removes everything of a run that no command has returned yet: its candidates and its directory.
+/// The caller holds the run's lock.
+pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
+    take_back(store, run, &run.candidates, entries_before)?;
+    if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
+        store.repo().update_ref(
+            &refs::record(&run.run),
+            None,
+            Some(&record),
+            "spawn taken back",
+        )?;
+    }
+    // The run's directory, unless something that is not ours lies in it.
+    let root = store.worktrees(run.worktree_root.as_deref());
+    let _ = fs::remove_dir(root.join(run.run.as_str()));
+    tree::delete_tree(&store.run_dir(&run.run))
+        .context(|| format!("could not remove run {}", run.run))
+}
+
+/// Removes candidates that no command has returned yet: their worktrees, administrative entries,
+/// branches and directories. The caller holds the run's lock.
 ///
 /// A branch goes only if it is still at the commit that the run starts from.
-pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
+pub fn take_back(
+    store: &Store,
+    run: &Run,
+    names: &[Name],
+    entries_before: &[String],
+) -> Result<()> {
     let _lock = store.lock_repository()?;
     // Nobody else writes these refs before the run is handed out.
     store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
     let root = store.worktrees(run.worktree_root.as_deref());
-    for name in &run.candidates {
+    for name in names {
         let path = store.candidate(run, name).worktree();
         let admin = match worktree::admin_of(store.repo(), &path)? {
             Some(admin) => Some(admin),
@@ -122,19 +170,10 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
         if store.repo().read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
             store.repo().update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
         }
+        tree::delete_tree(&store.candidate_dir(&run.run, name))
+            .context(|| format!("could not remove {}/{name}", run.run))?;
     }
-    if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
-        store.repo().update_ref(
-            &refs::record(&run.run),
-            None,
-            Some(&record),
-            "spawn taken back",
-        )?;
-    }
-    // The run's directory, unless something that is not ours lies in it.
-    let _ = fs::remove_dir(root.join(run.run.as_str()));
-    tree::delete_tree(&store.run_dir(&run.run))
-        .context(|| format!("could not remove run {}", run.run))
+    Ok(())
 }
 
 /// The entry that a killed `git worktree add` for `name` left without a readable `gitdir`.

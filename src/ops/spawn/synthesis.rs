@@ -51,7 +51,7 @@ pub fn synthesize(
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
-    limits::require_room(session, 1)?;
+    limits::require_room(session, 0, 1)?;
     // From here on no other process judges the run, adds to it or removes it.
     let _lock = store.lock_run(&run.run)?;
     let mut run = store.run(&run.run)?.ok_or_else(|| {

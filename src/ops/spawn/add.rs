@@ -1,0 +1,242 @@
+//! Adds candidates to a run that exists: all of them, or none. They start from the run's base, and
+//! may hold a change that was made elsewhere.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::git::commit::neutral_commit;
+use crate::git::index::ScratchIndex;
+use crate::git::merge::{self, MergeResult};
+use crate::git::worktree::Worktree;
+use crate::integrity::trust;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::{Addition, Assignment, Run};
+use crate::ops::session::Session;
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::prepare::{self, Preparation, Prepared};
+use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate, recover, register};
+use crate::process;
+use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
+use crate::store::intents::{Active, Phase};
+
+/// The description of candidates that join a run. Their names are valid and distinct.
+pub struct AddRequest {
+    /// The candidates, in spawn order.
+    pub candidates: Vec<Name>,
+    /// Their commands; empty if people work there.
+    pub assignments: BTreeMap<Name, Assignment>,
+    /// The prompt for these commands, if it is not the run's.
+    pub prompt: Option<Arc<[u8]>>,
+    /// The change that each of them holds from the start.
+    pub change: Option<ChangeSource>,
+}
+
+impl AddRequest {
+    /// The command of each candidate; none where people work. Without a prompt of their own they
+    /// get the run's.
+    pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
+        let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
+        let prompt = self.prompt.clone().or_else(|| shared.map(Into::into));
+        let mut commands = Vec::new();
+        for name in &self.candidates {
+            let Some(assignment) = self.assignments.get(name) else { continue };
+            let command = CandidateCommand::assigned(assignment, prompt.clone());
+            command.require_prompt()?;
+            commands.push((name.clone(), command));
+        }
+        Ok(commands)
+    }
+}
+
+/// A change that was made elsewhere.
+pub enum ChangeSource {
+    /// A patch, and its name for messages.
+    Patch(Vec<u8>, String),
+    /// A commit: all that it changed since its history left that of the run's base.
+    Commit(String),
+}
+
+/// Adds candidates to a run, or nothing.
+///
+/// Every refusal comes before the first effect: limits, a missing program, a full disk, a change
+/// that does not apply.
+pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
+    let _span = tracing::info_span!("add", run = %run.run).entered();
+    let Session { repo, store, .. } = session;
+    let AddRequest { candidates: names, assignments, prompt, change } = request;
+    trust::require_trust(session.integrity(), Some(run))?;
+    trust::require_own_record(session.integrity(), run)?;
+    limits::require_depth(session)?;
+    // From here on no other process judges the run, adds to it or removes it.
+    let lock = store.lock_run(&run.run)?;
+    let mut run = store.run(&run.run)?.ok_or_else(|| {
+        Error::fatal(format!("run {} was removed meanwhile", run.run))
+            .hint("`git frites status` lists the runs")
+    })?;
+    refuse_taken(&run, &names)?;
+    limits::require_room(session, run.candidates.len(), names.len())?;
+    let commands = assignments.values().map(|a| CandidateCommand::assigned(a, None));
+    commands.into_iter().try_for_each(|command| command.require_program())?;
+    prepare::require_space(session, &run.base, names.len())?;
+    let seed = change.map(|change| change.tree(session, &run)).transpose()?;
+    let preparation = Preparation::new(session, &run.base)?;
+
+    let prompt = prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
+    run.candidates.extend(names.iter().cloned());
+    run.agents.extend(assignments);
+    run.added.extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt })));
+    let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
+    let event = Event::Added { candidates: names.clone(), seed };
+    // The candidates exist by now: an error would say that they do not.
+    if let Err(error) = store.record_event(&run.run, &event) {
+        session.ui.warn(&error.message);
+    }
+    if let Err(error) = preparation.report(session, &run, &names, &prepared) {
+        session.ui.warn(&error.message);
+    }
+    if seed.is_some() {
+        for name in &names {
+            session.print_omissions(&session.capture_or_tell(store.candidate(&run, name))?);
+        }
+    }
+    Ok(SpawnedRun { run, prepared, lock })
+}
+
+/// Refuses a name that a candidate of the run has.
+fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
+    let taken = |name: &Name| run.candidates.iter().find(|other| other.collides(name));
+    match names.iter().find_map(taken) {
+        Some(twin) => {
+            Err(Error::usage(format!("run {} has a candidate '{twin}' already", run.run))
+                .hint("give the new candidate another name with `-c`"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Makes the worktrees of the new candidates and then the record that lists them. The caller holds
+/// the run's lock.
+fn make(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    seed: Option<&Oid>,
+    preparation: &Preparation,
+) -> Result<Vec<Prepared>> {
+    let Session { repo, store, .. } = session;
+    let repository = store.lock_repository()?;
+    refuse_stray(session, run, names)?;
+    let ports = free_ports(session, names.len())?;
+    let phase = Phase::Adding(names.to_vec());
+    let entries = recover::entry_names(repo)?;
+    // The intent is written before the first effect: if this process dies, the next command removes
+    // the candidates.
+    store.set_active(&run.run, &Active { phase, entries: entries.clone() })?;
+    let registered = names
+        .iter()
+        .map(|name| register(session, store.candidate(run, name)))
+        .collect::<Result<Vec<Worktree>>>();
+    drop(repository);
+    let filled = registered.and_then(|worktrees| {
+        let places: Vec<usize> = (0..names.len()).collect();
+        let prepared = process::in_parallel(process::processors(), &places, |at| {
+            let (candidate, port) = (store.candidate(run, &names[*at]), ports.get(*at).copied());
+            populate(session, candidate, &worktrees[*at], preparation, port)
+        })?;
+        let mut kept = store.judged(&run.run)?;
+        kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
+        store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
+        Ok(prepared)
+    });
+    let prepared = match filled {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let undone = recover::take_back(store, run, names, &entries)
+                .and_then(|()| store.clear_active(&run.run));
+            let Err(second) = undone else { return Err(error.hint("nothing was made")) };
+            session.ui.warn(format!("the candidates were not taken back: {}", second.message));
+            return Err(error.hint("the next command tries again to take them back"));
+        }
+    };
+    if names.iter().any(|name| run.has_command(name)) {
+        store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    } else {
+        store.clear_active(&run.run)?;
+    }
+    Ok(prepared)
+}
+
+/// Refuses a branch that belongs to no candidate, for example one that was fetched.
+fn refuse_stray(session: &Session, run: &Run, names: &[Name]) -> Result<()> {
+    for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
+        let CandidateRef { name, .. } = candidate;
+        let branch = candidate.branch();
+        if session.repo.read_ref(&branch)?.is_some() {
+            let branch = branch.short();
+            return Err(Error::fatal(format!(
+                "the branch '{branch}' has a name that the candidate '{name}' needs"
+            ))
+            .hint(format!(
+                "take another name with `-c`, or delete the branch with `git branch -D {branch}`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl ChangeSource {
+    /// The base's tree with the change.
+    ///
+    /// Fails if the change conflicts with the base, or changes nothing there.
+    fn tree(&self, session: &Session, run: &Run) -> Result<Oid> {
+        let repo = &session.repo;
+        let base = repo.commit(&run.base)?.tree;
+        let (tree, what) = match self {
+            ChangeSource::Patch(bytes, name) => {
+                let index = ScratchIndex::from_tree(&repo.git(), &base)?;
+                let apply = index.git().call("apply").args(["--cached", "--3way", "-"]);
+                apply.stdin(bytes.as_slice()).run().map_err(|e| {
+                    Error::no(format!(
+                        "the patch {name} does not apply to the base of run {}",
+                        run.run
+                    ))
+                    .with_source(e)
+                    .hint(format!("the base is {}", run.base.short()))
+                })?;
+                (index.git().call("write-tree").oid()?, format!("the patch {name}"))
+            }
+            ChangeSource::Commit(revision) => {
+                let commit = repo.resolve_commit(revision)?;
+                let shared = repo.merge_base(&run.base, &commit)?.ok_or_else(|| {
+                    Error::fatal(format!(
+                        "'{revision}' shares no history with the base of run {}",
+                        run.run
+                    ))
+                    .hint("give its change as a patch: `--patch FILE`")
+                })?;
+                let (ours, theirs) = (run.base.as_str(), commit.as_str());
+                match merge::merge(&repo.git(), &shared, ours, theirs)? {
+                    MergeResult::Clean(tree) => (tree, format!("'{revision}'")),
+                    MergeResult::Conflicts(conflicts) => {
+                        return Err(Error::no(format!(
+                            "'{revision}' conflicts with the base of run {} in {}",
+                            run.run,
+                            conflicts.in_words()
+                        ))
+                        .hint(format!("rebase it first: `git rebase {}`", run.base.short())));
+                    }
+                }
+            }
+        };
+        if tree == base {
+            return Err(Error::no(format!(
+                "{what} changes nothing on the base of run {}",
+                run.run
+            ))
+            .hint("a candidate that changes nothing cannot win"));
+        }
+        Ok(tree)
+    }
+}
