@@ -112,3 +112,44 @@ fn dry_run_names_refusals_and_writes_nothing() {
         assert_eq!(there(&world, &["1/c1", "1/c2", "1/c3"]), [false, true, false]);
     }
 }
+
+#[test]
+fn landing_states_survive_the_loss_of_every_file() {
+    let world = World::new();
+    world.judged("true", &["echo a > a.txt", "echo bb > b.txt; echo more >> b.txt"]);
+    world.frites(["apply", "--undo", "1/c1"]).refuses(1, "1/c1 has not landed");
+    world.frites(["apply"]).expect(0);
+    world.frites(["apply", "--undo"]).expect(0);
+    world.frites(["clean", "1"]).expect(0);
+    let landings = || -> Vec<String> {
+        let status = world.frites(["status", "--json", "1"]).expect(0).json();
+        let candidates = status["runs"][0]["candidates"].as_array().unwrap();
+        candidates.iter().map(|c| c["landing"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(landings(), ["undone", "discarded"]);
+    let lose = || fs::remove_dir_all(world.repo.join(".frites")).unwrap();
+    lose();
+    assert_eq!(landings(), ["undone", "discarded"]);
+    // A discarded candidate can still land, and is discarded no longer.
+    world.frites(["apply", "-m", "x", "1/c2"]).expect(0);
+    assert_eq!(landings(), ["undone", "landed"]);
+    lose();
+    assert_eq!(landings(), ["undone", "landed"]);
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@unlanded/c2"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn candidate_that_is_made_again_is_no_longer_discarded() {
+    let world = World::new();
+    let wait = "test -e ../../../../../go || kill -9 $PPID; echo x > x.txt";
+    let run = world.frites(["spawn", "-n", "1", "--", "sh", "-c", wait]);
+    assert_eq!(run.code, 4, "{}", run.stderr);
+    let landing = || world.first_candidate("1")["landing"].clone();
+    world.frites(["clean", "1"]).expect(0);
+    assert_eq!(landing(), "discarded");
+    world.write("../go", "");
+    world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
+    assert_eq!(landing(), "pending");
+    world.assert_clean();
+}

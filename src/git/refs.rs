@@ -59,6 +59,12 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
+/// `refs/frites/RUN/@unlanded/CAND`: the landing state of a candidate, if no commit that landed
+/// tells it: that it was discarded, or that its branch was deleted.
+pub fn unlanded(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@unlanded/{candidate}"))
+}
+
 /// The run and the candidate of a ref that [`conflicts`] names; none for any other ref.
 pub fn conflicts_of(full: &str) -> Option<(Name, Name)> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;

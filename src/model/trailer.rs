@@ -26,6 +26,8 @@ pub enum Trailer {
     Reason,
     /// The branch that was merged into.
     Into,
+    /// The landing state of a candidate of which nothing is landed.
+    Landing,
     /// The `RUN/CAND@ITERATION` whose merge this commit reverts.
     Undone,
     /// A conflict, and the side that was taken.
@@ -49,6 +51,7 @@ impl Trailer {
             Trailer::Oracle => "Frites-Oracle",
             Trailer::Reason => "Frites-Reason",
             Trailer::Into => "Frites-Into",
+            Trailer::Landing => "Frites-Landing",
             Trailer::Undone => "Frites-Undone",
             Trailer::Choice => "Frites-Choice",
             Trailer::Previous => "Frites-Previous",

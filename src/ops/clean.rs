@@ -82,6 +82,7 @@ pub fn remove(
     record.cleaned = true;
     if record.landing == Landing::Pending {
         record.landing = Landing::Discarded;
+        store.note_unlanded(candidate.run, candidate.name, Landing::Discarded)?;
     }
     store.save_candidate(&record)?;
     if first_time {

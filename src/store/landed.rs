@@ -11,6 +11,7 @@ use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::intents::LandingIntent;
@@ -77,9 +78,34 @@ impl Store {
 
     /// Removes the record of [`Store::note_conflicts`], if there is one.
     pub fn forget_conflicts(&self, run: &Name, candidate: &Name) -> Result<()> {
-        let name = refs::conflicts(run, candidate);
-        match self.repo.read_ref(&name)? {
-            Some(old) => self.repo.update_ref(&name, None, Some(&old), "conflicts settled"),
+        self.delete_ref(&refs::conflicts(run, candidate), "conflicts settled")
+    }
+
+    /// Records in a ref that nothing of a candidate is landed, and why: no commit tells it, and the
+    /// candidate's file may be lost.
+    pub fn note_unlanded(&self, run: &Run, candidate: &Name, landing: Landing) -> Result<()> {
+        let message = format!(
+            "frites: {}/{candidate} is {landing}\n\n{}\n{}",
+            run.run,
+            Trailer::Run.line(&run.run),
+            Trailer::Landing.line(landing)
+        );
+        let name = refs::unlanded(&run.run, candidate);
+        let old = self.repo.read_ref(&name)?;
+        let parents = [&run.base].into_iter().chain(&old);
+        let tree = self.repo.commit(&run.base)?.tree;
+        let commit = commit_tree(&self.repo, &tree, parents, &message)?;
+        self.repo.update_ref(&name, Some(&commit), old.as_ref(), &landing.to_string())
+    }
+
+    /// Removes the record of [`Store::note_unlanded`], if there is one.
+    pub fn forget_unlanded(&self, run: &Name, candidate: &Name) -> Result<()> {
+        self.delete_ref(&refs::unlanded(run, candidate), "lands")
+    }
+
+    fn delete_ref(&self, name: &RefName, why: &str) -> Result<()> {
+        match self.repo.read_ref(name)? {
+            Some(old) => self.repo.update_ref(name, None, Some(&old), why),
             None => Ok(()),
         }
     }
@@ -89,7 +115,7 @@ impl Store {
 /// the record may be lost, or a landing fetched from elsewhere has none here.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
-        return Ok(());
+        return restore_unlanded(repo, candidate);
     };
     if candidate.landing_commit.as_ref() == Some(&commit) {
         return Ok(());
@@ -107,6 +133,26 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     };
     candidate.landing_time = Timestamp::from_second(read.time).ok();
     candidate.landing_commit = Some(commit);
+    Ok(())
+}
+
+/// Completes the record of a candidate that has not landed from its ref.
+fn restore_unlanded(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
+    if candidate.landing != Landing::Pending {
+        return Ok(());
+    }
+    let noted = repo.read_ref(&refs::unlanded(&candidate.run, &candidate.candidate))?;
+    let Some(commit) = noted else { return Ok(()) };
+    let read = repo.commit(&commit)?;
+    let landing = match Trailer::Landing.find(&read.message) {
+        Some("discarded") => Landing::Discarded,
+        Some("undone") => Landing::Undone,
+        _ => return Ok(()),
+    };
+    candidate.landing = landing;
+    if landing == Landing::Undone {
+        candidate.landing_time = Timestamp::from_second(read.time).ok();
+    }
     Ok(())
 }
 
