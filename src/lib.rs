@@ -31,7 +31,7 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Result, exit};
-use ops::session::Session;
+use ops::session::{ReadSession, Session};
 use process::{interrupt, protocol, supervisor};
 use ui::Ui;
 use ui::style::ColorMode;
@@ -72,6 +72,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
+    let read_session = || ReadSession::open(ui.clone());
     match cli.command {
         Command::Spawn(args) => commands::spawn::run(&session()?, &args),
         Command::Run(args) => commands::run::run(&session()?, &args, Cli::parse_run),
@@ -79,9 +80,9 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Judge(args) => commands::judge::run(&session()?, &args),
         Command::Apply(args) => commands::apply::run(&session()?, &args),
         Command::Clean(args) => commands::clean::run(&session()?, &args),
-        Command::Status(args) => commands::status::run(&session()?, &args),
-        Command::Log(args) => commands::log::run(&session()?, &args),
-        Command::Path(args) => commands::path::run(&session()?, &args),
+        Command::Status(args) => commands::status::run(&read_session()?, &args),
+        Command::Log(args) => commands::log::run(&read_session()?, &args),
+        Command::Path(args) => commands::path::run(&read_session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
         Command::Man(args) => commands::man::run(&args, Cli::command()),
         Command::Completions(args) => commands::completions::run(ui, &args),

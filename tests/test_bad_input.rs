@@ -421,7 +421,7 @@ fn wrong_file_setting_is_named_with_its_place_and_nearest_key() {
         seen.push_str(&refusals(&world, 128, &[&["spawn"]]));
     }
     assert_shown("wrong_file_settings", seen);
-    for args in [["judge"].as_slice(), &["diff", "1"], &["apply"], &["clean"], &["status"]] {
+    for args in [["judge"].as_slice(), &["diff", "1"], &["apply"], &["clean"], &["config"]] {
         refused(&world, args, 128, "duplicate key", "TOML");
     }
     world.write(".frites.toml", b"[oracle]\ntest = \"\xff\"\n");

@@ -651,7 +651,7 @@ fn two_edits_make_two_chained_captures() {
     );
     for (commit, n) in [(&first, 1), (&second, 2)] {
         let wanted = format!(
-            "Frites-Run: 1\nFrites-Candidate: c1\nFrites-Index: 1\nFrites-Iteration: {n}\nFrites-Base: {base}\nFrites-State: open"
+            "Frites-Run: 1\nFrites-Candidate: c1\nFrites-Index: 1\nFrites-Iteration: {n}\nFrites-Base: {base}\nFrites-State: open\nFrites-Lines: {n}\nFrites-Files: 1"
         );
         assert_eq!(trailers(&world, commit), wanted);
     }

@@ -97,7 +97,7 @@ fn ceiling_elsewhere_a_namespace_and_ignored_children_change_nothing() {
 }
 
 #[test]
-fn git_that_is_too_old_is_fatal_for_every_command_before_anything_happens() {
+fn git_that_is_too_old_is_fatal_for_every_command_that_starts_it_before_anything_happens() {
     let mut world = World::new();
     let real = world.sh(&world.repo, "command -v git").expect(0).out();
     let bin = world.home().join("old");
@@ -111,10 +111,11 @@ fn git_that_is_too_old_is_fatal_for_every_command_before_anything_happens() {
     path.push(":");
     path.push(world.env("PATH"));
     world.set_env("PATH", path);
-    for args in [&["status"][..], &["spawn"], &["judge"], &["run", "--", "true"], &["clean"]] {
+    for args in [&["spawn"][..], &["judge"], &["run", "--", "true"], &["clean"], &["diff"]] {
         // Not through git, which would put its own directory first on PATH.
         let answer = world.run(&world.repo, "git-frites", args);
         answer.refuses(128, "git 2.39.5 is too old: git-frites needs git 2.41 or newer");
     }
     assert!(!world.repo.join(".frites").exists());
+    world.run(&world.repo, "git-frites", ["status"]).expect(0);
 }

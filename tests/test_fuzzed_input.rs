@@ -151,7 +151,7 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
     let file = world.repo.join(".frites.toml");
     for text in texts {
         fs::write(&file, &text).unwrap();
-        let answer = ask(&world, ["status"]);
+        let answer = ask(&world, ["config"]);
         let place = format!("fatal: {}:", file.display());
         assert!(
             answer.code == 0 || answer.stderr.starts_with(&place),
@@ -162,7 +162,7 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
     fs::remove_file(&file).unwrap();
     // Neither is a pipe waited for that nobody writes into.
     world.run(&world.repo, "mkfifo", [".frites.toml"]).expect(0);
-    let answer = ask(&world, ["status"]);
+    let answer = ask(&world, ["config"]);
     assert!(
         answer.stderr.contains("could not read") && answer.stderr.contains("it is no regular file"),
         "{}",

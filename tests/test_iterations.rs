@@ -1,4 +1,6 @@
 //! Checkpoints: every capture is an iteration that can be listed, compared and landed.
+use serde_json::{Value, json};
+
 use crate::common::World;
 use crate::common::transcript::{assert_shown, shown};
 
@@ -93,16 +95,23 @@ fn status_shows_a_runs_disk_usage() {
     let world = World::new();
     world.attempts(&["head -c 300000 /dev/urandom > big"]);
     world.frites(["diff", "1"]).expect(0);
-    let disk = |world: &World| {
-        world.frites(["status", "1", "--json"]).expect(0).json()["runs"][0]["disk"].clone()
+    let show = |world: &World, args: &[&str]| {
+        let words = ["status", "1", "--json"].iter().chain(args);
+        world.frites(words).expect(0).json()["runs"][0]["disk"].clone()
     };
+    let disk = |world: &World| show(world, &["--disk"]);
+    let before = show(&world, &[]);
+    assert!((300_000..400_000).contains(&before["worktrees"].as_u64().unwrap()), "{before:#}");
+    assert_eq!((&before["objects"], &before["measured"]), (&json!(0), &Value::Null));
     let full = disk(&world);
+    assert_eq!(show(&world, &[]), full, "the last measurement is shown");
     for key in ["worktrees", "objects"] {
         assert!((300_000..400_000).contains(&full[key].as_u64().unwrap()), "{full:#}");
     }
     assert!(
         full["records"].as_u64().unwrap() > 0
-            && world.frites(["status"]).expect(0).out().contains("\ndisk: ")
+            && world.frites(["status"]).expect(0).out().contains(" ago\n")
+            && full["measured"].is_string()
     );
     // Objects that another ref holds, too, are not the run's own.
     world.git(["tag", "held", "refs/frites/1/c1"]);
@@ -124,7 +133,7 @@ fn running_candidates_are_captured_at_intervals_unnoticed() {
     let checkpoints = answer.json()["candidates"][0]["checkpoints"].as_array().unwrap().clone();
     assert!(checkpoints.len() >= 3, "{checkpoints:#?}");
     let last = checkpoints.last().unwrap();
-    let paths = |step: &serde_json::Value, key: &str| -> Vec<String> {
+    let paths = |step: &Value, key: &str| -> Vec<String> {
         step[key]
             .as_array()
             .unwrap()

@@ -59,14 +59,18 @@ fn log_debug_names_each_git_call_once_with_its_time() {
 #[test]
 fn verbose_shows_each_git_call_in_one_line_and_standard_output_is_the_same() {
     let world = one_attempt();
-    let plain = frites(&world, &["status"], &[]).expect(0);
+    frites(&world, &["diff"], &[]).expect(0);
+    let plain = frites(&world, &["diff", "--stat"], &[]).expect(0);
     let trace = world.home().join("trace2");
     let env = [("GIT_TRACE2_EVENT", trace.to_str().unwrap())];
-    for args in [["status", "-v"], ["-v", "status"], ["status", "--verbose"]] {
+    for args in
+        [["diff", "--stat", "-v"], ["-v", "diff", "--stat"], ["diff", "--verbose", "--stat"]]
+    {
         let _ = fs::remove_file(&trace);
         let answer = frites(&world, &args, &env).expect(0);
         assert_eq!(answer.out(), plain.out());
         let lines: Vec<&str> = answer.stderr.lines().collect();
+        assert!(!lines.is_empty());
         assert_eq!(lines.len(), traced_calls(&world).len(), "{}", answer.stderr);
         for line in lines {
             assert!(
@@ -76,8 +80,40 @@ fn verbose_shows_each_git_call_in_one_line_and_standard_output_is_the_same() {
         }
     }
     // A log on standard error has the calls already.
-    let answer = frites(&world, &["status", "-v"], &[("FRITES_LOG", "debug")]).expect(0);
+    let answer = frites(&world, &["diff", "--stat", "-v"], &[("FRITES_LOG", "debug")]).expect(0);
     assert!(answer.stderr.lines().all(|line| !line.starts_with("git ")), "{}", answer.stderr);
+}
+
+#[test]
+fn commands_that_only_look_start_no_process_and_git_is_asked_for_its_version_once() {
+    let world = one_attempt();
+    world.git(["config", "frites.oracle.test", "true"]);
+    frites(&world, &["judge"], &[]).expect(0);
+    frites(&world, &["apply", "-m", "Land"], &[]).expect(0);
+    let trace = world.home().join("trace2");
+    let env = [("GIT_TRACE2_EVENT", trace.to_str().unwrap())];
+    let calls = |args: &[&str], more: &[(&str, &str)]| {
+        fs::write(&trace, "").unwrap();
+        frites(&world, args, &[&env[..], more].concat()).expect(0);
+        traced_calls(&world)
+    };
+    for args in
+        [&["status"][..], &["status", "1"], &["status", "--json"], &["log"], &["path", "1/c1"]]
+    {
+        assert_eq!(calls(args, &[]), [""; 0], "{args:?}");
+    }
+    let offers = &["--", "git-frites", "status", ""];
+    assert_eq!(calls(offers, &[("FRITES_COMPLETE", "fish")]), [""; 0]);
+    let others = calls(&["diff", "--stat"], &[]);
+    assert!(
+        !others.is_empty() && others.iter().all(|call| !call.contains("version")),
+        "{others:?}"
+    );
+    fs::remove_file(world.repo.join(".frites/git-program")).unwrap();
+    let asked =
+        |calls: Vec<String>| calls.iter().filter(|call| call.contains("\"version\"")).count();
+    assert_eq!(asked(calls(&["diff"], &[])), 1);
+    assert_eq!(asked(calls(&["diff"], &[])), 0);
 }
 
 #[test]

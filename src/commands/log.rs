@@ -10,7 +10,7 @@ use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::{Name, matching_names};
 use crate::model::oid::Oid;
-use crate::ops::session::Session;
+use crate::ops::session::ReadSession;
 use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
 use crate::ui::table;
@@ -31,7 +31,7 @@ pub struct LogArgs {
 }
 
 /// Runs the command.
-pub fn run(session: &Session, args: &LogArgs) -> Result<u8> {
+pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     let wanted = match &args.address {
         None => None,
         Some(Address::Word { word, iteration: None }) => Some(word),

@@ -7,7 +7,7 @@ use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
-use crate::ops::session::Session;
+use crate::ops::session::ReadSession;
 use crate::store::select::Matching;
 
 /// `git frites path`
@@ -26,7 +26,7 @@ pub struct PathArgs {
 }
 
 /// Runs the command.
-pub fn run(session: &Session, args: &PathArgs) -> Result<u8> {
+pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     let run = &selection.run;
     let name = match (&selection.candidate, run.candidates.as_slice()) {

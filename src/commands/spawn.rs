@@ -233,7 +233,7 @@ fn answer(
             });
             if args.shared.auto_checkpoint.is_some() {
                 object["checkpoints"] =
-                    crate::commands::status::history_as_json(session, candidate)?;
+                    crate::commands::status::history_as_json(&session.repo, candidate)?;
             }
             json::put_file(&mut object, "worktree", &candidate.worktree());
             candidates.push(object);

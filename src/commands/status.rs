@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
-use crate::fs::tree::disk_usage;
 use crate::git::diff::ChangeStatus;
+use crate::git::repo::Repo;
 use crate::model::address::Address;
-use crate::model::candidate::{Candidate, Landing, State};
+use crate::model::blast::Blast;
+use crate::model::candidate::{Candidate, Capture, Landing, State};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
 use crate::model::verdict::Verdict;
-use crate::ops::capture::Captured;
-use crate::ops::history::{self, Disk};
+use crate::ops::history::{self, DiskUse};
 use crate::ops::progress;
-use crate::ops::session::Session;
+use crate::ops::session::ReadSession;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::progress::{self as live, ProgressLine};
@@ -43,20 +43,35 @@ pub struct StatusArgs {
     /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
+    /// Measure the disk space that runs use, instead of showing it as it was last measured
+    #[arg(long, conflicts_with = "watch")]
+    pub disk: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
 
+/// A candidate as it was last captured.
+struct Member {
+    record: Candidate,
+    capture: Option<Capture>,
+    blast: Blast,
+}
+
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the command. Captures nothing: it shows what is stored.
-pub fn run(session: &Session, args: &StatusArgs) -> Result<u8> {
+/// Runs the command. Captures nothing: it shows the records, and measures nothing without `--disk`.
+pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.watch {
         return watch(session, args.address.as_ref());
     }
     let runs = chosen(session, args.address.as_ref())?;
+    if args.disk {
+        for (run, _) in &runs {
+            history::measure(&session.store, run)?;
+        }
+    }
     if args.json {
         let all: Vec<Value> = runs
             .iter()
@@ -73,7 +88,7 @@ pub fn run(session: &Session, args: &StatusArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Option<Name>)>> {
+fn chosen(session: &ReadSession, address: Option<&Address>) -> Result<Vec<(Run, Option<Name>)>> {
     if address.is_none() {
         return Ok(session.store.runs()?.into_iter().map(|run| (run, None)).collect());
     }
@@ -82,7 +97,7 @@ fn chosen(session: &Session, address: Option<&Address>) -> Result<Vec<(Run, Opti
 }
 
 /// Updates the display until no command runs; without a terminal, prints each change.
-fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
+fn watch(session: &ReadSession, address: Option<&Address>) -> Result<u8> {
     let draws = Screen::possible(&session.ui);
     let mut screen = Screen::default();
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
@@ -117,23 +132,32 @@ fn watch(session: &Session, address: Option<&Address>) -> Result<u8> {
         if idle == 2 {
             return Ok(exit::OK);
         }
-        // Measuring large worktrees takes long; the commands that run need most of the time.
+        // The commands that run need most of the time.
         thread::sleep(PAUSE.max(began.elapsed() * 4));
     }
 }
 
-fn show_all(session: &Session, runs: &[(Run, Option<Name>)]) -> Result<String> {
+fn show_all(session: &ReadSession, runs: &[(Run, Option<Name>)]) -> Result<String> {
     let parts: Vec<String> =
         runs.iter().map(|(run, only)| show(session, run, only.as_ref())).collect::<Result<_>>()?;
     Ok(parts.join("\n"))
 }
 
-fn members(session: &Session, run: &Run, only: Option<&Name>) -> Result<Vec<Captured>> {
-    let wanted = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    wanted.map(|name| session.stored(session.store.candidate(run, name))).collect()
+fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
+    let read = |candidate: CandidateRef<'_>| {
+        let newest = history::newest(&session.repo, candidate)?;
+        let (capture, blast) = newest.unzip();
+        Ok(Member { record: candidate.record()?, capture, blast: blast.unwrap_or_default() })
+    };
+    session.store.candidates(run).map(read).collect()
 }
 
-fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
+/// The members that are shown: all, or one.
+fn shown<'a>(members: &'a [Member], only: Option<&'a Name>) -> impl Iterator<Item = &'a Member> {
+    members.iter().filter(move |member| only.is_none_or(|only| *only == member.record.candidate))
+}
+
+fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String> {
     let verdict = session.store.verdict(&run.run)?;
     let ui = &session.ui;
     let mut text = format!(
@@ -157,8 +181,9 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
         &[3, 4, 5, 7],
         ui.out,
     );
-    for member in members(session, run, only)? {
-        let candidate = &member.candidate;
+    let members = members(session, run)?;
+    for member in shown(&members, only) {
+        let candidate = &member.record;
         let recommended = verdict
             .as_ref()
             .is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
@@ -177,27 +202,22 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
             (landing(session, candidate)?, Tone::Plain),
-            (
-                if candidate.cleaned {
-                    "-".into()
-                } else {
-                    table::size(disk_usage(
-                        &session.store.candidate(run, &candidate.candidate).worktree(),
-                    ))
-                },
-                Tone::Dim,
-            ),
+            (if candidate.cleaned { "-".into() } else { table::size(candidate.bytes) }, Tone::Dim),
         ]);
     }
     text.push_str(&grid.render());
-    let disk = Disk::of(session, run)?;
-    text.push_str(&format!(
-        "disk: {} (worktrees {}, records and logs {}, objects of its own {})\n",
-        table::size(disk.total()),
-        table::size(disk.worktrees),
-        table::size(disk.records),
-        table::size(disk.objects)
-    ));
+    let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
+    text.push_str(&match disk.rest.measured {
+        Some(time) => format!(
+            "disk: {} (worktrees {}, records and logs {}, objects of its own {}), measured {} ago\n",
+            table::size(disk.total()),
+            table::size(disk.worktrees),
+            table::size(disk.rest.records),
+            table::size(disk.rest.objects),
+            table::age(time)
+        ),
+        None => format!("disk: {} in worktrees; --disk measures all\n", table::size(disk.worktrees)),
+    });
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
@@ -210,8 +230,8 @@ fn show(session: &Session, run: &Run, only: Option<&Name>) -> Result<String> {
 }
 
 /// A candidate's captures, oldest first.
-fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<String> {
-    let all = history::iterations(session, candidate)?;
+fn iterations(session: &ReadSession, candidate: CandidateRef<'_>) -> Result<String> {
+    let all = history::iterations(&session.repo, candidate)?;
     if all.is_empty() {
         return Ok(String::new());
     }
@@ -248,7 +268,7 @@ fn origin(run: &Run) -> String {
 }
 
 /// The landing state of a candidate, with the commit that landed it.
-fn landing(session: &Session, candidate: &Candidate) -> Result<String> {
+fn landing(session: &ReadSession, candidate: &Candidate) -> Result<String> {
     let conflicts = match conflicts(session, candidate)? {
         Some(_) => " (conflicts)",
         None => "",
@@ -262,7 +282,7 @@ fn landing(session: &Session, candidate: &Candidate) -> Result<String> {
 }
 
 /// The branch on which conflicts of a candidate wait to be resolved, if they do.
-fn conflicts(session: &Session, candidate: &Candidate) -> Result<Option<RefName>> {
+fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<RefName>> {
     if !matches!(candidate.landing, Landing::Pending | Landing::Discarded) {
         return Ok(None);
     }
@@ -270,10 +290,11 @@ fn conflicts(session: &Session, candidate: &Candidate) -> Result<Option<RefName>
     Ok(left.map(|left| left.branch))
 }
 
-fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
+fn as_json(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<Value> {
     let mut candidates = Vec::new();
-    for member in members(session, run, only)? {
-        let record = &member.candidate;
+    let members = members(session, run)?;
+    for member in shown(&members, only) {
+        let record = &member.record;
         let candidate = session.store.candidate(run, &record.candidate);
         let mut object = serde_json::to_value(record).unwrap_or_default();
         if let Some(fields) = object.as_object_mut() {
@@ -291,28 +312,29 @@ fn as_json(session: &Session, run: &Run, only: Option<&Name>) -> Result<Value> {
         object["doing"] = json!(progress::running(candidate).map(|r| {
             json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
         }));
-        object["bytes"] = json!(disk_usage(&candidate.worktree()));
+        object["bytes"] = json!(record.bytes_now());
         if only.is_some() {
-            object["iterations"] = history_as_json(session, candidate)?;
+            object["iterations"] = history_as_json(&session.repo, candidate)?;
         }
         object["kept"] = json!(record.kept);
         json::put_file(&mut object, "worktree", &candidate.worktree());
         candidates.push(object);
     }
-    let disk = Disk::of(session, run)?;
+    let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
     let verdict = session.store.verdict(&run.run)?;
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,
         "verdict": verdict.as_ref().map(comparison::as_json),
         "disk": {
-            "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.records, "objects": disk.objects,
+            "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.rest.records,
+            "objects": disk.rest.objects, "measured": disk.rest.measured,
         },
     }))
 }
 
 /// A candidate's captures as JSON, each with the changes since the one before.
-pub fn history_as_json(session: &Session, candidate: CandidateRef<'_>) -> Result<Value> {
+pub fn history_as_json(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Value> {
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();
         let mut object = json!({
@@ -330,5 +352,5 @@ pub fn history_as_json(session: &Session, candidate: CandidateRef<'_>) -> Result
         }
         object
     };
-    Ok(history::iterations(session, candidate)?.into_iter().map(one).collect())
+    Ok(history::iterations(repo, candidate)?.into_iter().map(one).collect())
 }

@@ -1,13 +1,30 @@
 //! The version of the git program: an old one is found out before anything happens.
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use crate::error::{Error, Result};
+use crate::fs::{atomic, regular};
 use crate::git::cli::Git;
 
 /// The oldest version that works: `git merge-tree` has `--merge-base` since 2.40, and
 /// `--attr-source` is new in 2.41.
 const OLDEST: (u32, u32) = (2, 41);
 
+/// The file in the state root that remembers which git program is new enough.
+const REMEMBERED: &str = "git-program";
+
 /// Refuses a git program that is older than 2.41, or that cannot be started.
-pub fn require_new_enough(git: &Git) -> Result<()> {
+///
+/// The program is asked only if it is another than the one that `state`, the state root, remembers.
+/// An attempt that edits this memory gains nothing: an old git then fails later, at an option that
+/// it does not have.
+pub fn require_new_enough(git: &Git, state: &Path) -> Result<()> {
+    let memory = state.join(REMEMBERED);
+    let stamp = stamp();
+    if stamp.is_some() && regular::read(&memory).ok() == stamp {
+        return Ok(());
+    }
     let output = git.call("version").output()?;
     match version(&String::from_utf8_lossy(&output.stdout)) {
         Some((found, number)) if number < OLDEST => Err(Error::fatal(format!(
@@ -17,8 +34,29 @@ pub fn require_new_enough(git: &Git) -> Result<()> {
             "update git, or put a newer one first on PATH; `git --version` shows which one is used",
         )),
         // An unknown form of the version is no reason to refuse.
-        _ => Ok(()),
+        _ => {
+            // Commands that only look leave no trace, and a state root that cannot be written costs
+            // one process each time.
+            if let Some(stamp) = stamp.filter(|_| state.is_dir()) {
+                let _ = atomic::write(&memory, &stamp);
+            }
+            Ok(())
+        }
     }
+}
+
+/// The path of the git program on PATH, with the inode, size and time of its file; none if it is
+/// not found.
+fn stamp() -> Option<Vec<u8>> {
+    let path = std::env::var_os("PATH")?;
+    let mut found = std::env::split_paths(&path).map(|directory| directory.join("git"));
+    let (program, meta) = found.find_map(|program| {
+        let meta = program.metadata().ok().filter(|meta| meta.is_file())?;
+        Some((program, meta))
+    })?;
+    let state =
+        format!("{} {} {}.{:09} ", meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
+    Some([state.as_bytes(), program.as_os_str().as_bytes(), b"\n"].concat())
 }
 
 /// The version in the answer of `git version`, as text and as numbers.

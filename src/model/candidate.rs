@@ -166,6 +166,9 @@ pub struct Candidate {
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
     #[serde(default)]
     pub cleaned: bool,
+    /// The size of the worktree on disk, in bytes, when it was last measured.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 impl Candidate {
@@ -192,6 +195,7 @@ impl Candidate {
             started: None,
             ended: None,
             cleaned: false,
+            bytes: 0,
         }
     }
 
@@ -205,6 +209,11 @@ impl Candidate {
     pub fn is_remaking(&self) -> bool {
         // Records of earlier versions have no such field.
         self.remaking || self.reason.as_deref() == Some(REMAKING)
+    }
+
+    /// The size of the worktree on disk when it was last measured; 0 without a worktree.
+    pub fn bytes_now(&self) -> u64 {
+        if self.cleaned { 0 } else { self.bytes }
     }
 
     /// `RUN/CAND`.

@@ -1,6 +1,8 @@
 //! The trailers that git-frites writes into the messages of its commits, and reads back.
 use std::fmt;
 
+use crate::model::blast::Blast;
+
 /// A line `KEY: VALUE` at the end of a commit message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trailer {
@@ -16,6 +18,10 @@ pub enum Trailer {
     Base,
     /// The candidate's state when it was captured.
     State,
+    /// The number of changed lines of a capture.
+    Lines,
+    /// The number of changed files of a capture.
+    Files,
     /// The attempt's HEAD when it was captured, if it is not at the base.
     Head,
     /// The tree that was judged.
@@ -46,6 +52,8 @@ impl Trailer {
             Trailer::Iteration => "Frites-Iteration",
             Trailer::Base => "Frites-Base",
             Trailer::State => "Frites-State",
+            Trailer::Lines => "Frites-Lines",
+            Trailer::Files => "Frites-Files",
             Trailer::Head => "Frites-Head",
             Trailer::Tree => "Frites-Tree",
             Trailer::Oracle => "Frites-Oracle",
@@ -77,6 +85,12 @@ impl Trailer {
 /// The number of the capture that has this message; none if the message does not say.
 pub fn iteration(message: &str) -> Option<u32> {
     Trailer::Iteration.find(message)?.parse().ok()
+}
+
+/// The size of the capture that has this message; none if the message does not say.
+pub fn blast(message: &str) -> Option<Blast> {
+    let number = |trailer: Trailer| trailer.find(message)?.parse().ok();
+    Some(Blast { lines: number(Trailer::Lines)?, files: number(Trailer::Files)? })
 }
 
 #[cfg(test)]

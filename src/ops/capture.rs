@@ -152,7 +152,7 @@ impl Session {
         if there && capture::is_unchanged(&self.repo, source)? {
             let mut captured =
                 self.captured(candidate.run, record, previous, Omissions::default())?;
-            self.save_emptiness(&mut captured.candidate, captured.changes.len())?;
+            self.update_record(&mut captured.candidate, captured.changes.len(), 0)?;
             return Ok(captured);
         }
         let snapshot = if there {
@@ -160,14 +160,14 @@ impl Session {
         } else {
             capture::branch_snapshot(&self.repo, source)?
         };
-        let Some(WorktreeSnapshot { tree, heads, head, omissions }) = snapshot else {
+        let Some(WorktreeSnapshot { tree, heads, head, omissions, bytes }) = snapshot else {
             return self.captured(candidate.run, record, previous, Omissions::default());
         };
         let base_tree = self.repo.commit(&candidate.run.base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let changed = tree != *last || !heads.is_empty();
         let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
-        self.save_emptiness(&mut record, patch.changes.len())?;
+        self.update_record(&mut record, patch.changes.len(), bytes)?;
         let base = &candidate.run.base;
         let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
         if !changed {
@@ -189,8 +189,8 @@ impl Session {
             let base = &candidate.run.base;
             mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
         }
-        let message = message(candidate.run, &record, iteration, head);
-        let snapshot = WorktreeSnapshot { tree, heads, head, omissions };
+        let message = message(candidate.run, &record, iteration, blast, head);
+        let snapshot = WorktreeSnapshot { tree, heads, head, omissions, bytes };
         let refname = candidate.capture_ref();
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
         let WorktreeSnapshot { tree, omissions, .. } = snapshot;
@@ -216,13 +216,15 @@ impl Session {
         })
     }
 
-    /// Updates the state in a record, which depends on the number of changed files.
-    fn save_emptiness(&self, candidate: &mut Candidate, files: usize) -> Result<()> {
+    /// Updates a record: the state depends on the number of changed files, and the worktree takes
+    /// at least the `bytes` of the files that the capture holds.
+    fn update_record(&self, candidate: &mut Candidate, files: usize, bytes: u64) -> Result<()> {
         let state = candidate.state.with_files(files as u64);
-        if state == candidate.state {
+        if state == candidate.state && bytes <= candidate.bytes {
             return Ok(());
         }
         candidate.state = state;
+        candidate.bytes = candidate.bytes.max(bytes);
         self.store.save_candidate(candidate)
     }
 
@@ -294,7 +296,13 @@ impl Session {
 }
 
 /// The message of a capture. Lost records are rebuilt from its trailers.
-fn message(run: &Run, candidate: &Candidate, iteration: u32, head: Option<Oid>) -> String {
+fn message(
+    run: &Run,
+    candidate: &Candidate,
+    iteration: u32,
+    blast: Blast,
+    head: Option<Oid>,
+) -> String {
     let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
     let own_head = head.filter(|head| *head != run.base);
     let lines = [
@@ -304,6 +312,8 @@ fn message(run: &Run, candidate: &Candidate, iteration: u32, head: Option<Oid>) 
         Trailer::Iteration.line(iteration),
         Trailer::Base.line(run.base),
         Trailer::State.line(candidate.state),
+        Trailer::Lines.line(blast.lines),
+        Trailer::Files.line(blast.files),
     ];
     for line in lines.into_iter().chain(own_head.map(|head| Trailer::Head.line(head))) {
         message.push_str(&line);

@@ -1,15 +1,21 @@
-//! A candidate's iterations, and the disk space of a run.
+//! A candidate's newest capture, all its iterations, and the disk space of a run.
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::capture;
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::model::candidate::Capture;
+use crate::git::repo::Repo;
+use crate::model::FORMAT;
+use crate::model::blast::Blast;
+use crate::model::candidate::{Candidate, Capture};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer;
-use crate::ops::session::Session;
+use crate::store::Store;
 use crate::store::candidate::CandidateRef;
+use crate::store::records::{read_toml, write_toml};
 
 /// One capture of a candidate.
 pub struct Iteration {
@@ -38,9 +44,25 @@ impl Iteration {
     }
 }
 
+/// A candidate's newest capture with its size, as its message gives it; none if nothing was ever
+/// captured. Older versions wrote no size: then the trees are compared.
+pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
+    let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
+    let read = repo.commit(&commit)?;
+    let blast = match trailer::blast(&read.message) {
+        Some(blast) => blast,
+        None => {
+            let base = &candidate.run.base;
+            let changes = diff::changes(repo, base, base, &read.tree)?;
+            diff::blast(repo, base, base, &read.tree, &changes)?
+        }
+    };
+    let iteration = trailer::iteration(&read.message).unwrap_or(1);
+    Ok(Some((Capture { commit, tree: read.tree, iteration }, blast)))
+}
+
 /// All iterations of a candidate, oldest first.
-pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<Iteration>> {
-    let repo = &session.repo;
+pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iteration>> {
     let Some(tip) = repo.read_ref(&candidate.capture_ref())? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     let mut before = repo.commit(&candidate.run.base)?.tree;
@@ -62,38 +84,70 @@ pub fn iterations(session: &Session, candidate: CandidateRef<'_>) -> Result<Vec<
     Ok(found)
 }
 
-/// The bytes that a run takes on disk.
-pub struct Disk {
-    /// The run's worktrees.
+/// The disk space of a run, as it was last measured.
+pub struct DiskUse {
+    /// The bytes of the run's worktrees.
     pub worktrees: u64,
-    /// The run's records and logs.
-    pub records: u64,
-    /// The objects that nothing else in the repository reaches.
-    pub objects: u64,
+    /// The rest of the run.
+    pub rest: MeasuredRun,
 }
 
-impl Disk {
-    /// Measures a run.
-    pub fn of(session: &Session, run: &Run) -> Result<Disk> {
-        let Session { repo, store, .. } = session;
-        let (ours, others): (Vec<(RefName, Oid)>, _) =
-            repo.refs_under("refs/")?.into_iter().partition(|(name, _)| {
-                let belongs = |prefix: &str| {
-                    name.strip_prefix(prefix)
-                        .is_some_and(|r| r.starts_with(&format!("{}/", run.run)))
-                };
-                belongs("refs/frites/") || belongs("refs/heads/frites/run/")
-            });
-        let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
-        Ok(Disk {
-            worktrees: store.candidates(run).map(|c| tree::disk_usage(&c.worktree())).sum(),
-            records: tree::disk_usage(&store.run_dir(&run.run)),
-            objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
-        })
+/// `runs/RUN/disk.toml`: the disk space of a run without its worktrees.
+#[derive(Default, Serialize, Deserialize)]
+pub struct MeasuredRun {
+    /// The record's format.
+    pub version: u32,
+    /// The bytes of the run's records and logs.
+    pub records: u64,
+    /// The bytes of the objects that nothing else in the repository reaches.
+    pub objects: u64,
+    /// The time of the measurement; none if the run was never measured.
+    pub measured: Option<jiff::Timestamp>,
+}
+
+impl DiskUse {
+    /// The disk space of a run whose candidates have these records. Measures nothing.
+    pub fn stored<'a>(
+        store: &Store,
+        run: &Run,
+        candidates: impl Iterator<Item = &'a Candidate>,
+    ) -> DiskUse {
+        let rest = read_toml(&file(store, run)).unwrap_or_default();
+        DiskUse { worktrees: candidates.map(Candidate::bytes_now).sum(), rest }
     }
 
     /// The sum.
     pub fn total(&self) -> u64 {
-        self.worktrees + self.records + self.objects
+        self.worktrees + self.rest.records + self.rest.objects
     }
+}
+
+fn file(store: &Store, run: &Run) -> std::path::PathBuf {
+    store.run_dir(&run.run).join("disk.toml")
+}
+
+/// Measures the disk space of a run and of its candidates, and records it.
+pub fn measure(store: &Store, run: &Run) -> Result<()> {
+    let repo = store.repo();
+    for candidate in store.candidates(run) {
+        let bytes = tree::disk_usage(&candidate.worktree());
+        if candidate.record()?.bytes != bytes {
+            candidate.update(|record| record.bytes = bytes)?;
+        }
+    }
+    let (ours, others): (Vec<(RefName, Oid)>, _) =
+        repo.refs_under("refs/")?.into_iter().partition(|(name, _)| {
+            let belongs = |prefix: &str| {
+                name.strip_prefix(prefix).is_some_and(|r| r.starts_with(&format!("{}/", run.run)))
+            };
+            belongs("refs/frites/") || belongs("refs/heads/frites/run/")
+        });
+    let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
+    let measured = MeasuredRun {
+        version: FORMAT,
+        records: tree::disk_usage(&store.run_dir(&run.run)),
+        objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
+        measured: Some(jiff::Timestamp::now()),
+    };
+    write_toml(&file(store, run), &measured)
 }

@@ -19,6 +19,19 @@ use crate::process::environment::Policy;
 use crate::store::Store;
 use crate::ui::Ui;
 
+/// A repository that is opened and healed, for commands that only read records: no process is
+/// started, and the configuration is not read.
+pub struct ReadSession {
+    /// The repository.
+    pub repo: Arc<Repo>,
+    /// The repository's state.
+    pub store: Store,
+    /// The screen.
+    pub ui: Ui,
+    /// The user's own checkout, if there is one: never a candidate's.
+    home: Option<PathBuf>,
+}
+
 /// An opened repository, healed, with its configuration read.
 pub struct Session {
     /// The repository.
@@ -56,29 +69,54 @@ impl ChangeCache {
     }
 }
 
-impl Session {
+impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
-    pub fn open(ui: Ui) -> Result<Session> {
+    pub fn open(ui: Ui) -> Result<ReadSession> {
+        let session = ReadSession::discover(ui)?;
+        session.heal()?;
+        watch::recover(session.integrity())?;
+        Ok(session)
+    }
+
+    fn discover(ui: Ui) -> Result<ReadSession> {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
-        version::require_new_enough(&repo.git())?;
         let store = Store::of(&repo);
         let home = store.users_checkout()?;
-        // Before anything else calls git: `git version` starts no program that a setting names.
-        let integrity = IntegrityContext {
-            store: &store,
-            home: home.as_deref(),
-            ui: &ui,
+        Ok(ReadSession { repo, store, ui, home })
+    }
+
+    fn heal(&self) -> Result<()> {
+        // Before anything calls git with the repository's configuration.
+        overrides::update(self.integrity(), None);
+        for line in recover(&self.store)? {
+            self.ui.warn(line);
+        }
+        for line in pool::sweep(&self.repo, &self.store)? {
+            self.ui.warn(line);
+        }
+        Ok(())
+    }
+
+    fn integrity(&self) -> IntegrityContext<'_> {
+        IntegrityContext {
+            store: &self.store,
+            home: self.home.as_deref(),
+            ui: &self.ui,
             is_pool_checkout: pool::is_pool_checkout,
-        };
-        overrides::update(integrity, None);
-        for line in recover(&store)? {
-            ui.warn(line);
         }
-        for line in pool::sweep(&repo, &store)? {
-            ui.warn(line);
-        }
+    }
+}
+
+impl Session {
+    /// Opens the repository of the current directory and repairs what killed commands left.
+    pub fn open(ui: Ui) -> Result<Session> {
+        let opened = ReadSession::discover(ui)?;
+        // `git version` starts no program that a setting names.
+        version::require_new_enough(&opened.repo.git(), opened.store.root())?;
+        opened.heal()?;
+        let ReadSession { repo, store, ui, home } = opened;
         let config = Config::load(home.as_deref(), &repo.settings_of("frites")?)?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;

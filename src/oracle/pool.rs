@@ -256,10 +256,11 @@ impl Drop for CheckoutPool<'_> {
 /// Removes the rooms of killed processes, with their admin directories. Gives a message for each
 /// that cannot be removed: commands may have left files there that belong to another user.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
-    let Ok(home) = home(repo) else { return Ok(Vec::new()) };
-    if rooms(&home).is_empty() {
+    // Mostly there is none, and then it does not matter which places lie in a checkout.
+    if places().iter().all(|place| rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
     }
+    let Ok(home) = home(repo) else { return Ok(Vec::new()) };
     let _repository = store.lock_repository()?;
     // Only now no living process renames one of its own.
     let kept = rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
@@ -297,6 +298,25 @@ pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
 /// under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
+    let outside = |place: &PathBuf| {
+        let real = tree::nearest_real(place);
+        !checkouts.iter().any(|root| real.starts_with(root))
+    };
+    let place = places().into_iter().find(outside).ok_or_else(|| {
+        Error::fatal(
+            "the cache directory and the temporary directory both lie inside this repository's checkout",
+        )
+        .hint("set XDG_CACHE_HOME to a directory outside it")
+    })?;
+    Ok(home_in(&place, repo))
+}
+
+fn home_in(place: &Path, repo: &Repo) -> PathBuf {
+    tree::nearest_real(place).join("git-frites").join(repo.key())
+}
+
+/// The directories that may hold pools, the best first.
+fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     if let Some(dir) =
         std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute())
@@ -308,17 +328,7 @@ pub fn home(repo: &Repo) -> Result<PathBuf> {
         places.push(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }));
     }
     places.push(std::env::temp_dir());
-    let outside = |place: &PathBuf| {
-        let real = tree::nearest_real(place);
-        !checkouts.iter().any(|root| real.starts_with(root))
-    };
-    let place = places.into_iter().find(outside).ok_or_else(|| {
-        Error::fatal(
-            "the cache directory and the temporary directory both lie inside this repository's checkout",
-        )
-        .hint("set XDG_CACHE_HOME to a directory outside it")
-    })?;
-    Ok(tree::nearest_real(&place).join("git-frites").join(repo.key()))
+    places
 }
 
 /// The submodules of a commit that the user's checkout at `home` has initialised, and the

@@ -14,7 +14,7 @@ mod private_index;
 mod scan;
 mod source;
 
-pub use private_index::copy_index;
+pub use private_index::{copy_index, size_on_disk};
 pub use source::CaptureSource;
 
 use std::fs;
@@ -44,6 +44,8 @@ pub struct WorktreeSnapshot {
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
+    /// The disk space of the files.
+    pub bytes: u64,
 }
 
 /// Reads the worktree into a tree. Writes objects and the private index, but no ref.
@@ -89,7 +91,8 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     if let Some(captured) = &captured {
         heads.extend(attempt.unsaved_staging(repo, source, captured)?);
     }
-    Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions })
+    let bytes = captured.as_ref().map_or(0, private_index::bytes_of_files);
+    Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions, bytes })
 }
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.
@@ -159,7 +162,8 @@ pub fn branch_snapshot(
             tree = git.call("write-tree").oid()?;
         }
     }
-    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions: Omissions::default() }))
+    let omissions = Omissions::default();
+    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, bytes: 0 }))
 }
 
 /// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the

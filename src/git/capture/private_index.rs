@@ -44,6 +44,16 @@ pub fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
     gix::index::File::at(path, repo.gix().object_hash(), false, Default::default()).ok()
 }
 
+/// The disk space of the files of an index; 0 if it cannot be read.
+pub fn size_on_disk(repo: &Repo, index: &Path) -> u64 {
+    open_index(repo, index).as_ref().map_or(0, bytes_of_files)
+}
+
+/// The disk space of the files of an index, in whole blocks of 4 KiB.
+pub fn bytes_of_files(index: &gix::index::File) -> u64 {
+    index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(4096)).sum()
+}
+
 /// Makes git read the files of racy entries again.
 pub fn forget_racy_entries(
     git: &Git,

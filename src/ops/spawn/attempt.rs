@@ -2,7 +2,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, Result};
-use crate::fs::atomic;
+use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::worktree;
 use crate::integrity::watch::TamperReport;
@@ -191,8 +191,10 @@ fn attempt(
     if let (true, Some(admin)) = (was_ended, worktree::admin_of(&session.repo, &dir)?) {
         worktree::heal_locks(&admin);
     }
+    let bytes = tree::disk_usage(&dir);
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
+        c.bytes = bytes;
         match &end {
             Ok(end) => record_end(c, end),
             Err(error) => record_error(c, error),

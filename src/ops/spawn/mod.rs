@@ -304,6 +304,7 @@ pub fn populate(
         state,
     );
     record.port = port;
+    record.bytes = capture::size_on_disk(&session.repo, &candidate.index());
     // A worktree that is made again stays marked for review.
     record.kept = candidate.record()?.kept;
     if let Some(failure) = &prepared.failure {
