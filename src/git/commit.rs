@@ -125,11 +125,8 @@ pub fn commit_tree<'a>(
     parents: impl IntoIterator<Item = &'a Oid>,
     message: &str,
 ) -> Result<Oid> {
-    let mut call = repo.git().call("commit-tree").arg(tree.as_str());
-    for parent in parents {
-        call = call.args(["-p", parent.as_str()]);
-    }
-    call.args(["-m", message]).oid()
+    let parents: Vec<&Oid> = parents.into_iter().collect();
+    repo.store(|objects| objects.add_commit(tree, parents.iter().copied(), message))
 }
 
 /// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal
@@ -152,5 +149,5 @@ pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<O
     if let Some(there) = repo.has_commit(text.as_bytes())? {
         return Ok(there);
     }
-    repo.git().call("hash-object").args(["-t", "commit", "-w", "--stdin"]).stdin(text).oid()
+    repo.store(|objects| objects.add(gix::objs::Kind::Commit, text.as_bytes()))
 }

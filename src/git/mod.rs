@@ -11,6 +11,7 @@ pub mod index;
 pub mod landing;
 pub mod merge;
 pub mod mode;
+pub mod objects;
 pub mod overrides;
 pub mod protect;
 pub mod reflog;

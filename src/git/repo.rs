@@ -270,11 +270,6 @@ impl Repo {
         Ok(has.then(|| to_oid(id)))
     }
 
-    /// Stores bytes as a blob, without filters.
-    pub fn store_blob(&self, bytes: impl Into<Vec<u8>>) -> Result<Oid> {
-        self.git().call("hash-object").args(["-w", "--stdin"]).stdin(bytes).oid()
-    }
-
     /// The names in a tree's root; true for a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let lost =

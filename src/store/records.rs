@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
-use crate::git::commit::commit_tree;
+use crate::git::objects::StoredContent;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::FORMAT;
@@ -107,10 +107,9 @@ impl Store {
             {
                 return Err(newer(&format!("run {}", part.run)));
             }
-            let mut files = vec![(PART.to_owned(), self.repo.store_blob(text.as_bytes())?)];
-            for (log, bytes) in logs {
-                files.push((log.clone(), self.repo.store_blob(bytes.as_slice())?));
-            }
+            let mut files = vec![(PART.to_owned(), StoredContent::Bytes(text.as_bytes()))];
+            files
+                .extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
             // An outcome that the record has taken the place of is among the record's ancestors.
             let previous = match old {
                 Some(old) => Some(old),
@@ -175,14 +174,14 @@ impl Store {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
         self.repo.retry_during_gc(|| {
-            let mut blobs = Vec::new();
+            let mut stored = Vec::new();
             for (name, text) in &files {
-                blobs.push(((*name).to_owned(), self.repo.store_blob(text.as_bytes())?));
+                stored.push(((*name).to_owned(), StoredContent::Bytes(text.as_bytes())));
             }
             let prompts = run.own_prompts().map(|(name, blob)| (format!("prompt-{name}.md"), blob));
             let prompts =
                 run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
-            blobs.extend(prompts.map(|(name, blob)| (name, *blob)));
+            stored.extend(prompts.map(|(name, blob)| (name, StoredContent::Stored(*blob))));
             let name = refs::record(&run.run);
             let old = self.repo.read_ref(&name)?;
             let mut previous: Vec<Oid> = old.into_iter().collect();
@@ -190,7 +189,7 @@ impl Store {
                 previous.extend(self.repo.read_ref(&refs::result(&run.run, candidate))?);
             }
             let parents = Parents { base: &run.base, judged, previous: &previous };
-            let commit = commit_of(&self.repo, &run.run, &blobs, &parents)?;
+            let commit = commit_of(&self.repo, &run.run, &stored, &parents)?;
             self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
         })?;
         for (name, text) in files {
@@ -256,18 +255,15 @@ impl Parents<'_> {
 fn commit_of(
     repo: &Repo,
     run: &Name,
-    blobs: &[(String, Oid)],
+    files: &[(String, StoredContent<'_>)],
     parents: &Parents<'_>,
 ) -> Result<Oid> {
-    let tree: String =
-        blobs.iter().map(|(name, blob)| format!("100644 blob {blob}\t{name}\0")).collect();
-    let tree = repo.git().call("mktree").arg("-z").stdin(tree).oid()?;
     let mut message = format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run));
     for previous in parents.previous {
         message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
     }
     let all = [parents.base].into_iter().chain(parents.judged).chain(parents.previous);
-    commit_tree(repo, &tree, all, &message)
+    repo.store_files(files, all, &message)
 }
 
 /// The record in a file of a ref's tree; none if the ref or the file does not exist.

@@ -13,7 +13,7 @@ use std::path::Path;
 use gix::bstr::{ByteSlice, ByteVec};
 
 use crate::error::Result;
-use crate::git::commit::commit_tree;
+use crate::git::objects::StoredContent;
 use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -53,11 +53,10 @@ pub fn store<'a>(
     {
         return Ok(());
     }
-    let blob = repo.store_blob(text)?;
-    let tree = repo.git().call("mktree").stdin(format!("100644 blob {blob}\t{FILE}\n")).oid()?;
     // The ref only moves forward, so that a plain `git push` takes it along.
     let previous = old.as_ref().filter(|old| repo.is_commit(old));
-    let commit = commit_tree(repo, &tree, previous, "frites: times of files")?;
+    let files = [(FILE.to_owned(), StoredContent::Bytes(text.as_bytes()))];
+    let commit = repo.store_files(&files, previous, "frites: times of files")?;
     let known: Vec<&Oid> = [base].into_iter().chain(previous).collect();
     repo.set_ref_whole(refname, &commit, old.as_ref(), &known, "times")
 }

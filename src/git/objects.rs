@@ -1,0 +1,286 @@
+//! Objects that git-frites writes in process. None of them gets its name before all of them are on
+//! the disk: a power cut leaves no object without its content, and no ref to one.
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use gix::ObjectId;
+use gix::objs::Kind;
+use gix::zlib::Compression;
+use gix::zlib::stream::deflate;
+use tempfile::TempPath;
+
+use crate::error::{Cause, Error, IoContext, Result};
+use crate::git::cli::{OURS, PAUSES};
+use crate::git::mode::EntryMode;
+use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::model::oid::Oid;
+
+/// The most files that are synced at the same time: a journal takes them all with one commit.
+const SYNCED_AT_ONCE: usize = 16;
+
+/// The beginning of the name of a temporary file, by which `git prune` finds one that was left.
+const TEMPORARY: &str = "tmp_obj_";
+
+/// Objects that are being written. Dropped, it leaves nothing behind.
+pub struct NewObjects {
+    directory: PathBuf,
+    written: BTreeMap<ObjectId, TempPath>,
+}
+
+impl Repo {
+    /// Begins to write objects.
+    pub fn new_objects(&self) -> NewObjects {
+        NewObjects { directory: self.common_dir().join("objects"), written: BTreeMap::new() }
+    }
+}
+
+impl NewObjects {
+    /// Adds an object; gives its id. One that is there already is not written, but made younger,
+    /// so that `git prune` spares it.
+    pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<ObjectId> {
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, bytes);
+        let id = id.map_err(|e| Error::internal(format!("an object cannot be named: {e}")))?;
+        if self.written.contains_key(&id) || freshen(&self.place(&id)) {
+            return Ok(id);
+        }
+        let failed = || format!("could not write an object in '{}'", self.directory.display());
+        let file = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .tempfile_in(&self.directory)
+            .context(failed)?;
+        let (file, path) = file.into_parts();
+        let mut compressed = deflate::Write::new(file, Compression::BEST_SPEED);
+        let header = gix::objs::encode::loose_header(kind, bytes.len() as u64);
+        compressed.write_all(&header).context(failed)?;
+        compressed.write_all(bytes).context(failed)?;
+        compressed.flush().context(failed)?;
+        self.written.insert(id, path);
+        Ok(id)
+    }
+
+    /// Adds a tree with these entries, in any order.
+    pub fn add_tree(
+        &mut self,
+        mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)>,
+    ) -> Result<ObjectId> {
+        // git sorts a directory as if its name ended in a slash.
+        let key = |(mode, _, name): &(EntryMode, ObjectId, Vec<u8>)| {
+            let slash: &[u8] = if *mode == EntryMode::Directory { b"/" } else { b"" };
+            [name, slash].concat()
+        };
+        entries.sort_by_cached_key(key);
+        let mut bytes = Vec::new();
+        for (mode, id, name) in &entries {
+            // In a tree the mode of a directory has no leading zero.
+            bytes.extend(mode.to_string().trim_start_matches('0').as_bytes());
+            bytes.push(b' ');
+            bytes.extend(name);
+            bytes.push(0);
+            bytes.extend(id.as_slice());
+        }
+        self.add(Kind::Tree, &bytes)
+    }
+
+    /// Adds a commit by git-frites, dated now.
+    pub fn add_commit<'a>(
+        &mut self,
+        tree: &Oid,
+        parents: impl IntoIterator<Item = &'a Oid>,
+        message: &str,
+    ) -> Result<ObjectId> {
+        let mut text = format!("tree {tree}\n");
+        let mut seen: Vec<&Oid> = Vec::new();
+        for parent in parents {
+            if !seen.contains(&parent) {
+                text.push_str(&format!("parent {parent}\n"));
+                seen.push(parent);
+            }
+        }
+        let now = gix::date::Time::now_local_or_utc();
+        let who = format!("{} <{}> {now}", OURS.0, OURS.1);
+        let end = if message.ends_with('\n') { "" } else { "\n" };
+        text.push_str(&format!("author {who}\ncommitter {who}\n\n{message}{end}"));
+        self.add(Kind::Commit, text.as_bytes())
+    }
+
+    /// Puts the objects onto the disk, and then gives them their names.
+    pub fn keep(self) -> Result<()> {
+        let paths: Vec<&Path> = self.written.values().map(|path| &**path).collect();
+        sync(&paths)?;
+        let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
+        // In a repository that is shared (`core.sharedRepository`), others can use its directories.
+        let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
+        for (place, path) in places.iter().zip(self.written.into_values()) {
+            let failed = || format!("could not write '{}'", place.display());
+            let set = |path: &Path, mode: u32| {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).context(failed)
+            };
+            set(&path, mode & 0o444)?;
+            if let Some(directory) = place.parent()
+                && fs::create_dir(directory).is_ok()
+            {
+                set(directory, mode)?;
+            }
+            path.persist(place).map_err(|e| e.error).context(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The file of a loose object.
+    fn place(&self, id: &ObjectId) -> PathBuf {
+        let hex = id.to_string();
+        self.directory.join(&hex[..2]).join(&hex[2..])
+    }
+}
+
+/// Gives an object's file the current time. False if there is no such file.
+fn freshen(object: &Path) -> bool {
+    // The times of a file that may not be written can be set all the same by its owner.
+    File::open(object).is_ok_and(|file| {
+        let _ = file.set_modified(SystemTime::now());
+        true
+    })
+}
+
+/// Waits until the content of these files is on the disk.
+pub(super) fn sync(paths: &[&Path]) -> Result<()> {
+    let sync = |path: &&Path| {
+        let synced = File::open(path).and_then(|file| file.sync_all());
+        synced.context(|| format!("could not write '{}'", path.display()))
+    };
+    if let [one] = paths {
+        return sync(one);
+    }
+    let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = paths
+            .chunks(share)
+            .map(|chunk| scope.spawn(move || chunk.iter().try_for_each(sync)))
+            .collect();
+        // A thread that panics is a fault of ours, and no object of it may get a name.
+        let ended = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
+        });
+        ended.collect()
+    })
+}
+
+impl Repo {
+    /// Stores bytes as a blob, without filters.
+    pub fn store_blob(&self, bytes: impl AsRef<[u8]>) -> Result<Oid> {
+        self.store(|objects| objects.add(Kind::Blob, bytes.as_ref()))
+    }
+
+    /// Writes objects; gives what `add` gives, as the id of an object. Tries again if it fails: a
+    /// `git prune` removes temporary files, and empty directories of objects.
+    pub fn store(&self, add: impl Fn(&mut NewObjects) -> Result<ObjectId>) -> Result<Oid> {
+        let once = || -> Result<Oid> {
+            let mut objects = self.new_objects();
+            let id = add(&mut objects)?;
+            objects.keep()?;
+            Ok(to_oid(id))
+        };
+        for pause in PAUSES {
+            match once() {
+                Err(error) if error.cause == Cause::NotFound => std::thread::sleep(pause),
+                done => return done,
+            }
+        }
+        once()
+    }
+
+    /// Stores a commit by git-frites of a tree with these files. No ref reaches it yet.
+    pub fn store_files<'a>(
+        &self,
+        files: &[(String, StoredContent<'_>)],
+        parents: impl IntoIterator<Item = &'a Oid>,
+        message: &str,
+    ) -> Result<Oid> {
+        let parents: Vec<&Oid> = parents.into_iter().collect();
+        self.store(|objects| {
+            let mut entries = Vec::new();
+            for (name, content) in files {
+                let id = match content {
+                    StoredContent::Bytes(bytes) => objects.add(Kind::Blob, bytes)?,
+                    StoredContent::Stored(oid) => from_oid(oid)?,
+                };
+                entries.push((EntryMode::File, id, name.clone().into_bytes()));
+            }
+            let tree = objects.add_tree(entries)?;
+            objects.add_commit(&to_oid(tree), parents.iter().copied(), message)
+        })
+    }
+}
+
+/// The content of a file that is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum StoredContent<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// A blob that is there already.
+    Stored(Oid),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::refname::RefName;
+
+    #[test]
+    fn stored_files_are_what_git_would_have_stored_and_leave_no_temporary_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let git = |args: &[&str]| {
+            let call = duct::cmd("git", args).dir(directory.path()).stderr_to_stdout();
+            call.read().expect("git works")
+        };
+        git(&["init", "-q"]);
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let blob = repo.store_blob("stored\n").expect("written");
+        let files = [
+            ("b.txt".to_owned(), StoredContent::Bytes(b"")),
+            ("b".to_owned(), StoredContent::Stored(blob)),
+            ("a".to_owned(), StoredContent::Bytes(b"bytes\0\n")),
+        ];
+        let root = repo.store_files(&files, [], "root").expect("written");
+        let again = [&root, &root];
+        let child = repo.store_files(&files, again, "child\n").expect("written");
+        git(&["fsck", "--strict"]);
+        let tree = git(&["ls-tree", "--format=%(objectmode) %(path)", child.as_str()]);
+        assert_eq!(tree, "100644 a\n100644 b\n100644 b.txt");
+        assert_eq!(git(&["cat-file", "-p", &format!("{child}:b")]), "stored");
+        assert_eq!(
+            git(&["rev-list", "--parents", "-1", child.as_str()]),
+            format!("{child} {root}")
+        );
+        assert_eq!(
+            git(&["log", "-1", "--format=%an <%ae>|%B", child.as_str()]),
+            "git-frites <git-frites@localhost>|child"
+        );
+        let objects = directory.path().join(".git/objects");
+        let left = fs::read_dir(&objects).expect("there").flatten();
+        assert!(
+            left.map(|e| e.file_name()).all(|name| name.len() < 5 && name != "tmp"),
+            "only fan-out"
+        );
+
+        // Nothing is kept of what was only added.
+        repo.new_objects().add(Kind::Blob, b"dropped").expect("written");
+        assert_eq!(git(&["count-objects"]).split(' ').next(), Some("6"));
+
+        // A ref moves from its old value only, and its log says who moved it.
+        let name = RefName::new("refs/frites/1/c1");
+        repo.update_ref(&name, Some(&root), None, "first").expect("new");
+        assert!(repo.update_ref(&name, Some(&child), None, "again").is_err());
+        assert!(repo.update_ref(&name, Some(&child), Some(&child), "again").is_err());
+        git(&["pack-refs", "--all"]);
+        repo.update_ref(&name, Some(&child), Some(&root), "second").expect("moved");
+        assert_eq!(git(&["rev-parse", &name]), child.to_string());
+        let log = git(&["reflog", "--format=%gn %gs", &name]);
+        assert_eq!(log, "git-frites git-frites: second\ngit-frites git-frites: first");
+        assert!(repo.reflog_claims_us(&name, false).expect("readable"));
+    }
+}
