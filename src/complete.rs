@@ -199,10 +199,13 @@ pub fn revisions(current: &OsStr) -> Offers {
     offers
 }
 
-/// The targets of a merge: branches and candidates.
+/// The targets of a merge: branches, candidates and the word `parent`.
 pub fn targets(current: &OsStr) -> Offers {
     let mut offers = refs(current, &[("refs/heads/", "branch")]);
     offers.extend(addresses(current));
+    if current.to_str().is_some_and(|word| "parent".starts_with(word)) {
+        offers.push(offer("parent", Some("the candidate that the run was spawned from".into())));
+    }
     offers
 }
 

@@ -132,11 +132,79 @@ fn merge_that_would_lose_the_parents_work_is_refused() {
         let _ = fs::remove_file(world.repo.join(".git/worktrees/c1/index.lock"));
         world.assert_clean();
     }
-    let world = family("echo two > other");
-    world.frites(["clean", "-q", "1"]).expect(0);
+}
+
+#[test]
+fn parent_is_a_word_also_after_the_parent_was_cleaned() {
+    let world = family("echo two > other; echo new > new");
+    world.git(["branch", "parent"]);
+    world.frites(["apply", "--merge", "--into", "parent", "2"]).expect(0);
+    assert_eq!(world.git(["rev-parse", "parent"]), world.git(["rev-parse", "main"]));
+    assert_eq!(fs::read_to_string(world.worktree("1/c1").join("new")).unwrap(), "new\n");
     world
-        .frites(["apply", "--merge", "--into", "1/c1", "2"])
-        .refuses(128, "1/c1 has no worktree any more");
+        .frites(["apply", "--merge", "--into", "parent", "1"])
+        .refuses(2, "run 1 was not spawned from");
+    world.frites(["apply", "--merge", "--into", "refs/heads/parent", "2"]).expect(0);
+    world.frites(["clean", "-q", "1", "--forget"]).expect(0);
+    world
+        .frites(["apply", "--merge", "--into", "parent", "2"])
+        .refuses(128, "1/c1, from which run 2 was spawned, is forgotten");
+
+    // Cleaned: the capture becomes a branch again, and a failed merge makes none.
+    let world = family("echo two > other; echo new > new");
+    let before = (world.belongings(), world.files());
+    world.frites(["clean", "-q", "1"]).expect(0);
+    let capture = world.git(["rev-parse", "refs/frites/1/c1"]);
+    world.hook("pre-merge-commit", "exit 1");
+    world
+        .frites(["apply", "--merge", "--into", "parent", "2"])
+        .refuses(1, "git did not make the commit");
+    assert_eq!(world.git(["branch", "--list", "frites/run/1/*"]), "");
+    fs::remove_file(world.repo.join(".git/hooks/pre-merge-commit")).unwrap();
+    let answer = world.frites(["apply", "--merge", "--into", "parent", "2"]).expect(0);
+    assert_eq!(answer.out(), "frites/run/1/c1\n");
+    assert_eq!(world.git(["rev-parse", "frites/run/1/c1^1"]), capture);
+    assert_eq!(world.tree("frites/run/1/c1"), world.tree("refs/frites/2/c1"));
+    assert_eq!(world.first_candidate("2")["landing_branch"], "refs/heads/frites/run/1/c1");
+    assert_eq!(
+        (world.files(), world.belongings()),
+        (before.1, before.0),
+        "the user's checkout is not touched"
+    );
+    // The parent is a candidate like any other: what was merged is its next iteration, and lands.
+    assert_eq!(
+        world.frites(["diff", "1/c1", "--name-only"]).expect(0).out(),
+        "README\ncommitted\nnew\nother\nstaged\nuntracked\n"
+    );
+    // Another child merges into the branch that exists now.
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    world.sh(&world.worktree("3/c1"), "echo third > third").expect(0);
+    world.frites(["judge", "-q", "--test", "true", "3"]).expect(0);
+    world.frites(["apply", "--merge", "--into", "parent", "3"]).expect(0);
+    assert_eq!(world.git(["show", "frites/run/1/c1:third", "frites/run/1/c1:new"]), "third\nnew");
+    world.frites(["apply", "--undo", "3"]).expect(0);
+    world.frites(["apply", "--undo", "2"]).expect(0);
+    assert_eq!(world.tree("frites/run/1/c1"), world.tree(&capture));
+    world.frites(["clean", "-q", "1"]).expect(0);
+    assert_eq!(world.git(["branch", "--list", "frites/run/1/*"]), "");
+    world.assert_clean();
+}
+
+#[test]
+fn newest_file_wins_against_a_parent_that_was_cleaned() {
+    for (parent, wins) in [("2026-02-01", "zwei"), ("2025-02-01", "two")] {
+        let world = family("echo two > other; touch -d 2026-01-15 other");
+        world.frites(["diff", "2"]).expect(0);
+        let edit = format!("echo zwei > other; touch -d {parent} other");
+        world.sh(&world.worktree("1/c1"), &edit).expect(0);
+        world.frites(["clean", "-q", "1"]).expect(0);
+        let conflict = world.frites(["apply", "--merge", "--into", "parent", "2"]);
+        conflict.refuses(1, "2/c1 conflicts with 1/c1 in other (content)");
+        world.git(["config", "frites.merge.strategy", "newest-file-wins"]);
+        world.frites(["apply", "--merge", "--into", "parent", "2"]).expect(0);
+        assert_eq!(world.git(["show", "frites/run/1/c1:other"]), wins);
+        world.assert_clean();
+    }
 }
 
 #[test]

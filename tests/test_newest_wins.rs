@@ -282,3 +282,45 @@ fn time_of_a_renamed_file_is_that_of_its_name_on_each_side() {
         world.assert_clean();
     }
 }
+
+#[test]
+fn strategy_and_ties_are_configured_and_told() {
+    let (merge, none) =
+        (["apply", "--merge", "--json"], ["apply", "--merge", "--strategy", "none"]);
+    for (tie, child, parent, side, version) in [
+        ("child", 70, 70, "child", "CHILD"),
+        ("parent", 70, 70, "parent", "PARENT"),
+        ("parent", 80, 70, "child", "CHILD"),
+    ] {
+        let world = conflicting(&CASES[..1], child, parent, true);
+        world.frites(merge).refuses(1, "1/c1 conflicts with main in text (content)");
+        world.write(".git/info/exclude", "/.frites.toml\n");
+        world.write(
+            ".frites.toml",
+            format!("[merge]\nstrategy = 'newest-file-wins'\ntie = '{tie}'\n"),
+        );
+        world.frites(none).refuses(1, "1/c1 conflicts with main in text (content)");
+        let json = world.frites(merge).expect(0).json();
+        assert_eq!(world.git(["show", "main:text"]), format!("one\n{version}"), "{json:#}");
+        let choice = &json["choices"][0];
+        assert_eq!((&choice["side"], &choice["tie"]), (&side.into(), &(child == parent).into()));
+        assert_eq!(json["strategy"], "newest-file-wins");
+        assert!(json["resolution_seconds"].as_f64().is_some(), "{json:#}");
+        let events = world.events();
+        let failed: Vec<_> = events.iter().filter(|e| e["event"] == "merge-failed").collect();
+        assert_eq!(failed.len(), 2, "{events:#?}");
+        assert_eq!((&failed[0]["candidate"], &failed[0]["branch"]), (&"c1".into(), &"main".into()));
+        assert!(failed[0]["reason"].as_str().unwrap().contains("conflicts with main in text"));
+        let merged = events.iter().find(|event| event["event"] == "merged").unwrap();
+        for field in ["choices", "strategy", "resolution_seconds"] {
+            assert_eq!(merged[field], json[field]);
+        }
+        world.assert_clean();
+    }
+    // Without a conflict there is nothing to resolve.
+    let world = World::new();
+    world.judged("true", &["echo x > x"]);
+    let json = world.frites(["apply", "--merge", "--json", "--strategy", "newest-file-wins"]);
+    let json = json.expect(0).json();
+    assert!(json["strategy"].is_null() && json["resolution_seconds"].is_null(), "{json:#}");
+}

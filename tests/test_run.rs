@@ -500,3 +500,48 @@ fn run_with_a_program_that_is_missing_is_fatal_before_the_first_attempt() {
     run(&["--test", "no-such-program || true"]).expect(0);
     world.assert_clean();
 }
+
+#[test]
+fn run_merges_as_configured_and_cleans_up_after_itself() {
+    let world = World::new();
+    world.git(["config", "frites.run.merge", "true"]);
+    let run = |options: &[&str], test: &str, script: &str| {
+        let words = [&["run", "--json"], options, &["-n", "2", "--test", test]].concat();
+        world.frites([words.as_slice(), &["--", "sh", "-c", script]].concat())
+    };
+    let left = || {
+        let worktrees = world.git(["worktree", "list", "--porcelain"]);
+        let branches = world.git(["for-each-ref", "--format=%(refname)", "refs/heads/frites"]);
+        (worktrees.matches("worktree ").count() - 1, branches.lines().count())
+    };
+    let landing = |run| world.first_candidate(run)["landing"].as_str().unwrap().to_owned();
+    run(&["--no-merge"], "true", "echo a > a").expect(0);
+    assert_eq!((landing("1").as_str(), left()), ("pending", (2, 2)));
+    let json = run(&["--clean"], "true", "echo b > b$FRITES_INDEX").expect(0).json();
+    assert_eq!(json["cleaned"].to_string(), "[\"2/c1\",\"2/c2\"]");
+    assert_eq!((landing("2").as_str(), left()), ("merged", (2, 2)));
+    assert_eq!(world.git(["show", "main:b1"]), "b");
+    // Captures stay, so that the other candidate lands all the same.
+    world.frites(["apply", "--merge", "--clean", "2/c2"]).expect(0);
+    assert_eq!(world.git(["show", "main:b2"]), "b");
+    // A failed merge removes nothing: its worktree is where the conflicts are resolved.
+    let meanwhile = "[ $FRITES_INDEX = 2 ] || { cd \"$HOME/repo\" && echo w > README && git commit -qam other && cd -; }; echo z >> README";
+    run(&["--clean"], "true", meanwhile).refuses(1, "3/c1 conflicts with main in README");
+    assert_eq!(left(), (4, 4));
+    // Without a winner, too, all goes: the captures stay.
+    run(&["--clean"], "false", "echo d > d").expect(1);
+    assert_eq!(left(), (4, 4));
+    assert_eq!(world.frites(["diff", "4/c1", "--name-only"]).expect(0).out(), "d\n");
+    // What is kept stays, and what cannot be saved.
+    world.frites(["clean", "--keep", "1/c1"]).expect(0);
+    world.sh(&world.worktree("1/c2"), "mkfifo pipe").expect(0);
+    let answer = world.frites(["apply", "--merge", "--clean", "1/c1"]).expect(0);
+    assert!(
+        answer.stderr.contains("warning: 1/c2 stays: 1/c2 holds what cannot be captured"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(left(), (4, 4));
+    world.frites(["clean", "--no-keep", "1/c1"]).expect(0);
+    world.assert_clean();
+}

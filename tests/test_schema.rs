@@ -294,6 +294,7 @@ fn renamed_on_both_sides(checker: &mut Checker) {
         let year = if newer == "parent" { "2040" } else { "2020" };
         world.set_env("GIT_COMMITTER_DATE", format!("{year}-01-02T03:04:05Z"));
         world.commit("parent");
+        world.frites(["apply", "--merge"]).refuses(1, "1/c1 conflicts with main");
         let merge = ["apply", "--merge", "--json", "--strategy", "newest-file-wins"];
         let merged = checker.answer("apply", 0, world.frites(merge));
         assert_eq!(merged["choices"][0]["side"], newer, "{merged:#}");

@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use crate::commands::values;
 use crate::complete;
+use crate::config::keys;
+use crate::config::value::{MergeStrategy, Tie};
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::ops::clean;
 use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::newest_wins::choices_as_json;
@@ -66,7 +69,8 @@ pub struct ApplyArgs {
     /// Merge into the current branch, or into --into, with a merge commit
     #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
     pub merge: bool,
-    /// Candidate (RUN/CAND) to merge into, or a branch that is not checked out anywhere
+    /// Candidate (RUN/CAND, or `parent`: the one that the run was spawned from) to merge into, or a
+    /// branch that is not checked out anywhere
     #[arg(
         long,
         value_name = "TARGET",
@@ -74,15 +78,19 @@ pub struct ApplyArgs {
         add = ArgValueCompleter::new(complete::targets),
     )]
     pub into: Option<String>,
-    /// Resolve conflicts by taking each file whole from the side that wrote it later
+    /// Resolve conflicts by taking each file whole from the side that wrote it later  [default:
+    /// merge.strategy, or none]
     #[arg(long, value_name = "STRATEGY", requires = "merge")]
     pub strategy: Option<Strategy>,
+    /// Remove the run's worktrees and branches after the merge; captures stay
+    #[arg(long, requires = "merge")]
+    pub clean: bool,
     /// Undo a landing: revert the merge, or delete the fresh branch
     #[arg(
         long,
         conflicts_with_all = [
             "branch", "commit", "message", "no_switch", "judged", "allow_unverified",
-            "no_rejudge", "no_verify", "conflicts", "merge",
+            "no_rejudge", "no_verify", "conflicts", "merge", "clean",
         ],
     )]
     pub undo: bool,
@@ -97,8 +105,21 @@ pub struct ApplyArgs {
 /// The ways to resolve conflicts of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Strategy {
-    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the candidate
+    /// Conflicts end the merge, and nothing changes
+    None,
+    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the candidate,
+    /// unless merge.tie says otherwise
     NewestFileWins,
+}
+
+/// The side that wins ties, if conflicts are to be resolved: by the option, else as configured.
+pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option<Tie> {
+    let config = &session.config;
+    let is_wanted = match strategy {
+        Some(strategy) => strategy == Strategy::NewestFileWins,
+        None => config.get(keys::MERGE_STRATEGY) == MergeStrategy::NewestFileWins,
+    };
+    is_wanted.then(|| config.get(keys::MERGE_TIE))
 }
 
 /// Runs the command.
@@ -116,12 +137,13 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         no_rejudge: args.no_rejudge,
         no_verify: args.no_verify,
         message: args.message.clone(),
-        newest_file_wins: args.strategy.is_some(),
+        newest_file_wins: if args.merge { newest_file_wins(session, args.strategy) } else { None },
     };
     if args.merge {
-        let target = MergeTarget::parse(session, args.into.as_deref())?;
+        let target = MergeTarget::parse(session, args.into.as_deref(), &selection.run)?;
         let merged = merge::merge(session, selection, &options, &target)?;
-        print_merged(session, args, &merged)?;
+        let cleaned = args.clean.then(|| clean::after_end(session, &merged.plan.run));
+        print_merged(session, args, &merged, cleaned.as_deref())?;
         return Ok(exit::OK);
     }
     let fresh = FreshBranchOptions {
@@ -185,21 +207,39 @@ fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> R
     Ok(())
 }
 
-fn print_merged(session: &Session, args: &ApplyArgs, merged: &MergedCandidate) -> Result<()> {
+fn print_merged(
+    session: &Session,
+    args: &ApplyArgs,
+    merged: &MergedCandidate,
+    cleaned: Option<&[String]>,
+) -> Result<()> {
     let MergedCandidate { plan, branch, commit, landed, previous } = merged;
     if args.json {
         let mut document = as_json(plan, branch, Some(commit));
         document["merged"] = json!(landed);
         document["previous"] = json!(previous);
         document["choices"] = choices_as_json(&plan.choices);
+        document["strategy"] = json!(plan.strategy());
+        document["resolution_seconds"] = json!(plan.resolution.map(|time| time.as_secs_f64()));
+        document["cleaned"] = json!(cleaned);
         return session.ui.answer(json::document(document));
     }
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
     }
     session.ui.answer(format!("{}\n", branch.short()))?;
+    if let Some(cleaned) = cleaned {
+        note_cleaned(session, cleaned);
+    }
     session.ui.hint(merge_hint(merged));
     Ok(())
+}
+
+/// Says what `--clean` removed.
+pub fn note_cleaned(session: &Session, cleaned: &[String]) {
+    if !cleaned.is_empty() {
+        session.ui.note(format!("removed {}; their captures stay", cleaned.join(", ")));
+    }
 }
 
 /// The commands to type after a merge.

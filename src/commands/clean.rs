@@ -1,6 +1,5 @@
 //! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
@@ -141,10 +140,7 @@ fn clean_run(
     names: &[Name],
     args: &CleanArgs,
 ) -> Result<Vec<Removal>> {
-    let _lock = session.store.lock_run(&run.run)?;
-    session
-        .repo
-        .heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::from_secs(1))?;
+    let _lock = clean::lock(session, run)?;
     let removals: Vec<Removal> = names
         .iter()
         .map(|name| clean_one(session, session.store.candidate(run, name), args))

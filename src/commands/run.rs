@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
+use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned};
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
@@ -18,6 +19,7 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, Run};
 use crate::model::verdict::Verdict;
+use crate::ops::clean;
 use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
@@ -65,9 +67,16 @@ pub struct RunArgs {
         ],
     )]
     pub resume: Option<Address>,
-    /// Merge a verified winner into the current branch
-    #[arg(long)]
+    /// Merge a verified winner into the current branch  [default: run.merge]
+    #[arg(long, overrides_with = "no_merge")]
     pub merge: bool,
+    /// Do not merge, even if run.merge is set
+    #[arg(long, overrides_with = "merge")]
+    pub no_merge: bool,
+    /// Remove the run's worktrees and branches at the end; captures stay. Nothing is removed after an
+    /// interruption or a failed merge
+    #[arg(long)]
+    pub clean: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -157,7 +166,12 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
 /// Fails if the result could not be judged or merged: before an hour of work, not after it.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
-    if args.merge { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
+    if is_to_merge(session, args) { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
+}
+
+/// True if a verified winner is to be merged: by an option, else as configured.
+fn is_to_merge(session: &Session, args: &RunArgs) -> bool {
+    args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE))
 }
 
 /// The words after `run` on the command line; none if they are not UTF-8, because a record cannot
@@ -251,10 +265,14 @@ fn conclude(
     interrupted()?;
     let run = integrated.as_ref().unwrap_or(run);
     // A failed merge leaves the winner pending. Its error is shown after the comparison.
-    let merged = (args.merge && verdict.winner().is_some()).then(|| merge(session, run));
+    let is_to_merge = is_to_merge(session, args) && verdict.winner().is_some();
+    let merged = is_to_merge.then(|| merge(session, run));
+    let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
+    let cleaned = is_to_clean.then(|| clean::after_end(session, run));
     let document = args.json.then(|| {
         let mut document = comparison::as_json(&verdict);
         document["escaped"] = json!(escaped);
+        document["cleaned"] = json!(cleaned);
         document["commit"] =
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document
@@ -264,14 +282,19 @@ fn conclude(
         && !args.json
     {
         session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
-        session.ui.hint(crate::commands::apply::merge_hint(&merged));
+        session.ui.hint(merge_hint(&merged));
+    }
+    if let (Some(cleaned), false) = (cleaned, args.json) {
+        note_cleaned(session, &cleaned);
     }
     Ok(comparison::exit_code(&verdict))
 }
 
 fn merge(session: &Session, run: &Run) -> Result<MergedCandidate> {
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
-    merge::merge(session, selection, &LandOptions::default(), &MergeTarget::Current)
+    let newest_file_wins = newest_file_wins(session, None);
+    let options = LandOptions { newest_file_wins, ..LandOptions::default() };
+    merge::merge(session, selection, &options, &MergeTarget::Current)
 }
 
 fn oracle_jobs(args: &RunArgs) -> usize {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::config::value::{AgentInput, Argv, ByteSize, EnvMode, Flaky, Setting, SynthesisMode};
+use crate::config::value::{
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, MergeStrategy, Setting, SynthesisMode, Tie,
+};
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
@@ -129,6 +131,9 @@ keys! {
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may synthesise a candidate from those that passed.";
     SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesised winner, as a multiple of the combined size of the candidates that it drew on.";
+    MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts: not at all, so that nothing changes, or by taking each file whole from the side that wrote it later.";
+    MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With newest-file-wins, the side whose file wins if both wrote it at the same time: the candidate that lands, or the target.";
+    RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";

@@ -194,6 +194,15 @@ choice! {
 }
 
 choice! {
+    /// `merge.strategy`
+    MergeStrategy: "none" None, "newest-file-wins" NewestFileWins
+}
+choice! {
+    /// `merge.tie`: the side that wins if both wrote a file at the same time
+    Tie: "child" Child, "parent" Parent
+}
+
+choice! {
     /// `agents.*.stdin`
     AgentInput: "prompt" Prompt, "none" None
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
+use crate::fs::lock::Lock;
 use crate::fs::tree;
 use crate::git::capture::omitted::Omissions;
 use crate::git::refs;
@@ -90,6 +91,44 @@ pub fn remove(
         store.record_event(&candidate.run.run, &event)?;
     }
     Ok(there.then_some(freed))
+}
+
+/// Takes the lock under which a run is cleaned, and removes locks that a killed git left on its
+/// branches. Fails if the run is still at work.
+pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
+    let lock = session.store.lock_run(&run.run)?;
+    let branches = format!("refs/heads/frites/run/{}", run.run);
+    session.repo.heal_ref_locks(&branches, Duration::from_secs(1))?;
+    Ok(lock)
+}
+
+/// Removes a run's worktrees and branches after its end, except those that are marked as kept.
+/// Gives the addresses of what is removed. Warns of what cannot be removed: the run's result
+/// stands.
+pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
+    let one = |candidate: CandidateRef<'_>| -> Result<bool> {
+        if candidate.record()?.kept {
+            return Ok(false);
+        }
+        capture_or_refuse(session, candidate)?;
+        Ok(remove(session, candidate, false)?.is_some())
+    };
+    let mut removed = Vec::new();
+    let mut all = || -> Result<()> {
+        let _lock = lock(session, run)?;
+        for candidate in session.store.candidates(run) {
+            match one(candidate) {
+                Ok(true) => removed.push(candidate.address()),
+                Ok(false) => {}
+                Err(error) => session.ui.warn(format!("{candidate} stays: {}", error.message)),
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = all() {
+        session.ui.warn(format!("run {} was not cleaned: {}", run.run, error.message));
+    }
+    removed
 }
 
 /// A dry run of [`remove`]: gives the same answer or error, and writes nothing.

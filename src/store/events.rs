@@ -131,6 +131,17 @@ pub enum Event {
         #[serde(flatten)]
         moved: BranchMove,
     },
+    /// A merge failed, and changed nothing.
+    MergeFailed {
+        /// The candidate.
+        candidate: Name,
+        /// The capture's number.
+        iteration: u32,
+        /// The branch that it was to be merged into, by its short name.
+        branch: String,
+        /// The reason, as it was shown.
+        reason: String,
+    },
     /// A landing was taken back: a merge was reverted, or a fresh branch deleted.
     Undone {
         /// The candidate.
@@ -227,6 +238,12 @@ pub struct MoveDetails {
     /// The conflicts that a strategy settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<Value>,
+    /// The strategy that settled them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// The time that it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_seconds: Option<f64>,
     /// The merge that was reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Oid>,

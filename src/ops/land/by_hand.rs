@@ -2,6 +2,8 @@
 //! committed by hand on its branch, and that is merged by hand.
 use std::iter;
 
+use serde_json::Value;
+
 use crate::error::Result;
 use crate::git::reflog::{self, BranchInReflog};
 use crate::git::repo::Repo;
@@ -74,7 +76,8 @@ fn event(
     let (candidate, branch) = (candidate.clone(), branch.short().to_owned());
     let LeftConflicts { iteration, from, .. } = *left;
     if landing == Landing::Merged {
-        let details = MoveDetails::default();
+        let choices = Some(Value::Array(Vec::new()));
+        let details = MoveDetails { choices, ..MoveDetails::default() };
         let moved = BranchMove { iteration, from, commit: *commit, verified: false, details };
         return Ok(Event::Merged { candidate, branch, moved });
     }

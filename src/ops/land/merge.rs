@@ -1,5 +1,5 @@
 //! `apply --merge`: merges a change that passed into the current branch, a branch that is checked
-//! out nowhere, or a candidate. The commits are made first; then one branch moves, with its files.
+//! out nowhere, or a candidate, even if that was cleaned. The commits are made first; then one branch moves, with its files.
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::advance::{self, Advance};
@@ -17,7 +17,7 @@ use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::record::record_move;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget, TargetCheckout};
 use crate::ops::session::Session;
-use crate::store::events::MoveDetails;
+use crate::store::events::{Event, MoveDetails};
 use crate::store::intents::MoveIntent;
 use crate::store::select::Selection;
 
@@ -49,14 +49,41 @@ pub fn merge(
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
     let mut plan = Plan::new(session, selection, options)?;
+    match merge_plan(session, &mut plan, options, &target, into) {
+        Ok((commit, landed)) => {
+            let (branch, previous) = (target.branch, target.tip);
+            Ok(MergedCandidate { plan, branch, commit, landed, previous })
+        }
+        Err(error) => {
+            let event = Event::MergeFailed {
+                candidate: plan.candidate.clone(),
+                iteration: plan.capture.iteration,
+                branch: target.branch.short().to_owned(),
+                reason: error.message.clone(),
+            };
+            // The error is the one to report.
+            let _ = session.store.record_event(&plan.run.run, &event);
+            Err(error)
+        }
+    }
+}
+
+/// Carries the plan of a merge out. Gives the merge commit and its second parent.
+fn merge_plan(
+    session: &Session,
+    plan: &mut Plan,
+    options: &LandOptions,
+    target: &ResolvedTarget,
+    into: &MergeTarget,
+) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
     // A candidate gets only the change of this run: it holds the parent run's change already.
     let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
-    let base = plan.merge_base(session, &target, &start)?;
-    if let Some(conflicts) = plan.merge_into(session, &target, &base, options)? {
-        return Err(plan.conflict_error(&target, &base, &conflicts));
+    let base = plan.merge_base(session, target, &start)?;
+    if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
+        return Err(plan.conflict_error(target, &base, &conflicts));
     }
-    refuse_overwrite_in(session, &target, &plan.tree, "move them away and merge again")?;
+    refuse_overwrite_in(session, target, &plan.tree, "move them away and merge again")?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(options);
     let own = with_tree_trailer(&message, &plan.judged.tree);
@@ -68,9 +95,9 @@ pub fn merge(
     )?;
     let request = CommitRequest {
         tree: &plan.tree,
-        parent: &committed_state(session, &target)?,
+        parent: &committed_state(session, target)?,
         merged: Some(&landed),
-        message: &merge_message(&plan, options, &target, message),
+        message: &merge_message(plan, options, target, message),
     };
     let commit = make_commit(session, &request)?;
     let intent = MoveIntent {
@@ -87,14 +114,19 @@ pub fn merge(
         holder: target.holder(),
     };
     let why = format!("merge {}: Merge made by git-frites.", plan.address());
-    execute(session, &target, &intent, &why)?;
-    let choices = Some(choices_as_json(&plan.choices));
-    record_move(&session.store, &intent, MoveDetails { choices, ..MoveDetails::default() })?;
+    execute(session, target, &intent, &why)?;
+    let details = MoveDetails {
+        choices: Some(choices_as_json(&plan.choices)),
+        strategy: plan.strategy().map(str::to_owned),
+        resolution_seconds: plan.resolution.map(|time| time.as_secs_f64()),
+        ..MoveDetails::default()
+    };
+    record_move(&session.store, &intent, details)?;
     if target.is_user_checkout() {
         // As `git merge` does. The hook cannot undo anything any more.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
-    Ok(MergedCandidate { plan, branch: target.branch, commit, landed, previous: target.tip })
+    Ok((commit, landed))
 }
 
 /// Refuses to overwrite untracked files in the target's checkout.
@@ -168,13 +200,13 @@ pub fn execute(
     let mark = refs::landing(&intent.run, &intent.candidate);
     let marked = repo.read_ref(&mark)?;
     let refs = [
-        Move { name: &intent.target, old: Some(&intent.old), new: &intent.new },
+        Move { name: &intent.target, old: target.exists.then_some(&intent.old), new: &intent.new },
         Move { name: &mark, old: marked.as_ref(), new: &intent.new },
     ];
     let Some(checkout) = &target.checkout else {
         return repo.move_refs(&repo.git(), &refs, why);
     };
-    if checkout.candidate.is_none() {
+    if target.candidate.is_none() {
         // Once more: judging a merged tree may have taken long.
         let now = ResolvedTarget::current(session)?;
         if now.branch != target.branch || now.tip != target.tip {

@@ -1,10 +1,12 @@
 //! `--strategy newest-file-wins`: each conflicted file comes whole from the side that wrote it
-//! later; if both wrote it at the same time, from the change that lands. No file gets conflict
+//! later; if both wrote it at the same time, from the side that `merge.tie` names. No file gets conflict
 //! markers or parts of both sides.
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::config::value::Tie;
 use crate::error::Result;
 use crate::git::capture;
 use crate::git::capture::mtimes;
@@ -49,6 +51,11 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// True if both sides wrote the file at the same time, or neither time is known.
+    fn is_tie(&self) -> bool {
+        self.landing_time == self.target_time
+    }
+
     /// A line for people and for commit messages.
     pub fn in_words(&self) -> String {
         let landing = in_words(self.landing_time);
@@ -91,6 +98,7 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
         };
         let mut object = json!({
             "side": side, "child_time": choice.landing_time, "parent_time": choice.target_time,
+            "tie": choice.is_tie(),
         });
         put_path(&mut object, "path", &choice.path);
         if choice.landing_name != choice.path {
@@ -126,6 +134,7 @@ pub fn resolve(
     session: &Session,
     sides: &Sides<'_>,
     conflicts: &Conflicts,
+    tie: Tie,
 ) -> Result<(Oid, Vec<Choice>)> {
     let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
     let target = target_times(session, sides.target)?;
@@ -145,7 +154,7 @@ pub fn resolve(
                 None => mtimes::last_touched(&session.repo, &sides.target.tip, &file.target)?,
             });
         }
-        let side = newer(landing_time, target_time);
+        let side = newer(landing_time, target_time, tie);
         let wanted = match side {
             Side::Landing => THEIRS,
             Side::Target => OURS,
@@ -244,15 +253,17 @@ impl FileNames {
     }
 }
 
-/// The side that wrote last. A side without a time loses; the landing side wins a tie.
-fn newer(landing_time: Option<i64>, target_time: Option<i64>) -> Side {
-    if landing_time >= target_time { Side::Landing } else { Side::Target }
+/// The side that wrote last. A side without a time loses.
+fn newer(landing_time: Option<i64>, target_time: Option<i64>, tie: Tie) -> Side {
+    match (landing_time.cmp(&target_time), tie) {
+        (Ordering::Greater, _) | (Ordering::Equal, Tie::Child) => Side::Landing,
+        (Ordering::Less, _) | (Ordering::Equal, Tie::Parent) => Side::Target,
+    }
 }
 
-/// The times at which a candidate wrote its files, if the target is a candidate's worktree; none
-/// otherwise, because the branch's commits give the times.
+/// The times at which a candidate wrote its files, if the target is a candidate; none otherwise, because the branch's commits give the times.
 fn target_times(session: &Session, target: &ResolvedTarget) -> Result<Option<WriteTimes>> {
-    let Some((run, name)) = target.candidate_here() else { return Ok(None) };
+    let Some((run, name)) = &target.candidate else { return Ok(None) };
     let candidate = session.store.candidate(run, name);
     candidate.latest()?.map(|capture| WriteTimes::of(session, candidate, &capture)).transpose()
 }
@@ -365,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_side_that_wrote_last_wins_and_the_landing_side_wins_a_tie() {
+    fn the_side_that_wrote_last_wins_and_a_tie_goes_to_the_configured_side() {
         let cases = [
             (Some(2), Some(1), Side::Landing),
             (Some(1), Some(2), Side::Target),
@@ -375,7 +386,9 @@ mod tests {
             (None, None, Side::Landing),
         ];
         for (landing, target, expected) in cases {
-            assert_eq!(newer(landing, target), expected, "{landing:?} {target:?}");
+            assert_eq!(newer(landing, target, Tie::Child), expected, "{landing:?} {target:?}");
+            let expected = if landing == target { Side::Target } else { expected };
+            assert_eq!(newer(landing, target, Tie::Parent), expected, "{landing:?} {target:?}");
         }
     }
 

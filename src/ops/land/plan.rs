@@ -2,6 +2,9 @@
 //! plan is complete before anything is touched.
 use std::path::Path;
 
+use std::time::{Duration, Instant};
+
+use crate::config::value::Tie;
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
@@ -34,8 +37,8 @@ pub struct LandOptions {
     pub no_verify: bool,
     /// The paragraphs of the message; if empty, the message is made from the verdict.
     pub message: Vec<String>,
-    /// Resolve conflicts by taking the newer file.
-    pub newest_file_wins: bool,
+    /// Resolve conflicts by taking the newer file, and in a tie that of this side.
+    pub newest_file_wins: Option<Tie>,
 }
 
 /// A capture that is to land.
@@ -59,6 +62,8 @@ pub struct Plan {
     pub tree: Oid,
     /// The files that `newest-file-wins` chose.
     pub choices: Vec<Choice>,
+    /// The time that `newest-file-wins` took; none if there was nothing to resolve.
+    pub resolution: Option<Duration>,
 }
 
 /// A capture as it was judged.
@@ -95,8 +100,18 @@ impl Plan {
         };
         let judged = JudgedState { commit, tree };
         let choices = Vec::new();
-        let plan =
-            Plan { run, candidate, capture, judged, tree, verified, reason, verdict, choices };
+        let plan = Plan {
+            run,
+            candidate,
+            capture,
+            judged,
+            tree,
+            verified,
+            reason,
+            verdict,
+            choices,
+            resolution: None,
+        };
         plan.say_what_stays(session);
         Ok(plan)
     }
@@ -117,6 +132,11 @@ impl Plan {
     pub fn distrust(&mut self, reason: impl Into<String>) {
         self.verified = false;
         self.reason = Some(reason.into());
+    }
+
+    /// The strategy that resolved conflicts; none if there was nothing to resolve.
+    pub fn strategy(&self) -> Option<&'static str> {
+        self.resolution.map(|_| "newest-file-wins")
     }
 
     /// `RUN/CAND`.
@@ -162,7 +182,9 @@ impl Plan {
         if ours != base {
             match merge::merge(&repo.git(), base, ours.as_str(), theirs.as_str())? {
                 MergeResult::Clean(tree) => self.tree = tree,
-                MergeResult::Conflicts(conflicts) if options.newest_file_wins => {
+                MergeResult::Conflicts(conflicts) => {
+                    let Some(tie) = options.newest_file_wins else { return Ok(Some(conflicts)) };
+                    let began = Instant::now();
                     let sides = newest_wins::Sides {
                         candidate: session.store.candidate(&self.run, &self.candidate),
                         capture: &self.capture,
@@ -170,9 +192,10 @@ impl Plan {
                         target,
                         base,
                     };
-                    (self.tree, self.choices) = newest_wins::resolve(session, &sides, &conflicts)?;
+                    (self.tree, self.choices) =
+                        newest_wins::resolve(session, &sides, &conflicts, tie)?;
+                    self.resolution = Some(began.elapsed());
                 }
-                MergeResult::Conflicts(conflicts) => return Ok(Some(conflicts)),
             }
         }
         // A merge in which the target's side won everywhere is recorded: it says which files lost.
@@ -296,7 +319,7 @@ impl Plan {
             self.address(),
             conflicts.in_words()
         ));
-        let error = if target.candidate_here().is_some() {
+        let error = if target.candidate.is_some() {
             error.hint(format!("spawn again from it: `git frites spawn --from {name}`"))
         } else if target.is_user_checkout() {
             error

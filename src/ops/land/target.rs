@@ -11,7 +11,7 @@ use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
-use crate::model::run::Run;
+use crate::model::run::{Parent, Run};
 use crate::ops::land::guards::refuse_candidates_worktree;
 use crate::ops::land::recover::git_of;
 use crate::ops::session::Session;
@@ -31,9 +31,13 @@ pub enum MergeTarget {
 }
 
 impl MergeTarget {
-    /// Reads the value of `--into`: a candidate of an existing run, else a branch.
-    pub fn parse(session: &Session, text: Option<&str>) -> Result<MergeTarget> {
+    /// Reads the value of `--into`: the word `parent`, a candidate of an existing run, else a
+    /// branch. `landing` is the run whose candidate lands.
+    pub fn parse(session: &Session, text: Option<&str>, landing: &Run) -> Result<MergeTarget> {
         let Some(text) = text else { return Ok(MergeTarget::Current) };
+        if text == PARENT {
+            return parent_of(session, landing);
+        }
         if let Ok(address @ Address::Pair { iteration: None, .. }) = text.parse::<Address>()
             && let Ok(Selection { run, candidate: Some(name), .. }) =
                 session.store.select(Some(&address), Matching::Exact)
@@ -45,8 +49,9 @@ impl MergeTarget {
         if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
             return Ok(MergeTarget::Branch(full));
         }
-        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch"))
-            .hint("name a candidate as RUN/CANDIDATE, or a branch; `git branch` lists those"))
+        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch")).hint(
+            "name a candidate as RUN/CANDIDATE, `parent`, or a branch; `git branch` lists those",
+        ))
     }
 
     /// Finds the target, and refuses one that a merge must not change now.
@@ -61,12 +66,39 @@ impl MergeTarget {
     }
 }
 
+/// The word that names the candidate from which a run was spawned.
+pub const PARENT: &str = "parent";
+
+fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
+    let Some(Parent { run, candidate, .. }) = &landing.parent else {
+        return Err(Error::usage(format!(
+            "--into parent: run {} was not spawned from a candidate",
+            landing.run
+        ))
+        .hint("name a candidate as RUN/CANDIDATE, or a branch: `--into refs/heads/parent`"));
+    };
+    match session.store.run(run)? {
+        Some(parent) if parent.candidates.contains(candidate) => {
+            Ok(MergeTarget::Candidate(Box::new(parent), candidate.clone()))
+        }
+        _ => Err(Error::fatal(format!(
+            "--into parent: {run}/{candidate}, from which run {} was spawned, is forgotten",
+            landing.run
+        ))
+        .hint("merge into a branch instead: `--into BRANCH`")),
+    }
+}
+
 /// A branch that something lands on, and its checkout.
 pub struct ResolvedTarget {
     /// The branch; `HEAD` for a landing on a fresh branch.
     pub branch: RefName,
-    /// The branch's commit.
+    /// The branch's commit; if the branch does not exist, the commit to make it at.
     pub tip: Oid,
+    /// True if the branch exists.
+    pub exists: bool,
+    /// The candidate whose branch it is, if that was asked for; none for the user's branches.
+    pub candidate: Option<(Run, Name)>,
     /// The checkout that is on the branch, if there is one.
     pub checkout: Option<TargetCheckout>,
 }
@@ -79,20 +111,22 @@ pub struct TargetCheckout {
     pub index: PathBuf,
     /// The commit that holds those files: the branch's tip, or a candidate's capture.
     pub state: Oid,
-    /// The candidate whose worktree the checkout is; none for the user's checkout.
-    pub candidate: Option<(Run, Name)>,
 }
 
 impl ResolvedTarget {
+    /// A branch of the user that exists.
+    fn new(branch: RefName, tip: Oid, checkout: Option<TargetCheckout>) -> ResolvedTarget {
+        ResolvedTarget { branch, tip, exists: true, candidate: None, checkout }
+    }
+
     /// The user's checkout at a commit, for a landing on a fresh branch.
     pub fn head(session: &Session, commit: Oid) -> ResolvedTarget {
         let checkout = TargetCheckout {
             git: session.repo.checkout(),
             index: session.repo.git_dir().join("index"),
             state: commit,
-            candidate: None,
         };
-        ResolvedTarget { branch: RefName::new("HEAD"), tip: commit, checkout: Some(checkout) }
+        ResolvedTarget::new(RefName::new("HEAD"), commit, Some(checkout))
     }
 
     /// The branch that the user's checkout is on.
@@ -111,9 +145,8 @@ impl ResolvedTarget {
             git: repo.checkout(),
             index: repo.git_dir().join("index"),
             state: tip,
-            candidate: None,
         };
-        Ok(ResolvedTarget { branch, tip, checkout: Some(checkout) })
+        Ok(ResolvedTarget::new(branch, tip, Some(checkout)))
     }
 
     /// A branch: the current one, or one that is checked out nowhere.
@@ -137,7 +170,23 @@ impl ResolvedTarget {
                  RUN/CANDIDATE",
             ));
         }
-        Ok(ResolvedTarget { branch: branch.clone(), tip, checkout: None })
+        Ok(ResolvedTarget::new(branch.clone(), tip, None))
+    }
+
+    /// The branch of a candidate that was cleaned. If the branch is gone, too, the merge makes it
+    /// again, at the candidate's newest capture.
+    fn cleaned(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
+        let owner = Some((candidate.run.clone(), candidate.name.clone()));
+        let branch = candidate.branch();
+        if session.repo.read_ref(&branch)?.is_some() {
+            // A commit that a person made on the branch becomes an iteration.
+            session.capture(candidate)?;
+            let target = ResolvedTarget::branch(session, &branch)?;
+            return Ok(ResolvedTarget { candidate: owner, ..target });
+        }
+        let tip = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
+        let target = ResolvedTarget::new(branch, tip, None);
+        Ok(ResolvedTarget { exists: false, candidate: owner, ..target })
     }
 
     /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its
@@ -147,12 +196,13 @@ impl ResolvedTarget {
         let address = candidate.address();
         let branch = candidate.branch();
         let holder = Holder { run: candidate.run.run.clone(), candidate: candidate.name.clone() };
-        let gone = || {
-            Error::fatal(format!("{address} has no worktree any more"))
-                .hint("merge into a branch instead: `--into BRANCH`")
+        let Some(git) = git_of(store, Some(&holder))? else {
+            return ResolvedTarget::cleaned(session, candidate);
         };
-        let git = git_of(store, Some(&holder))?.ok_or_else(gone)?;
-        let tip = repo.read_ref(&branch)?.ok_or_else(gone)?;
+        let tip = repo.read_ref(&branch)?.ok_or_else(|| {
+            Error::fatal(format!("the worktree of {address} has lost its branch"))
+                .hint("merge into a branch instead: `--into BRANCH`")
+        })?;
         if worktree::head_branch(git.git_dir()).as_ref() != Some(&branch) {
             return Err(Error::fatal(format!(
                 "the worktree of {address} is not on its branch '{}'",
@@ -190,18 +240,15 @@ impl ResolvedTarget {
             .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
         }
         let index = candidate.index();
-        let checkout = TargetCheckout {
-            git,
-            index,
-            state,
-            candidate: Some((candidate.run.clone(), candidate.name.clone())),
-        };
-        Ok(ResolvedTarget { branch, tip, checkout: Some(checkout) })
+        let checkout = TargetCheckout { git, index, state };
+        let owner = Some((candidate.run.clone(), candidate.name.clone()));
+        let target = ResolvedTarget::new(branch, tip, Some(checkout));
+        Ok(ResolvedTarget { candidate: owner, ..target })
     }
 
     /// The name that people use: `RUN/CAND`, or the branch's short name.
     pub fn name(&self) -> String {
-        match self.candidate_here() {
+        match &self.candidate {
             Some((run, name)) => format!("{}/{name}", run.run),
             None => self.branch.short().to_owned(),
         }
@@ -214,17 +261,13 @@ impl ResolvedTarget {
 
     /// True if the target is the user's checkout.
     pub fn is_user_checkout(&self) -> bool {
-        self.checkout.as_ref().is_some_and(|checkout| checkout.candidate.is_none())
-    }
-
-    /// The candidate in whose worktree the target is.
-    pub fn candidate_here(&self) -> Option<&(Run, Name)> {
-        self.checkout.as_ref()?.candidate.as_ref()
+        self.checkout.is_some() && self.candidate.is_none()
     }
 
     /// The candidate in whose worktree the target is, as intents name it.
     pub fn holder(&self) -> Option<Holder> {
-        let (run, name) = self.candidate_here()?;
+        self.checkout.as_ref()?;
+        let (run, name) = self.candidate.as_ref()?;
         Some(Holder { run: run.run.clone(), candidate: name.clone() })
     }
 }
