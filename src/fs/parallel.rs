@@ -13,6 +13,16 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
+/// Like [`map`], with a state that each thread makes by `init` and keeps from item to item.
+pub fn map_with<T: Sync, S, R: Send>(
+    items: &[T],
+    init: impl Fn() -> S + Sync + Send,
+    work: impl Fn(&mut S, &T) -> Result<R> + Sync + Send,
+) -> Result<Vec<R>> {
+    let done: Vec<Result<R>> = items.par_iter().map_init(init, work).collect();
+    done.into_iter().collect()
+}
+
 /// Does `work` on about as many runs of neighbouring items as there are threads. For items that are
 /// cheaper than a result of their own.
 pub fn map_chunks<T: Sync, R: Send>(

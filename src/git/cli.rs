@@ -68,7 +68,7 @@ const QUIET: [&str; 9] = [
 /// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a
 /// candidate's worktree a capture must hold the bytes that were written, and `* -diff` must not
 /// make every attempt look small. `.gitattributes` of the tree still count.
-const EXACT: [&str; 10] = [
+pub(super) const EXACT: [&str; 10] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
     "core.autocrlf=false",

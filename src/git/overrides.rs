@@ -53,6 +53,11 @@ impl Overrides {
         *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// True while calls use another directory than the shared one.
+    pub(super) fn is_redirected(&self) -> bool {
+        self.stand_in.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key
     /// with `=` in it.
     pub(super) fn settings_environment(

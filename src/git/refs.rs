@@ -347,6 +347,16 @@ impl Repo {
         Ok(())
     }
 
+    /// Makes refs at `at` in one transaction. None of them may exist; all are made, or none.
+    pub(super) fn create_refs(&self, names: &[&RefName], at: &Oid, why: &str) -> Result<()> {
+        let orders: String = names.iter().map(|name| format!("create {name}\0{at}\0")).collect();
+        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
+        let call = call.arg(format!("{}: {why}", self.signature()));
+        call.args(["-z", "--stdin"]).stdin(orders).run()?;
+        self.own_moves().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
+        Ok(())
+    }
+
     /// The beginning of our reflog messages.
     fn signature(&self) -> String {
         let attempt = caller(&self.state_root().join(RUNS));

@@ -10,7 +10,7 @@ use gix::odb::store::init::Slots;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
-use crate::git::cli::{Git, PAUSES};
+use crate::git::cli::{EXACT, Git, PAUSES};
 use crate::git::overrides::Overrides;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -64,12 +64,7 @@ impl Repo {
     /// Finds the repository from `dir` upwards, honouring GIT_DIR and GIT_WORK_TREE as git does (so
     /// that it works in hooks), and refuses what `safe.directory` refuses.
     pub fn discover(dir: &Path) -> Result<Repo> {
-        let strict = gix::open::Options::default()
-            .object_store_slots(SLOTS)
-            .bail_if_untrusted(true)
-            // As GIT_NO_REPLACE_OBJECTS does for our calls: no `refs/replace/` that an
-            // attempt made may change what is read.
-            .config_overrides(["core.useReplaceRefs=false"]);
+        let strict = strict_options();
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
         // As in git, GIT_CEILING_DIRECTORIES may name directories that are not above this one.
         let upwards = gix::discover::upwards::Options {
@@ -422,10 +417,29 @@ impl Repo {
         self.pack_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Opens one of our own worktrees, with the configuration that git's calls in it have.
+    pub(super) fn open_worktree(&self, path: &Path) -> Result<gix::Repository> {
+        let options = strict_options().config_overrides(EXACT).config_overrides([REPLACE_NOTHING]);
+        let opened = gix::open_opts(path, options);
+        opened.map_err(|e| Error::damaged(format!("'{}' cannot be read: {e}", path.display())))
+    }
+
     /// gix's own handle, for the other modules of `git/`.
     pub(super) fn gix(&self) -> gix::Repository {
         self.shared.to_thread_local()
     }
+}
+
+/// As GIT_NO_REPLACE_OBJECTS does for our calls: no `refs/replace/` that an attempt made may change
+/// what is read.
+const REPLACE_NOTHING: &str = "core.useReplaceRefs=false";
+
+/// The options with which we open repositories.
+fn strict_options() -> gix::open::Options {
+    gix::open::Options::default()
+        .object_store_slots(SLOTS)
+        .bail_if_untrusted(true)
+        .config_overrides([REPLACE_NOTHING])
 }
 
 /// A short name for a path, which may not be UTF-8.

@@ -140,7 +140,7 @@ impl Worktree {
 
 /// Refuses an administrative entry in which a file is no regular file: git, which reads those of
 /// all worktrees, would wait for ever when it opens a FIFO.
-fn require_readable_entries(repo: &Repo) -> Result<()> {
+pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     for entry in entries(repo)? {
         for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
             if regular::open(&file).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {

@@ -238,6 +238,11 @@ impl SeedContents {
         })?;
         Ok(SeedContents(contents.into_iter().flatten().collect()))
     }
+
+    /// True if every one of the files was last written before `time`.
+    pub fn are_older_than(&self, time: SystemTime) -> bool {
+        self.0.values().all(|((_, modified), _)| modified.is_some_and(|modified| modified < time))
+    }
 }
 
 /// The target for a copy, below `into`, of the link at `path` in the checkout at `root`.

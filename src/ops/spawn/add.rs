@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::index::ScratchIndex;
 use crate::git::merge::{self, MergeResult};
-use crate::git::worktree::Worktree;
 use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -15,8 +14,7 @@ use crate::model::run::{Addition, Assignment, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
-use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate, recover, register};
-use crate::process;
+use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate_all, recover, register_all};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -134,17 +132,10 @@ fn make(
     // The intent is written before the first effect: if this process dies, the next command removes
     // the candidates.
     store.set_active(&run.run, &Active { phase, entries: entries.clone() })?;
-    let registered = names
-        .iter()
-        .map(|name| register(session, store.candidate(run, name)))
-        .collect::<Result<Vec<Worktree>>>();
+    let registered = register_all(session, run, names);
     drop(repository);
     let filled = registered.and_then(|worktrees| {
-        let places: Vec<usize> = (0..names.len()).collect();
-        let prepared = process::in_parallel(process::processors(), &places, |at| {
-            let (candidate, port) = (store.candidate(run, &names[*at]), ports.get(*at).copied());
-            populate(session, candidate, &worktrees[*at], preparation, port)
-        })?;
+        let prepared = populate_all(session, run, names, &worktrees, preparation, &ports)?;
         let mut kept = store.judged(&run.run)?;
         kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
         store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;

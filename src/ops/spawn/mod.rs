@@ -17,7 +17,9 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::capture;
-use crate::git::worktree::{Head, Worktree};
+use crate::git::fan_out;
+use crate::git::registration::{self, NewWorktree};
+use crate::git::worktree::Worktree;
 use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::candidate::{Candidate, State};
@@ -203,19 +205,11 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     // The intent is written before the first effect: if this process dies, the next command removes
     // the run.
     store.set_active(&run.run, &active)?;
-    let made = store.save_intent(&run).and_then(|()| {
-        run.candidates
-            .iter()
-            .map(|name| register(session, store.candidate(&run, name)))
-            .collect::<Result<Vec<Worktree>>>()
-    });
+    let made = store.save_intent(&run).and_then(|()| register_all(session, &run, &run.candidates));
     drop(repository);
     let filled = made.and_then(|worktrees| {
-        let places: Vec<(&Name, &Worktree)> = run.candidates.iter().zip(&worktrees).collect();
-        let prepared = process::in_parallel(process::processors(), &places, |(name, worktree)| {
-            let port = run.index_of(name).and_then(|index| ports.get(index as usize - 1)).copied();
-            populate(session, store.candidate(&run, name), worktree, preparation, port)
-        })?;
+        let prepared =
+            populate_all(session, &run, &run.candidates, &worktrees, preparation, &ports)?;
         store.save_record(&run, None, &[])?;
         Ok(prepared)
     });
@@ -263,33 +257,56 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// Makes a worktree's admin directory and branch. The caller holds the repository lock.
-pub fn register(session: &Session, candidate: CandidateRef<'_>) -> Result<Worktree> {
-    let path = candidate.worktree();
-    if path.symlink_metadata().is_ok() {
-        return Err(
-            Error::fatal(format!("'{}' exists already", path.display())).hint("move it away")
-        );
+/// Makes the administrative entries and branches of new worktrees. The caller holds the repository
+/// lock.
+pub fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Worktree>> {
+    let mut all = Vec::new();
+    for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
+        let path = candidate.worktree();
+        if path.symlink_metadata().is_ok() {
+            let what = format!("'{}' exists already", path.display());
+            return Err(Error::fatal(what).hint("move it away"));
+        }
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)
+                .context(|| format!("could not make '{}'", directory.display()))?;
+        }
+        all.push(NewWorktree { path, branch: candidate.branch() });
     }
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)
-            .context(|| format!("could not make '{}'", directory.display()))?;
-    }
-    Worktree::register(&session.repo, &path, Head::Branch(&candidate.branch()), &candidate.run.base)
+    registration::register_all(&session.repo, &all, &run.base)
 }
 
-/// Fills a registered worktree: files, seeds, setup. Writes the private index and the record.
-pub fn populate(
+/// Fills registered worktrees with files, seeds and what `spawn.setup` makes, and writes the private
+/// indexes and the records. Each candidate gets the port at its place.
+pub fn populate_all(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    worktrees: &[Worktree],
+    preparation: &Preparation,
+    ports: &[u16],
+) -> Result<Vec<Prepared>> {
+    let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
+    let is_plain = |(name, _): &&(&Name, &Worktree)| run.seed(name).is_none();
+    let plain: Vec<&Worktree> = places.iter().filter(is_plain).map(|(_, w)| *w).collect();
+    fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times())?;
+    let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
+    process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
+        if let Some(tree) = run.seed(name) {
+            worktree.populate_with(tree.as_str())?;
+        }
+        let candidate = session.store.candidate(run, name);
+        prepare_candidate(session, candidate, worktree, preparation, ports.get(*at).copied())
+    })
+}
+
+fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,
     worktree: &Worktree,
     preparation: &Preparation,
     port: Option<u16>,
 ) -> Result<Prepared> {
-    match candidate.run.seed(candidate.name) {
-        None => worktree.populate()?,
-        Some(tree) => worktree.populate_with(tree.as_str())?,
-    }
     let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;

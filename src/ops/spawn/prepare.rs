@@ -1,9 +1,11 @@
 //! Prepares new worktrees: disk space, seeds and `spawn.setup`.
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::fs::tree;
+use crate::git::fan_out::FileTimes;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
@@ -31,6 +33,10 @@ pub struct Preparation {
     /// `spawn.setup`.
     setup: Option<OracleCommand>,
 }
+
+/// The age from which a seed is older than the files of a worktree that is made now, also by a
+/// clock that counts in steps of two seconds.
+const SEED_AGE: Duration = Duration::from_secs(4);
 
 /// The result of preparing one worktree.
 #[derive(Default)]
@@ -60,6 +66,13 @@ impl Preparation {
             session.ui.warn(line);
         }
         Ok(Preparation { known: seeds.contents()?, seeds, setup })
+    }
+
+    /// The times for the files of the worktrees: where a seed may be a build output, the files must
+    /// not look older than it (GIT-FACTS, "Not safe for build tools").
+    pub fn file_times(&self) -> FileTimes {
+        let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
+        if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
     }
 
     /// Prepares a worktree whose files are checked out, and records the untracked files in it:

@@ -10,7 +10,6 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
-use crate::process;
 use crate::process::interrupt::Cancel;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -101,19 +100,11 @@ pub fn add_worktrees(
 ) -> Result<Vec<Prepared>> {
     let store = &session.store;
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    let (admins, ports) = {
+    let (worktrees, ports) = {
         let _repository = store.lock_repository()?;
-        let admins = names
-            .iter()
-            .map(|name| spawn::register(session, store.candidate(run, name)))
-            .collect::<Result<Vec<_>>>()?;
-        (admins, spawn::free_ports(session, names.len())?)
+        (spawn::register_all(session, run, names)?, spawn::free_ports(session, names.len())?)
     };
-    let places: Vec<usize> = (0..names.len()).collect();
-    let prepared = process::in_parallel(process::processors(), &places, |at| {
-        let candidate = store.candidate(run, &names[*at]);
-        spawn::populate(session, candidate, &admins[*at], preparation, ports.get(*at).copied())
-    })?;
+    let prepared = spawn::populate_all(session, run, names, &worktrees, preparation, &ports)?;
     preparation.report(session, run, names, &prepared)?;
     Ok(prepared)
 }

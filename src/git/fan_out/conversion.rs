@@ -1,0 +1,169 @@
+//! The conversion of blobs to files, by the attributes of their paths.
+//!
+//! Our worktrees are checked out without `core.autocrlf` and with native line ends. So the only
+//! attributes that change a file are `eol=crlf`, which gix applies as git does, and the ones that
+//! name a filter, an encoding or `$Id$`, which are left to git. git itself says which path has
+//! which attribute: gix expands macros in another order.
+use gix::bstr::ByteSlice;
+use gix::filter::plumbing::eol::{self, AttributesDigest, Configuration};
+use gix::index::entry::Mode;
+
+use crate::error::{Error, IoContext, Result};
+use crate::fs::regular;
+use crate::git::cli::{Git, nul_separated};
+use crate::model::oid::Oid;
+use crate::model::path::file_name;
+
+/// The words without which no attributes file changes a checked-out file, each with the attributes
+/// that matter then. `crlf` is a value of `eol` and an old name of `text`.
+const WORDS: [(&str, &[&str]); 4] = [
+    ("crlf", &["eol", "text", "crlf"]),
+    ("filter", &["filter"]),
+    ("ident", &["ident"]),
+    ("working-tree-encoding", &["working-tree-encoding"]),
+];
+
+/// Values that git's answer does not tell from the states of the same names.
+const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
+
+/// The way from a blob to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// The file is the blob.
+    Verbatim,
+    /// Lines end in CRLF.
+    Crlf(AttributesDigest),
+    /// git must convert it.
+    ByGit,
+}
+
+impl Conversion {
+    /// The conversions of all files of a commit, of which `index` lists the files; empty if all of
+    /// them are verbatim. `git` works in a new worktree.
+    ///
+    /// Fails if git may read an attributes file in another way.
+    pub fn all(
+        git: &Git,
+        gix: &gix::Repository,
+        index: &gix::index::State,
+        commit: &Oid,
+    ) -> Result<Vec<Conversion>> {
+        let names = decisive_attributes(gix, index)?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut paths = Vec::new();
+        for entry in index.entries() {
+            paths.extend_from_slice(entry.path(index));
+            paths.push(0);
+        }
+        let call = git.call("check-attr").args(["-z", "--stdin", "--source", commit.as_str()]);
+        let answer = call.args(&names).stdin(paths).bytes()?;
+        // For each path and attribute: the path, the attribute, its value.
+        let values: Vec<&[u8]> = nul_separated(&answer).skip(2).step_by(3).collect();
+        if values.len() != index.entries().len() * names.len() {
+            return Err(Error::internal("git did not answer for every attribute"));
+        }
+        let value = |of_path: &[&[u8]], name: &str| -> String {
+            let at = names.iter().position(|n| *n == name);
+            let value = at.map_or(&b"unspecified"[..], |at| of_path[at]);
+            value.to_str_lossy().into_owned()
+        };
+        let each = values.chunks(names.len());
+        Ok(each.map(|of_path| Conversion::of(|name| value(of_path, name))).collect())
+    }
+
+    /// The conversion of a file with these values of attributes.
+    fn of(value: impl Fn(&str) -> String) -> Conversion {
+        let is_off = |name| matches!(value(name).as_str(), "unset" | "unspecified");
+        if !(is_off("filter") && is_off("ident") && is_off("working-tree-encoding")) {
+            return Conversion::ByGit;
+        }
+        if value("eol") != "crlf" {
+            return Conversion::Verbatim;
+        }
+        // `crlf` is an old name of `text`. git ignores a value that it does not know.
+        let known = |value: &String| matches!(value.as_str(), "set" | "unset" | "auto" | "input");
+        let text = [value("text"), value("crlf")].into_iter().find(known);
+        match text.as_deref() {
+            Some("unset") => Conversion::Verbatim,
+            Some("auto") => Conversion::Crlf(AttributesDigest::TextAutoCrlf),
+            _ => Conversion::Crlf(AttributesDigest::TextCrlf),
+        }
+    }
+
+    /// The file for a blob that is not left to git. `buffer` is overwritten.
+    pub fn apply<'a>(self, blob: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let Conversion::Crlf(digest) = self else { return Ok(blob) };
+        let changed = eol::convert_to_worktree(blob, digest, buffer, Configuration::default());
+        Ok(if changed.map_err(|e| unreadable(&e))? { buffer } else { blob })
+    }
+}
+
+/// The attributes that may change a file, as far as an attributes file of the tree or outside of it
+/// has their words.
+fn decisive_attributes(
+    gix: &gix::Repository,
+    index: &gix::index::State,
+) -> Result<Vec<&'static str>> {
+    let mut texts = Vec::new();
+    let mut outside = gix.attribute_global_paths().map_err(|e| unreadable(&e))?;
+    outside.push(gix.common_dir().join("info/attributes"));
+    for path in outside.iter().filter(|path| path.is_file()) {
+        let failed = || format!("could not read '{}'", path.display());
+        texts.push(regular::read(path).context(failed)?);
+    }
+    let own = index.entries().iter().filter(|e| file_name(e.path(index)) == b".gitattributes");
+    for entry in own {
+        // git follows no link when it reads attributes.
+        if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
+            return Err(Error::internal("a '.gitattributes' is no regular file"));
+        }
+        texts.push(gix.find_blob(entry.id).map_err(|e| unreadable(&e))?.take_data());
+    }
+    let has = |word: &str| texts.iter().any(|text| text.find(word).is_some());
+    let names: Vec<&str> =
+        WORDS.iter().filter(|(word, _)| has(word)).flat_map(|(_, names)| *names).copied().collect();
+    match AMBIGUOUS.into_iter().find(|value| !names.is_empty() && has(value)) {
+        Some(value) => Err(Error::internal(format!("an attribute has the value '{value}'"))),
+        None => Ok(names),
+    }
+}
+
+fn unreadable(e: &dyn std::fmt::Display) -> Error {
+    Error::internal(format!("the attributes cannot be read: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_crlf_is_converted_here_and_every_program_is_left_to_git() {
+        let crlf = Conversion::Crlf(AttributesDigest::TextCrlf);
+        let auto = Conversion::Crlf(AttributesDigest::TextAutoCrlf);
+        for (attributes, expected) in [
+            ("", Conversion::Verbatim),
+            ("text=set eol=lf", Conversion::Verbatim),
+            ("eol=crlf", crlf),
+            ("text=set eol=crlf", crlf),
+            ("text=auto eol=crlf", auto),
+            ("text=unset eol=crlf", Conversion::Verbatim),
+            ("text=unset crlf=set eol=crlf", Conversion::Verbatim),
+            ("crlf=unset eol=crlf", Conversion::Verbatim),
+            ("crlf=auto eol=crlf", auto),
+            ("text=input eol=crlf", crlf),
+            ("text=other crlf=auto eol=crlf", auto),
+            ("filter=lfs", Conversion::ByGit),
+            ("filter=unset ident=set", Conversion::ByGit),
+            ("working-tree-encoding=UTF-16", Conversion::ByGit),
+        ] {
+            let value = |name: &str| {
+                let set =
+                    attributes.split(' ').find_map(|a| a.strip_prefix(name)?.strip_prefix('='));
+                set.unwrap_or("unspecified").to_owned()
+            };
+            assert_eq!(Conversion::of(value), expected, "{attributes}");
+        }
+    }
+}

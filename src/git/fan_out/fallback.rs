@@ -1,0 +1,44 @@
+//! The repositories whose files git itself must write.
+use std::path::Path;
+
+use crate::fs::regular;
+use crate::git::repo::Repo;
+
+/// The reason why git must check files out here; none if the fan-out writer gives the same files.
+/// `gix` is opened in a new worktree, whose configuration may differ from that of the checkout.
+pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
+    let config = gix.config_snapshot();
+    let is = |key: &str, value: bool| config.boolean(key) == Some(value);
+    let has = |key: &str| config.string(key).is_some();
+    let promisor = || {
+        let remotes = config.plumbing().sections_by_name("remote");
+        remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
+    };
+    let info = repo.common_dir().join("info/attributes");
+    let reasons: [(&str, bool); 11] = [
+        ("its configuration is replaced while commands run", repo.overrides().is_redirected()),
+        ("it is a partial clone", has("extensions.partialClone") || promisor()),
+        ("its checkouts are sparse", is("core.sparseCheckout", true)),
+        ("core.fileMode is false", is("core.fileMode", false)),
+        ("core.symlinks is false", is("core.symlinks", false)),
+        ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
+        ("core.sharedRepository is set", has("core.sharedRepository")),
+        ("attr.tree is set", has("attr.tree")),
+        // git asks the file system in the same way when it makes a repository.
+        ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
+        ("'info/attributes' is no regular file", info.exists() && regular::open(&info).is_err()),
+        ("git has attributes of its own", installed_attributes()),
+    ];
+    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason.to_owned())
+}
+
+/// True if a git with its own prefix may have an attributes file there, which gix does not read.
+fn installed_attributes() -> bool {
+    if std::env::var_os("GIT_ATTR_NOSYSTEM").is_some() {
+        return false;
+    }
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
+    let prefix = git.as_deref().and_then(Path::parent);
+    prefix.is_some_and(|prefix| prefix.join("etc/gitattributes").is_file())
+}

@@ -1,0 +1,110 @@
+//! The index of a new worktree: everything but the stat data is the same in all of them.
+use std::fs;
+
+use gix::index::entry::Stat;
+use gix::index::extension::Tree;
+use gix::index::write::{Extensions, Options};
+
+use crate::error::{Error, IoContext, Result};
+use crate::fs::parallel;
+use crate::git::fan_out::writer::Written;
+use crate::git::repo::from_oid;
+use crate::git::worktree::Worktree;
+use crate::model::oid::Oid;
+
+/// An index file without stat data and checksum, with its extension of cached trees: git and a
+/// capture then need not write the trees of directories in which nothing changed.
+pub struct IndexTemplate {
+    bytes: Vec<u8>,
+    /// The place of each entry in the file.
+    entries: Vec<usize>,
+    hash: gix::hash::Kind,
+}
+
+/// The bytes of an index before the first entry: a signature, the version, the number of entries.
+const HEADER: usize = 12;
+
+/// The bytes of an entry before its path, where an object id has 20: stat data, id, flags.
+const BEFORE_PATH: usize = 62;
+
+impl IndexTemplate {
+    /// The template for a tree, of which `index` lists the files.
+    pub fn new(
+        gix: &gix::Repository,
+        index: &gix::index::State,
+        tree: &Oid,
+    ) -> Result<IndexTemplate> {
+        let failed =
+            |e: &dyn std::fmt::Display| Error::internal(format!("the index cannot be made: {e}"));
+        let hash = gix.object_hash();
+        let mut bytes = Vec::new();
+        let only_entries = Options { extensions: Extensions::None, skip_hash: false };
+        let version = index.write_to(&mut bytes, only_entries).map_err(|e| failed(&e))?;
+        if version != gix::index::Version::V2 || hash != gix::hash::Kind::Sha1 {
+            return Err(failed(&"it is not of version 2 with SHA-1"));
+        }
+        let mut at = HEADER;
+        let place = |entry: &gix::index::Entry| {
+            let place = at;
+            // Each entry ends with one NUL to eight, so that its length is a multiple of eight.
+            at += (BEFORE_PATH + entry.path(index).len() + 8) & !7;
+            place
+        };
+        let entries = index.entries().iter().map(place).collect();
+        if at != bytes.len() {
+            return Err(failed(&"its entries have other lengths than expected"));
+        }
+        let cache = cached_tree(gix, from_oid(tree)?, b"").map_err(|e| failed(&e))?;
+        cache.write_to(&mut bytes).map_err(|e| failed(&e))?;
+        Ok(IndexTemplate { bytes, entries, hash })
+    }
+
+    /// Writes the index of each worktree, with the stat data of its files.
+    pub fn write_indexes(&self, worktrees: &[&Worktree], written: &Written) -> Result<()> {
+        let places: Vec<usize> = (0..worktrees.len()).collect();
+        parallel::map(&places, |at| {
+            let mut bytes = self.bytes.clone();
+            for (entry, stats) in &written.stats {
+                let place = self.entries[*entry];
+                put_stat(&stats[*at], &mut bytes[place..]);
+            }
+            let mut hasher = gix::hash::hasher(self.hash);
+            hasher.update(&bytes);
+            let checksum = hasher.try_finalize();
+            let checksum = checksum.map_err(|e| Error::internal(format!("a checksum: {e}")))?;
+            bytes.extend_from_slice(checksum.as_slice());
+            let file = worktrees[*at].index();
+            fs::write(&file, bytes).context(|| format!("could not write '{}'", file.display()))
+        })?;
+        Ok(())
+    }
+}
+
+/// Puts stat data into an entry of an index file. The mode stands between the inode and the user.
+fn put_stat(stat: &Stat, entry: &mut [u8]) {
+    let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
+    let before = times.into_iter().chain([stat.dev, stat.ino]);
+    let after = [stat.uid, stat.gid, stat.size];
+    for (place, number) in (0..24).chain(28..40).step_by(4).zip(before.chain(after)) {
+        entry[place..place + 4].copy_from_slice(&number.to_be_bytes());
+    }
+}
+
+/// A tree and the trees below it, with the number of files in each.
+fn cached_tree(gix: &gix::Repository, id: gix::ObjectId, name: &[u8]) -> gix::Result<Tree> {
+    let tree = gix.find_tree(id)?;
+    let mut children = Vec::new();
+    let mut files = 0;
+    for entry in tree.iter() {
+        let entry = entry?;
+        if entry.mode().is_tree() {
+            let child = cached_tree(gix, entry.object_id(), entry.filename())?;
+            files += child.num_entries.unwrap_or_default();
+            children.push(child);
+        } else {
+            files += 1;
+        }
+    }
+    let name = name.iter().copied().collect();
+    Ok(Tree { name, id, num_entries: Some(files), children })
+}

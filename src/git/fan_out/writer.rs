@@ -1,0 +1,255 @@
+//! Writes each file of an index to several worktrees, relative to open directories.
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::stat::Time;
+use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
+use gix::prelude::FindExt;
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, Timestamps};
+use rustix::io::Errno;
+
+use crate::error::{Error, IoContext, Result};
+use crate::fs::parallel;
+use crate::git::fan_out::conversion::Conversion;
+use crate::git::repo::{Repo, to_oid};
+use crate::git::worktree::Worktree;
+use crate::model::path::file_name;
+
+/// The worktrees that are filled at the same time: each needs an open directory on every thread.
+pub const MOST_AT_ONCE: usize = 64;
+
+/// The files of one directory that a thread writes in one go.
+const UNIT: usize = 64;
+
+/// The flags that open a real directory and nothing else.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The flags that make a file, and never write through a link or into a file that is there.
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The files to write, and all that is needed for it.
+pub struct Fan<'a> {
+    gix: gix::ThreadSafeRepository,
+    repo: &'a Repo,
+    index: &'a gix::index::State,
+    /// The conversion of each entry; empty if all are verbatim.
+    conversions: Vec<Conversion>,
+    /// The times that files get; the current ones if none.
+    times: Option<Timestamps>,
+}
+
+/// The result of a writing.
+#[derive(Default)]
+pub struct Written {
+    /// For each entry of the index that was written: its position, and the stat data of its file in
+    /// each worktree.
+    pub stats: Vec<(usize, Vec<EntryStat>)>,
+    /// A path that was left to git, as a reason.
+    pub left: Option<String>,
+}
+
+/// Neighbouring files of one directory, by their positions in the index.
+struct Unit<'a> {
+    directory: &'a BStr,
+    entries: &'a [usize],
+}
+
+/// The state of one thread.
+struct Worker {
+    gix: gix::Repository,
+    blob: Vec<u8>,
+    converted: Vec<u8>,
+}
+
+impl<'a> Fan<'a> {
+    /// Gets ready to write the files of `index`, each converted in its way, with these times. `gix`
+    /// is opened in a new worktree.
+    pub fn new(
+        repo: &'a Repo,
+        gix: gix::Repository,
+        index: &'a gix::index::State,
+        conversions: Vec<Conversion>,
+        times: Option<Timestamps>,
+    ) -> Fan<'a> {
+        Fan { gix: gix.into_sync(), repo, index, conversions, times }
+    }
+
+    /// Writes the files to each of these worktrees, which have none.
+    pub fn write(&self, worktrees: &[&Worktree]) -> Result<Written> {
+        let open = |worktree: &&Worktree| {
+            let root = rustix::fs::open(&worktree.path, DIRECTORY, Mode::empty());
+            root.map_err(io::Error::from)
+                .context(|| format!("could not open '{}'", worktree.path.display()))
+        };
+        let roots: Vec<OwnedFd> = worktrees.iter().map(open).collect::<Result<_>>()?;
+        let mut directories: BTreeMap<&BStr, Vec<usize>> = BTreeMap::new();
+        for (at, entry) in self.index.entries().iter().enumerate() {
+            let path = entry.path(self.index);
+            let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
+            directories.entry(directory.as_bstr()).or_default().push(at);
+        }
+        let units: Vec<Unit<'_>> = directories
+            .iter()
+            .flat_map(|(directory, entries)| {
+                entries.chunks(UNIT).map(|entries| Unit { directory, entries })
+            })
+            .collect();
+        let worker =
+            || Worker { gix: self.gix.to_thread_local(), blob: Vec::new(), converted: Vec::new() };
+        let parts = parallel::map_with(&units, worker, |worker, unit| {
+            self.write_unit(worker, unit, &roots)
+        })?;
+        let mut written = Written::default();
+        for part in parts {
+            written.stats.extend(part.stats);
+            written.left = written.left.or(part.left);
+        }
+        Ok(written)
+    }
+
+    fn write_unit(
+        &self,
+        worker: &mut Worker,
+        unit: &Unit<'_>,
+        roots: &[OwnedFd],
+    ) -> Result<Written> {
+        let failed = |path: &BStr| format!("could not write '{path}'");
+        let open = |root: &OwnedFd| open_below(root, unit.directory);
+        let directories: Vec<OwnedFd> =
+            roots.iter().map(open).collect::<io::Result<_>>().context(|| failed(unit.directory))?;
+        let mut written = Written::default();
+        for at in unit.entries {
+            let entry = &self.index.entries()[*at];
+            let path = entry.path(self.index);
+            let name = file_name(path);
+            let conversion = self.conversions.get(*at).copied().unwrap_or(Conversion::Verbatim);
+            let Some(kind) = worker.new_entry(self.repo, entry, path, conversion)? else {
+                written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
+                continue;
+            };
+            let make = |directory: &OwnedFd| self.make(directory, name, &kind);
+            let stats = directories.iter().map(make).collect::<io::Result<_>>();
+            written.stats.push((*at, stats.context(|| failed(path))?));
+        }
+        Ok(written)
+    }
+
+    /// Makes one file, link or directory for a submodule, and gives its stat data.
+    fn make(
+        &self,
+        directory: &OwnedFd,
+        name: &[u8],
+        entry: &NewEntry<'_>,
+    ) -> io::Result<EntryStat> {
+        let stat = match entry {
+            NewEntry::File { content, mode } => {
+                let mut file = File::from(rustix::fs::openat(directory, name, NEW_FILE, *mode)?);
+                file.write_all(content)?;
+                if let Some(times) = &self.times {
+                    rustix::fs::futimens(&file, times)?;
+                }
+                rustix::fs::fstat(&file)?
+            }
+            NewEntry::Link { target } => {
+                rustix::fs::symlinkat(*target, directory, name)?;
+                if let Some(times) = &self.times {
+                    rustix::fs::utimensat(directory, name, times, AtFlags::SYMLINK_NOFOLLOW)?;
+                }
+                rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?
+            }
+            NewEntry::Submodule => {
+                rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o777))?;
+                rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?
+            }
+        };
+        Ok(entry_stat(&stat))
+    }
+}
+
+/// What is to be made at a path.
+enum NewEntry<'a> {
+    File { content: &'a [u8], mode: Mode },
+    Link { target: &'a [u8] },
+    Submodule,
+}
+
+impl Worker {
+    /// Reads and converts the blob of an entry; none if that is left to git.
+    fn new_entry<'a>(
+        &'a mut self,
+        repo: &Repo,
+        entry: &gix::index::Entry,
+        path: &BStr,
+        conversion: Conversion,
+    ) -> Result<Option<NewEntry<'a>>> {
+        if entry.mode == EntryMode::COMMIT {
+            return Ok(Some(NewEntry::Submodule));
+        }
+        let is_link = entry.mode == EntryMode::SYMLINK;
+        if conversion == Conversion::ByGit && !is_link {
+            return Ok(None);
+        }
+        match self.gix.objects.find_blob(&entry.id, &mut self.blob) {
+            // For the empty blob, the buffer is left as it was.
+            Ok(blob) if blob.data.is_empty() => self.blob.clear(),
+            Ok(_) => {}
+            Err(_) => self.blob = repo.blob(&to_oid(entry.id))?,
+        }
+        let executable = match entry.mode {
+            _ if is_link => return Ok(Some(NewEntry::Link { target: &self.blob })),
+            EntryMode::FILE => false,
+            EntryMode::FILE_EXECUTABLE => true,
+            other => return Err(Error::internal(format!("'{path}' has the mode {other:?}"))),
+        };
+        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
+        let content = conversion.apply(&self.blob, &mut self.converted)?;
+        Ok(Some(NewEntry::File { content, mode }))
+    }
+}
+
+/// Opens a directory below `root`, and makes it if there is none. Follows no link.
+fn open_below(root: &OwnedFd, directory: &BStr) -> io::Result<OwnedFd> {
+    let mut at = root.try_clone()?;
+    for name in directory.split_str("/").filter(|name| !name.is_empty()) {
+        at = open_or_make(at.as_fd(), name)?;
+    }
+    Ok(at)
+}
+
+fn open_or_make(parent: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
+    let open = || rustix::fs::openat(&parent, name, DIRECTORY, Mode::empty());
+    match open() {
+        Err(Errno::NOENT) => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            // Another thread has made it.
+            Ok(()) | Err(Errno::EXIST) => Ok(open()?),
+            Err(e) => Err(e.into()),
+        },
+        opened => Ok(opened?),
+    }
+}
+
+/// The stat data of a file as an index holds it: the lower 32 bits of each number.
+pub fn entry_stat(stat: &Stat) -> EntryStat {
+    let size = match stat.st_size as u32 {
+        // A long file must not look like an empty one: git sets the highest bit.
+        0 if stat.st_size != 0 => 1 << 31,
+        size => size,
+    };
+    EntryStat {
+        mtime: Time { secs: stat.st_mtime as u32, nsecs: stat.st_mtime_nsec as u32 },
+        ctime: Time { secs: stat.st_ctime as u32, nsecs: stat.st_ctime_nsec as u32 },
+        dev: stat.st_dev as u32,
+        ino: stat.st_ino as u32,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        size,
+    }
+}

@@ -1,0 +1,122 @@
+//! Registers new worktrees: their administrative entries, their branches and their `.git` files.
+//!
+//! git would take a process for each. Here all branches are made in one transaction. Each entry is
+//! written elsewhere and then renamed into place, so that other git processes never see a part of
+//! one.
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, Result};
+use crate::fs::tree;
+use crate::git::cli::OURS;
+use crate::git::repo::Repo;
+use crate::git::worktree::{Head, Worktree, require_readable_entries};
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+
+/// The place and the new branch of a worktree.
+#[derive(Clone, Debug)]
+pub struct NewWorktree {
+    /// The worktree's directory, which does not exist yet; its parent does.
+    pub path: PathBuf,
+    /// The worktree's branch, which does not exist yet.
+    pub branch: RefName,
+}
+
+/// The directory in the common git directory in which an entry is put together. Only the holder of
+/// the repository lock uses it.
+const STAGE: &str = "frites-entry";
+
+/// Registers worktrees whose branches are at `at`, without files. The caller holds the repository
+/// lock, and takes back what was made if this fails.
+///
+/// git does it where its entries would look otherwise, or where it has something to say.
+pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
+    require_readable_entries(repo)?;
+    let branches: Vec<&RefName> = all.iter().map(|new| &new.branch).collect();
+    let reason = match reason_for_git(repo) {
+        Some(reason) => reason.to_owned(),
+        None => match repo.create_refs(&branches, at, "spawn") {
+            Ok(()) => return all.iter().map(|new| write_entry(repo, new, at)).collect(),
+            Err(error) => error.message,
+        },
+    };
+    tracing::debug!(%reason, "git registers the worktrees");
+    let register =
+        |new: &NewWorktree| Worktree::register(repo, &new.path, Head::Branch(&new.branch), at);
+    all.iter().map(register).collect()
+}
+
+/// The reason why git must register worktrees here; none if its entries look like ours.
+fn reason_for_git(repo: &Repo) -> Option<&'static str> {
+    let gix = repo.gix();
+    let config = gix.config_snapshot();
+    let reasons = [
+        ("its configuration is replaced while commands run", repo.overrides().is_redirected()),
+        (
+            "worktree.useRelativePaths is true",
+            config.boolean("worktree.useRelativePaths") == Some(true),
+        ),
+        ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
+        // git copies it, without the settings of the main worktree alone.
+        ("it has a 'config.worktree'", repo.common_dir().join("config.worktree").exists()),
+    ];
+    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
+}
+
+/// Writes the entry of a worktree, its directory and its `.git` file. Until they are complete, the
+/// entry is locked as git locks it, so that `git worktree prune` leaves it alone.
+fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
+    let failed = || format!("could not register '{}'", new.path.display());
+    let stage = repo.common_dir().join(STAGE);
+    tree::delete_tree(&stage).context(failed)?;
+    let dot_git = new.path.join(".git");
+    let mut gitdir = tree::path_bytes(&dot_git).to_owned();
+    gitdir.push(b'\n');
+    let now = jiff::Timestamp::now().as_second();
+    let log = format!("{} {at} {} <{}> {now} +0000\n", at.null(), OURS.0, OURS.1);
+    let write = || -> io::Result<PathBuf> {
+        fs::create_dir(&stage)?;
+        fs::create_dir(stage.join("logs"))?;
+        fs::create_dir(stage.join("refs"))?;
+        fs::write(stage.join("locked"), "initializing")?;
+        fs::write(stage.join("gitdir"), gitdir)?;
+        fs::write(stage.join("commondir"), "../..\n")?;
+        fs::write(stage.join("HEAD"), format!("ref: {}\n", new.branch))?;
+        fs::write(stage.join("logs/HEAD"), log)?;
+        let admin = claim(&repo.common_dir().join("worktrees"), &new.path)?;
+        // Over the empty directory that claims the name.
+        fs::rename(&stage, &admin)?;
+        fs::create_dir(&new.path)?;
+        let mut link = b"gitdir: ".to_vec();
+        link.extend_from_slice(tree::path_bytes(&admin));
+        link.push(b'\n');
+        fs::write(&dot_git, link)?;
+        fs::remove_file(admin.join("locked"))?;
+        Ok(admin)
+    };
+    Ok(Worktree::at(repo, &new.path, write().context(failed)?))
+}
+
+/// Makes an empty directory for the entry of the worktree at `path`, with the name that git would
+/// choose: that of the worktree, and a number if that is taken.
+fn claim(entries: &Path, path: &Path) -> io::Result<PathBuf> {
+    match fs::create_dir(entries) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let name = path.file_name().unwrap_or_default();
+    let mut admin = entries.join(name);
+    let mut number = 0;
+    loop {
+        match fs::create_dir(&admin) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| admin),
+        }
+        number += 1;
+        let mut numbered = name.to_owned();
+        numbered.push(number.to_string());
+        admin = entries.join(numbered);
+    }
+}
