@@ -2,6 +2,7 @@
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::apply::ApplyArgs;
+use crate::commands::capture::CaptureArgs;
 use crate::commands::clean::CleanArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::config::ConfigArgs;
@@ -72,6 +73,7 @@ impl Cli {
             Command::Spawn(a) => a.quiet,
             Command::Run(a) => a.quiet,
             Command::Judge(a) => a.quiet,
+            Command::Capture(a) => a.quiet,
             Command::Apply(a) => a.quiet,
             Command::Clean(a) => a.quiet,
             Command::Diff(_)
@@ -94,6 +96,9 @@ pub enum Command {
     Run(RunArgs),
     /// Show what candidates changed
     Diff(DiffArgs),
+    /// Store the current state of candidates as iterations, with a message if you like
+    #[command(alias = "checkpoint")]
+    Capture(CaptureArgs),
     /// Run the project's own commands on each candidate, and recommend one
     Judge(JudgeArgs),
     /// Land a passing candidate: on a fresh branch, or by a merge

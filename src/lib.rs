@@ -77,6 +77,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Spawn(args) => commands::spawn::run(&session()?, &args),
         Command::Run(args) => commands::run::run(&session()?, &args, Cli::parse_run),
         Command::Diff(args) => commands::diff::run(&session()?, &args),
+        Command::Capture(args) => commands::capture::run(&session()?, &args),
         Command::Judge(args) => commands::judge::run(&session()?, &args),
         Command::Apply(args) => commands::apply::run(&session()?, &args),
         Command::Clean(args) => commands::clean::run(&session()?, &args),

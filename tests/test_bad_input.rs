@@ -57,7 +57,7 @@ fn world_with_a_verdict() -> World {
 #[test]
 fn every_command_outside_a_repository_is_refused() {
     let world = World::empty("nowhere");
-    for verb in ["spawn", "diff", "judge", "apply", "clean", "status", "log", "path"] {
+    for verb in ["spawn", "diff", "capture", "judge", "apply", "clean", "status", "log", "path"] {
         let answer = world.frites([verb]).refuses(128, "not a git repository");
         assert!(answer.stderr.contains("git init"), "{}", answer.stderr);
         assert_eq!(fs::read_dir(&world.repo).unwrap().count(), 0, "{verb} left something");
@@ -288,13 +288,13 @@ fn apply_refuses_inside_a_candidate_and_in_a_bare_repository() {
 #[test]
 fn unknown_address_is_refused_with_the_nearest_name() {
     let world = World::new();
-    for verb in ["diff", "judge", "apply", "clean", "path"] {
+    for verb in ["diff", "capture", "judge", "apply", "clean", "path"] {
         refused(&world, &[verb], 128, "there is no run yet", "git frites spawn");
     }
     world.spawn(["--run", "fixer", "-c", "alpha", "beta"]);
     fs::write(world.worktree("fixer/alpha").join("README"), "x\n").unwrap();
     world.frites(["diff", "fixer"]).expect(0);
-    for verb in ["diff", "judge", "apply", "clean", "status", "path"] {
+    for verb in ["diff", "capture", "judge", "apply", "clean", "status", "path"] {
         refused(&world, &[verb, "fixre"], 128, "there is no run 'fixre'", "did you mean 'fixer'?");
         refused(&world, &[verb, "7"], 128, "there is no run '7'", "git frites status");
         if verb != "judge" {

@@ -153,3 +153,86 @@ fn running_candidates_are_captured_at_intervals_unnoticed() {
     assert_eq!(world.git(["diff", "--cached", "--name-only"]), "one");
     world.assert_clean();
 }
+
+#[test]
+fn capture_says_which_iteration_holds_each_candidate() {
+    let world = World::new();
+    world.attempts(&["echo one > one", "true"]);
+    let answer = world.frites(["capture"]).expect(0);
+    assert_eq!(answer.out(), "1/c1@1\tcaptured: 1 line in 1 file\n1/c2\tnothing to capture\n");
+    assert_eq!(answer.stderr, "");
+    let answer = world.frites(["checkpoint", "c1"]).expect(0);
+    assert_eq!(answer.out(), "1/c1@1\tunchanged: 1 line in 1 file\n");
+    world.sh(&world.worktree("1/c1"), "echo two > two").expect(0);
+    assert_eq!(world.frites(["capture", "-q", "1/c1"]).expect(0).out(), "1/c1@2\n");
+    let help = world.frites(["-h"]).expect(0).out();
+    assert!(help.contains("  capture ") && !help.contains("checkpoint"), "{help}");
+    world
+        .frites(["capture", "1/c1@1"])
+        .refuses(2, "stores the current state of a candidate, and not iteration 1");
+    // What cannot be captured is said, and the others are captured.
+    world.git(["config", "filter.broken.clean", "false"]);
+    world.git(["config", "filter.broken.required", "true"]);
+    let script = "echo 'README filter=broken' > .gitattributes; echo x > README";
+    world.sh(&world.worktree("1/c1"), script).expect(0);
+    world.sh(&world.worktree("1/c2"), "echo x > x").expect(0);
+    let answer = world.frites(["capture"]).expect(1);
+    assert_eq!(
+        answer.out(),
+        "1/c1@2\tnot captured; before that: 2 lines in 2 files\n1/c2@1\tcaptured: 1 line in 1 file\n"
+    );
+    assert!(answer.stderr.contains("1/c1 could not be captured"), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+#[test]
+fn message_of_a_checkpoint_is_kept_and_changes_no_verdict() {
+    let world = World::new();
+    world.attempts(&["echo one > one; git add one; git commit -qm own", "true"]);
+    world.frites(["judge", "--test", "test -e one"]).expect(0);
+    let worktree = world.worktree("1/c1");
+    let before = world.git_in(&worktree, ["log", "--format=%H %s", "-2"]);
+    // In the worktree, the candidate need not be named. The state was captured before.
+    let said = world.frites_in(&worktree, ["capture", "-m", "It works", "-m", "a: b\nc"]).expect(0);
+    assert_eq!(said.out(), "1/c1@2\tcaptured: 1 line in 1 file\n");
+    assert_eq!(world.git_in(&worktree, ["log", "--format=%H %s", "-2"]), before);
+    assert_eq!(world.git_in(&worktree, ["status", "--porcelain"]), "");
+    let out = world.frites(["status", "1/c1"]).expect(0).out();
+    let line = out.lines().find(|line| line.starts_with("1/c1@2")).unwrap();
+    assert!(line.ends_with("  It works"), "{out}");
+    let json = world.first_candidate("1/c1");
+    assert_eq!(json["iterations"][1]["message"], "It works\n\na: b\nc");
+    assert!(json["iterations"][0]["message"].is_null());
+    let log = world.frites(["log", "1"]).expect(0).out();
+    assert!(log.contains("message='It works\\n\\na: b\\nc'"), "{log}");
+    // Another iteration of the same tree is as verified as the first.
+    world.frites(["apply", "-m", "x"]).expect(0);
+    assert_eq!(world.git(["show", "HEAD:one"]), "one");
+    // What changed nothing has no state to describe, nor has a worktree that is gone.
+    let answer = world.frites(["capture", "1/c2", "-m", "x"]).expect(0);
+    assert_eq!(answer.out(), "1/c2\tnothing to capture\n");
+    assert!(
+        answer.stderr.contains("the message is not stored: there is nothing"),
+        "{}",
+        answer.stderr
+    );
+    world.frites(["clean", "1/c1"]).expect(0);
+    let answer = world.frites(["capture", "1/c1", "-m", "x"]).expect(0);
+    assert!(answer.stderr.contains("not stored: its worktree is gone"), "{}", answer.stderr);
+    for bad in ["", "Frites-Head: 0000"] {
+        let _ = world.frites(["capture", "1/c1", "-m", bad]).refuses(2, "message");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn checkpoints_at_an_interval_can_be_configured() {
+    let world = World::new();
+    world.git(["config", "frites.spawn.auto-checkpoint", "30ms"]);
+    // It goes on when it was captured, or after ten seconds.
+    let script = "echo one > one; i=0; until git rev-parse -q --verify refs/frites/1/c1; do \
+                  test $i = 1000 && exit 1; i=$((i+1)); sleep 0.01; done";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.git(["ls-tree", "--name-only", "refs/frites/1/c1"]), "README\none\nsrc");
+    world.assert_clean();
+}

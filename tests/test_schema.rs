@@ -230,6 +230,9 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
         frites(&["judge", "--json", "--test", "! grep -q 1 README || git config demo.y 1"]),
     );
     checker.answer("status", 0, frites(&["status", "--json"]));
+    let capture = ["capture", "--json", "-m", "as it was judged"];
+    checker.answer("capture", 0, frites(&[&capture[..], &["1/twin"]].concat()));
+    checker.answer("status", 0, frites(&["status", "--json", "1/twin"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
 }

@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, the call of the operation, and the output.
 pub mod apply;
+pub mod capture;
 pub mod clean;
 pub mod completions;
 pub mod config;

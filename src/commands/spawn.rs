@@ -231,7 +231,7 @@ fn answer(
                 "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
                 "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
             });
-            if args.shared.auto_checkpoint.is_some() {
+            if spawn_args::auto_checkpoint(session, &args.shared).is_some() {
                 object["checkpoints"] =
                     crate::commands::status::history_as_json(&session.repo, candidate)?;
             }

@@ -108,6 +108,7 @@ pub struct SharedSpawnArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Duration>,
     /// Take a checkpoint of each running candidate at this interval; each one is an iteration
+    /// [default: spawn.auto-checkpoint, or none]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
     /// Keep the worktree of a candidate even if its command changed nothing
@@ -202,9 +203,14 @@ pub fn options(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptio
     Ok(AttemptOptions {
         jobs: jobs.unwrap_or_else(process::processors),
         limits,
-        checkpoint: args.auto_checkpoint,
+        checkpoint: auto_checkpoint(session, args),
         keep: args.keep,
     })
+}
+
+/// The interval of checkpoints; none if there are to be none.
+pub fn auto_checkpoint(session: &Session, args: &SharedSpawnArgs) -> Option<Duration> {
+    args.auto_checkpoint.or(session.config.get(keys::SPAWN_AUTO_CHECKPOINT))
 }
 
 /// The run and the candidate that the address of `option` names.

@@ -235,25 +235,32 @@ fn iterations(session: &ReadSession, candidate: CandidateRef<'_>) -> Result<Stri
     if all.is_empty() {
         return Ok(String::new());
     }
-    let mut grid = Grid::new(
-        &["iteration", "captured", "files", "insertions", "deletions"],
-        &[2, 3, 4],
-        session.ui.out,
-    );
+    let headings = ["iteration", "captured", "files", "insertions", "deletions", "message"];
+    let columns = if all.iter().any(|one| one.message.is_some()) { 6 } else { 5 };
+    let mut grid = Grid::new(&headings[..columns], &[2, 3, 4], session.ui.out);
     for one in all {
         let (added, deleted) = one.lines();
         let time = jiff::Timestamp::from_second(one.time)
             .map(|t| format!("{} ago", table::age(t)))
             .unwrap_or_default();
-        grid.row(vec![
+        let mut row = vec![
             (format!("{candidate}@{}", one.capture.iteration), Tone::Plain),
             (time, Tone::Dim),
             (one.changes.len().to_string(), Tone::Plain),
             (added.to_string(), Tone::Plain),
             (deleted.to_string(), Tone::Plain),
-        ]);
+            (subject(one.message.as_deref()), Tone::Plain),
+        ];
+        row.truncate(columns);
+        grid.row(row);
     }
     Ok(format!("\n{}", grid.render()))
+}
+
+/// The first line of a message.
+fn subject(message: Option<&str>) -> String {
+    let first = message.and_then(|text| text.lines().next());
+    table::printable(first.unwrap_or_default())
 }
 
 /// The start of a run in words: its base commit, or the candidate that it starts from.
@@ -342,6 +349,9 @@ pub fn history_as_json(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Value
             "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
             "insertions": insertions, "deletions": deletions,
         });
+        if let Some(message) = &one.message {
+            object["message"] = json!(message);
+        }
         let kinds: [(&str, &[ChangeStatus]); 3] = [
             ("created", &[ChangeStatus::Added]),
             ("modified", &[ChangeStatus::Modified, ChangeStatus::TypeChanged]),

@@ -18,6 +18,7 @@ const DATE: &str = "2026-11-20";
 const PARTS: &[(&str, &str)] = &[
     ("git-frites", include_str!("git-frites.txt")),
     ("git-frites-apply", include_str!("apply.txt")),
+    ("git-frites-capture", include_str!("capture.txt")),
     ("git-frites-clean", include_str!("clean.txt")),
     ("git-frites-completions", include_str!("completions.txt")),
     ("git-frites-config", include_str!("config.txt")),

@@ -93,6 +93,13 @@ pub fn blast(message: &str) -> Option<Blast> {
     Some(Blast { lines: number(Trailer::Lines)?, files: number(Trailer::Files)? })
 }
 
+/// The paragraphs between the subject and the trailers of a message; none if there are none.
+pub fn body(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("\n\n")?;
+    let (body, _) = rest.trim_end().rsplit_once("\n\n")?;
+    Some(body.trim()).filter(|body| !body.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,5 +113,12 @@ mod tests {
         );
         assert_eq!(Trailer::Run.find(&message), Some("2"));
         assert_eq!(Trailer::Base.find(&message), None);
+    }
+
+    #[test]
+    fn body_is_what_lies_between_the_subject_and_the_trailers() {
+        assert_eq!(body("title\n\nA: 1\nB: 2\n"), None);
+        assert_eq!(body("title\n\none\n\ntwo\n\nA: 1\n"), Some("one\n\ntwo"));
+        assert_eq!(body("title"), None);
     }
 }

@@ -1,5 +1,5 @@
 //! Capturing: a candidate's worktree is stored as a commit, and its record is brought up to date.
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::tree::is_real_directory;
 use crate::git::capture::mtimes;
@@ -63,13 +63,17 @@ impl Session {
     /// index leads to a second attempt, without that index; the first error stays the source of the
     /// second.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+        self.capture_with(candidate, None)
+    }
+
+    fn capture_with(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
-        let captured = self.repo.retry_during_gc(|| match self.capture_once(candidate) {
+        let captured = self.repo.retry_during_gc(|| match self.capture_once(candidate, message) {
             // An index that lists lost objects would fail again.
             Err(first) if first.cause == Cause::Damaged => {
                 let _ = std::fs::remove_file(candidate.index());
-                self.capture_once(candidate).map_err(|second| second.with_source(first))
+                self.capture_once(candidate, message).map_err(|second| second.with_source(first))
             }
             done => done,
         });
@@ -87,10 +91,17 @@ impl Session {
     /// Captures a candidate. If that fails, gives its last capture with the problem, so that the
     /// other candidates can still be compared.
     pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
-        self.capture(candidate).or_else(|error| {
-            let stored = self.stored(candidate)?;
-            Ok(Captured { problem: Some(error.message), ..stored })
-        })
+        self.capture(candidate).or_else(|error| self.not_captured(candidate, error))
+    }
+
+    /// Captures a candidate as an iteration with a message: also if the last capture holds the same
+    /// state, unless that is the base's. An error is told as by [`Session::capture_or_tell`].
+    pub fn checkpoint_or_tell(&self, of: CandidateRef<'_>, message: &str) -> Result<Captured> {
+        self.capture_with(of, Some(message)).or_else(|error| self.not_captured(of, error))
+    }
+
+    fn not_captured(&self, candidate: CandidateRef<'_>, error: Error) -> Result<Captured> {
+        Ok(Captured { problem: Some(error.message), ..self.stored(candidate)? })
     }
 
     /// A candidate's newest capture, if its worktree certainly still equals it. None means that it
@@ -134,10 +145,10 @@ impl Session {
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }
 
-    fn capture_once(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
+    fn capture_once(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
         let previous = candidate.latest()?;
         self.with_source(candidate, previous.as_ref(), |source, there| {
-            self.capture_source(candidate, source, there)
+            self.capture_source(candidate, source, there, message)
         })
     }
 
@@ -146,10 +157,11 @@ impl Session {
         candidate: CandidateRef<'_>,
         source: &CaptureSource<'_>,
         there: bool,
+        words: Option<&str>,
     ) -> Result<Captured> {
         let mut record = candidate.record()?;
         let previous = source.previous.cloned();
-        if there && capture::is_unchanged(&self.repo, source)? {
+        if there && words.is_none() && capture::is_unchanged(&self.repo, source)? {
             let mut captured =
                 self.captured(candidate.run, record, previous, Omissions::default())?;
             self.update_record(&mut captured.candidate, captured.changes.len(), 0)?;
@@ -165,7 +177,8 @@ impl Session {
         };
         let base_tree = self.repo.commit(&candidate.run.base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
-        let changed = tree != *last || !heads.is_empty();
+        let is_described = words.is_some() && previous.is_some();
+        let changed = tree != *last || !heads.is_empty() || is_described;
         let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
         self.update_record(&mut record, patch.changes.len(), bytes)?;
         let base = &candidate.run.base;
@@ -189,7 +202,7 @@ impl Session {
             let base = &candidate.run.base;
             mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
         }
-        let message = message(candidate.run, &record, iteration, blast, head);
+        let message = message(candidate.run, &record, iteration, blast, head, words);
         let snapshot = WorktreeSnapshot { tree, heads, head, omissions, bytes };
         let refname = candidate.capture_ref();
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
@@ -203,6 +216,7 @@ impl Session {
             tree,
             lines: blast.lines,
             files: blast.files,
+            message: words.map(str::to_owned),
         };
         self.store.record_event(&candidate.run.run, &event)?;
         Ok(Captured {
@@ -295,15 +309,20 @@ impl Session {
     }
 }
 
-/// The message of a capture. Lost records are rebuilt from its trailers.
+/// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.
 fn message(
     run: &Run,
     candidate: &Candidate,
     iteration: u32,
     blast: Blast,
     head: Option<Oid>,
+    words: Option<&str>,
 ) -> String {
     let mut message = format!("frites: capture {}@{iteration}\n\n", candidate.address());
+    if let Some(words) = words {
+        message.push_str(words);
+        message.push_str("\n\n");
+    }
     let own_head = head.filter(|head| *head != run.base);
     let lines = [
         Trailer::Run.line(&run.run),

@@ -23,6 +23,8 @@ pub struct Iteration {
     pub capture: Capture,
     /// The time of the capture, in seconds since 1970.
     pub time: i64,
+    /// The user's words about it.
+    pub message: Option<String>,
     /// The capture's changes against the base.
     pub changes: Vec<Change>,
     /// The capture's changes against the iteration before.
@@ -77,6 +79,7 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
         found.push(Iteration {
             capture: Capture { commit, tree: read.tree, iteration },
             time: read.time,
+            message: trailer::body(&read.message).map(str::to_owned),
             changes,
             step,
         });

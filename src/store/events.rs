@@ -74,6 +74,9 @@ pub enum Event {
         lines: u64,
         /// Changed files.
         files: u64,
+        /// The user's words about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
     },
     /// A verdict was reached.
     Judged {

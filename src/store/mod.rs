@@ -20,6 +20,7 @@ use crate::fs::{
 };
 use crate::git::repo::{RUNS, Repo};
 use crate::model::name::Name;
+use crate::model::run::Run;
 use crate::store::events::Event;
 
 /// A repository's state: the directory `.frites`, and the records that lie in refs.
@@ -95,13 +96,19 @@ impl Store {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
         }
+        Ok(self.candidate_at(checkout)?.is_some())
+    }
+
+    /// The candidate whose worktree the checkout is; none if it is no candidate's.
+    pub fn candidate_at(&self, checkout: &Path) -> Result<Option<(Run, Name)>> {
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
-            return Ok(false);
+            return Ok(None);
         };
-        Ok(self
-            .run(&run)?
-            .is_some_and(|run| self.candidate(&run, &candidate).worktree() == checkout))
+        let Some(run) = self.run(&run)? else { return Ok(None) };
+        let is_there = run.candidates.contains(&candidate)
+            && self.candidate(&run, &candidate).worktree() == checkout;
+        Ok(is_there.then_some((run, candidate)))
     }
 
     /// The root of the user's own checkout; none in a bare repository. In a candidate's worktree it

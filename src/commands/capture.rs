@@ -1,0 +1,146 @@
+//! `git frites capture`: stores the present state of candidates as iterations.
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::{Value, json};
+
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+use crate::store::select::{Matching, Selection};
+use crate::ui::json;
+
+/// `git frites capture`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 if every candidate could be captured, 1 otherwise.")]
+pub struct CaptureArgs {
+    /// Run or candidate  [default: the candidate of this worktree, or else the newest run]
+    #[arg(
+        value_name = "RUN[/CAND]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
+    pub address: Option<Address>,
+    /// Describe the checkpoint; repeat the option for more paragraphs
+    #[arg(short, long, value_name = "MESSAGE", value_parser = paragraph)]
+    pub message: Vec<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but the addresses of the iterations
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Parses a paragraph of a message. Lines for git-frites follow the message in a capture.
+fn paragraph(text: &str) -> Result<String> {
+    if text.trim().is_empty() {
+        return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
+    }
+    if text.lines().any(|line| line.starts_with("Frites-")) {
+        return Err(Error::usage("no line of a message may begin with 'Frites-'")
+            .hint("git-frites writes such lines itself"));
+    }
+    Ok(text.trim().to_owned())
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
+    let Selection { run, candidate, iteration } = selected(session, args)?;
+    if let (Some(name), Some(iteration)) = (&candidate, iteration) {
+        return Err(Error::usage(format!(
+            "a capture stores the current state of a candidate, and not iteration {iteration}"
+        ))
+        .hint(format!("write `git frites capture {}/{name}`", run.run)));
+    }
+    let message = args.message.join("\n\n");
+    let message = (!message.is_empty()).then_some(message);
+    let names = candidate.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
+    let mut failed = false;
+    let mut documents = Vec::new();
+    for name in names {
+        let candidate = session.store.candidate(&run, name);
+        let captured = match &message {
+            Some(message) => session.checkpoint_or_tell(candidate, message),
+            None => session.capture_or_tell(candidate),
+        }?;
+        session.print_omissions(&captured);
+        failed |= captured.problem.is_some();
+        if message.is_some() && !captured.fresh && captured.problem.is_none() {
+            let why = match captured.capture {
+                Some(_) => "its worktree is gone",
+                None => "there is nothing to capture",
+            };
+            session.ui.warn(format!("{candidate}: the message is not stored: {why}"));
+        }
+        if args.json {
+            documents.push(as_json(&captured, message.as_deref()));
+        } else {
+            answer(session, candidate, &captured, args.quiet)?;
+        }
+    }
+    if args.json {
+        let document = json!({ "run": run.run, "candidates": documents });
+        session.ui.answer(json::document(document))?;
+    }
+    Ok(if failed { exit::NO } else { exit::OK })
+}
+
+/// What is to be captured. An attempt that takes a checkpoint of itself need not know its name.
+fn selected(session: &Session, args: &CaptureArgs) -> Result<Selection> {
+    let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
+    match (&args.address, here.flatten()) {
+        (None, Some((run, name))) => Ok(Selection { run, candidate: Some(name), iteration: None }),
+        (address, _) => session.store.select(address.as_ref(), Matching::Prefix),
+    }
+}
+
+fn answer(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    captured: &Captured,
+    quiet: bool,
+) -> Result<()> {
+    let Some(capture) = &captured.capture else {
+        if quiet {
+            return Ok(());
+        }
+        return session.ui.answer(format!("{candidate}\tnothing to capture\n"));
+    };
+    let address = format!("{candidate}@{}", capture.iteration);
+    if quiet {
+        return session.ui.answer(format!("{address}\n"));
+    }
+    let how = match &captured.problem {
+        Some(_) => "not captured; before that",
+        None if captured.fresh => "captured",
+        None => "unchanged",
+    };
+    session.ui.answer(format!("{address}\t{how}: {}\n", captured.blast))
+}
+
+fn as_json(captured: &Captured, message: Option<&str>) -> Value {
+    let Captured { candidate, capture, fresh, blast, problem, .. } = captured;
+    json!({
+        "candidate": candidate.candidate, "state": candidate.state, "captured": fresh,
+        "iteration": capture.as_ref().map(|c| c.iteration),
+        "commit": capture.as_ref().map(|c| c.commit), "tree": capture.as_ref().map(|c| c.tree),
+        "lines": blast.lines, "files": blast.files,
+        "message": message.filter(|_| *fresh), "problem": problem,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraph_is_text_without_lines_of_ours() {
+        assert_eq!(paragraph(" it builds\nnow \n").ok().as_deref(), Some("it builds\nnow"));
+        for bad in ["", " \n", "x\nFrites-Head: y"] {
+            assert!(paragraph(bad).is_err(), "{bad}");
+        }
+    }
+}
