@@ -31,6 +31,7 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Result, exit};
+use ops::auto_clean;
 use ops::session::{ReadSession, Session};
 use process::{interrupt, protocol, supervisor};
 use ui::Ui;
@@ -72,14 +73,20 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
+    let work = |command: &dyn Fn(&Session) -> Result<u8>| {
+        let session = session()?;
+        let done = command(&session);
+        auto_clean::start_if_due(&session);
+        done
+    };
     let read_session = || ReadSession::open(ui.clone());
     match cli.command {
-        Command::Spawn(args) => commands::spawn::run(&session()?, &args),
-        Command::Run(args) => commands::run::run(&session()?, &args, Cli::parse_run),
-        Command::Diff(args) => commands::diff::run(&session()?, &args),
-        Command::Capture(args) => commands::capture::run(&session()?, &args),
-        Command::Judge(args) => commands::judge::run(&session()?, &args),
-        Command::Apply(args) => commands::apply::run(&session()?, &args),
+        Command::Spawn(args) => work(&|session| commands::spawn::run(session, &args)),
+        Command::Run(args) => work(&|session| commands::run::run(session, &args, Cli::parse_run)),
+        Command::Diff(args) => work(&|session| commands::diff::run(session, &args)),
+        Command::Capture(args) => work(&|session| commands::capture::run(session, &args)),
+        Command::Judge(args) => work(&|session| commands::judge::run(session, &args)),
+        Command::Apply(args) => work(&|session| commands::apply::run(session, &args)),
         Command::Clean(args) => commands::clean::run(&session()?, &args),
         Command::Status(args) => commands::status::run(&read_session()?, &args),
         Command::Log(args) => commands::log::run(&read_session()?, &args),

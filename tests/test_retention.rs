@@ -153,3 +153,114 @@ fn candidate_that_is_made_again_is_no_longer_discarded() {
     assert_eq!(landing(), "pending");
     world.assert_clean();
 }
+
+#[test]
+fn expired_worktrees_go_in_the_background_at_most_once_per_interval() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "echo kept > kept"]);
+    world.attempts(&["mkfifo pipe"]);
+    world.frites(["clean", "--keep", "1/c2"]).expect(0);
+    let log = world.repo.join(".frites/auto-clean.log");
+    let told = || fs::read_to_string(&log).unwrap_or_default();
+    let age = || world.sh(&world.repo, "touch -d '2 hours ago' .frites/auto-clean.log").expect(0);
+    world.git(["config", "frites.retention.abandoned", "1ms"]);
+    world.frites(["diff", "1"]).expect(0);
+    assert!(!log.exists(), "it is off by default");
+    world.git(["config", "frites.clean.auto", "1h"]);
+    world.frites(["status", "1"]).expect(0);
+    assert!(!log.exists(), "a command that only looks starts nothing");
+    world.frites(["diff", "1"]).expect(0);
+    poll(|| told().contains("freed"));
+    assert_eq!(there(&world, &["1/c1", "1/c2", "2/c1"]), [false, true, true], "{}", told());
+    assert!(told().contains("2/c1 holds what cannot be captured: "), "{}", told());
+    assert_eq!(world.git(["show", "refs/frites/1/c1:x"]), "x");
+    // Not again within the hour.
+    let first = told();
+    world.attempts(&["echo y > y"]);
+    world.frites(["diff", "3"]).expect(0);
+    assert_eq!(told(), first);
+    assert_eq!(there(&world, &["3/c1"]), [true]);
+    // Not by the command of an attempt, which would end it; but by what comes after it.
+    age();
+    let script = "git frites diff 1 > /dev/null; cp ../../../auto-clean.log seen";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    poll(|| told() != first && told().contains("freed"));
+    assert_eq!(world.git(["show", "refs/frites/4/c1:seen"]), first.trim_end());
+    assert_eq!(there(&world, &["3/c1", "1/c2", "2/c1"]), [false, true, true], "{}", told());
+    world.git(["config", "frites.clean.auto", "soon"]);
+    world.frites(["diff", "1"]).refuses(128, "'clean.auto' takes \"off\", or a duration");
+    world.git(["config", "frites.clean.auto", "off"]);
+    age();
+    let old = told();
+    world.frites(["diff", "1"]).expect(0);
+    assert_eq!(told(), old);
+    world.assert_clean();
+}
+
+#[test]
+fn cached_outcomes_are_removed_and_nothing_else() {
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    let ran = || {
+        let json = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+        json["effort"]["ran"].as_u64().unwrap()
+    };
+    assert_eq!((ran(), ran()), (1, 0));
+    let dry = world.frites(["clean", "--cache", "-n"]).expect(0).out();
+    assert!(dry.starts_with("would free ") && dry.contains("of cached outcomes"), "{dry}");
+    assert_eq!(ran(), 0);
+    let json = world.frites(["clean", "--cache", "--json"]).expect(0).json();
+    assert!(json["cache"].as_u64().unwrap() > 0, "{json}");
+    assert_eq!(ran(), 1);
+    assert_eq!(there(&world, &["1/c1"]), [true]);
+    world.frites(["clean", "--cache", "1"]).refuses(2, "cannot be used with");
+    world.frites(["clean", "--cache"]).expect(0);
+    assert_eq!(
+        world.frites(["clean", "--cache"]).expect(0).out(),
+        "freed 0 B of cached outcomes\n"
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn worktree_is_locked_while_a_command_runs_in_it() {
+    let world = World::new();
+    let script = "git worktree list --porcelain > list; git worktree remove --force . 2> refused || echo $? > code";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    let show = |file: &str| world.git(["show", &format!("refs/frites/1/c1:{file}")]);
+    assert!(
+        show("list").contains("locked git-frites: the command of 1/c1 runs here"),
+        "{}",
+        show("list")
+    );
+    assert!(show("refused").contains("git-frites: the command of 1/c1 runs here"));
+    let lock = world.repo.join(".git/worktrees/c1/locked");
+    assert!(!lock.exists());
+    // A lock of the user stays.
+    let path = world.worktree("1/c1");
+    world.git(["worktree", "lock", "--reason", "mine", path.to_str().unwrap()]);
+    world.frites(["spawn", "--again", "1/c1", "--", "sh", "-c", "echo again > again"]).expect(0);
+    assert_eq!(fs::read_to_string(&lock).unwrap(), "mine\n");
+    world.git(["worktree", "unlock", path.to_str().unwrap()]);
+    // That of a killed process goes with the next command.
+    let wait = "touch \"$HOME/started\"; exec sleep 600";
+    let words = ["spawn", "--again", "1/c1", "--", "sh", "-c", wait];
+    let mut command = world.command(&world.repo, "git-frites", words);
+    let mut running = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    poll(|| world.home().join("started").exists());
+    assert!(lock.exists());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let answer = world.frites(["status"]).expect(0);
+    assert!(
+        answer.stderr.contains("run 1 was interrupted while its commands ran"),
+        "{}",
+        answer.stderr
+    );
+    assert!(!lock.exists());
+    world.assert_clean();
+}

@@ -351,6 +351,7 @@ fn cleaned(checker: &mut Checker, world: &World) {
     checker.answer("clean", 0, frites(&["clean", "--json", "--keep", "1/good"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--no-keep", "1/good"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
+    checker.answer("clean", 0, frites(&["clean", "--json", "-n", "--cache"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
     world

@@ -12,6 +12,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::session::Session;
+use crate::oracle::{outcomes, pool};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{json, table};
@@ -43,6 +44,14 @@ pub struct CleanArgs {
     /// Let these candidates expire again
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
+    /// Remove the cached outcomes of this repository, and no run
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "addresses", "all", "expired", "keep", "no_keep", "discard", "forget",
+        ],
+    )]
+    pub cache: bool,
     /// Remove worktrees even if they contain work that is not captured
     #[arg(long)]
     pub discard: bool,
@@ -70,6 +79,9 @@ struct Removal {
 
 /// Runs the command.
 pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
+    if args.cache {
+        return clear_cache(session, args);
+    }
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
     let targets = targets(session, args)?;
@@ -103,6 +115,30 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     }
     report(session, args, &removals, &forgotten)?;
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
+}
+
+/// Removes the cached outcomes, or says how large they are.
+fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
+    let home = pool::home(&session.repo)?;
+    let bytes = outcomes::disk_usage(&home);
+    if !args.dry_run {
+        outcomes::forget_all(&home);
+    }
+    let left = if args.dry_run { 0 } else { outcomes::disk_usage(&home) };
+    let freed = bytes.saturating_sub(left);
+    if args.json {
+        let document =
+            json!({ "dry_run": args.dry_run, "bytes": freed, "candidates": [], "cache": freed });
+        session.ui.answer(json::document(document))?;
+    } else if !args.quiet {
+        let verb = if args.dry_run { "would free" } else { "freed" };
+        session.ui.answer(format!("{verb} {} of cached outcomes\n", table::size(freed)))?;
+    }
+    if left > 0 {
+        return Err(Error::no("some cached outcomes could not be removed")
+            .hint(format!("look at '{}'", home.display())));
+    }
+    Ok(exit::OK)
 }
 
 /// Marks candidates as kept, or removes the marks.

@@ -224,6 +224,21 @@ impl Setting for Argv {
     }
 }
 
+/// An interval; none for `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval(pub Option<Duration>);
+
+impl Setting for Interval {
+    const TAKES: &'static str = "\"off\", or a duration such as \"10m\" or \"1h30m\"";
+
+    fn read(value: &Value) -> Option<Self> {
+        match value.as_str()? {
+            "off" => Some(Interval(None)),
+            text => parse_duration(text).map(|interval| Interval(Some(interval))),
+        }
+    }
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);

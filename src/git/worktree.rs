@@ -328,6 +328,44 @@ pub fn heal_locks(admin: &Path) {
     }
 }
 
+/// The beginning of the reasons for which we lock worktrees.
+const LOCKED_BY_US: &str = "git-frites: ";
+
+/// A worktree's lock, as `git worktree lock` makes it: git does not remove, move or prune the
+/// worktree. It is removed when it is dropped.
+pub struct WorktreeLock {
+    admin: PathBuf,
+}
+
+impl WorktreeLock {
+    /// Locks the worktree with this administrative entry for a reason. A lock of the user stays as
+    /// it is; one of ours was left by a killed process.
+    pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
+        let lock = admin.join("locked");
+        unlock_ours(&admin);
+        if fs::symlink_metadata(&lock).is_err() {
+            let text = format!("{LOCKED_BY_US}{reason}\n");
+            fs::write(&lock, text).context(|| format!("could not write '{}'", lock.display()))?;
+        }
+        Ok(WorktreeLock { admin })
+    }
+}
+
+impl Drop for WorktreeLock {
+    fn drop(&mut self) {
+        unlock_ours(&self.admin);
+    }
+}
+
+/// Removes our lock from a worktree's administrative entry, if it has one. To be called when no
+/// command runs in the worktree.
+pub fn unlock_ours(admin: &Path) {
+    let lock = admin.join("locked");
+    if regular::read(&lock).is_ok_and(|text| text.starts_with(LOCKED_BY_US.as_bytes())) {
+        let _ = fs::remove_file(lock);
+    }
+}
+
 /// The beginning of the names of trash directories; no run's name begins with a dot.
 pub const TRASH: &str = ".trash-";
 

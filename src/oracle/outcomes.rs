@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::fs::tree;
 use crate::oracle::pool::OUTCOMES;
 use crate::oracle::surroundings;
 
@@ -110,6 +111,11 @@ pub fn stamp_of(path: &Path) -> OutcomeStamp {
     }
     stamp.sort();
     stamp
+}
+
+/// The disk space that all outcomes use.
+pub fn disk_usage(home: &Path) -> u64 {
+    tree::disk_usage(&home.join(OUTCOMES))
 }
 
 /// Removes all outcomes: nobody knows any more who wrote them.

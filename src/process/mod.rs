@@ -1,5 +1,6 @@
 //! The only place that starts a user's commands: supervised, with a clean environment.
 pub mod ancestry;
+pub mod background;
 mod capped;
 mod descendants;
 pub mod environment;

@@ -145,6 +145,17 @@ impl Store {
         lock::attempt(&self.lock_file("landing")?)
     }
 
+    /// `auto-clean.log`: the output of the last cleaning that `clean.auto` started.
+    pub fn auto_clean_log(&self) -> PathBuf {
+        self.root.join("auto-clean.log")
+    }
+
+    /// Takes the lock under which a cleaning is started in the background; none if another process
+    /// holds it.
+    pub fn try_lock_auto_clean(&self) -> Result<Option<Lock>> {
+        lock::attempt(&self.lock_file("auto-clean")?)
+    }
+
     /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or
     /// cleans a run holds its lock throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {

@@ -4,7 +4,8 @@ use std::iter;
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::git::commit::commit_tree;
 use crate::git::reflog::{self, BranchInReflog};
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
@@ -12,6 +13,7 @@ use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::run::Run;
 use crate::ops::land::record::save_state;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
@@ -161,4 +163,27 @@ fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<R
     }
     let current = repo.head_branch().filter(|branch| branches.contains(branch));
     Ok(current.or_else(|| branches.into_iter().next()))
+}
+
+/// The error that there is nothing to undo yet, because conflicts are not resolved.
+pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
+    let short = branch.short();
+    Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
+        .hint("resolve them there, then `git add` and `git commit`")
+        .hint(format!("or give up: `git switch -f -` and `git branch -D {short}`"))
+}
+
+/// Keeps a person's resolution of conflicts before its branch is deleted. Refuses if the branch
+/// holds more than the resolution.
+pub(super) fn keep_resolution(repo: &Repo, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
+    let resolution = repo.commit(tip)?;
+    if resolution.parents != [*from] {
+        return Err(Error::no("the commit that resolves the conflicts was rebased")
+            .hint("delete its branch yourself: `git branch -D`"));
+    }
+    let keep = refs::withdrawn(&run.run);
+    let earlier = repo.read_ref(&keep)?;
+    let parents = [tip].into_iter().chain(&earlier);
+    let commit = commit_tree(repo, &resolution.tree, parents, "frites: withdrawn")?;
+    repo.update_ref(&keep, Some(&commit), earlier.as_ref(), "apply withdrawn")
 }

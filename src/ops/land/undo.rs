@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
-use crate::git::commit::{CommitMessage, CommitRequest, commit_tree};
+use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch;
 use crate::git::merge::{self, MergeResult};
 use crate::git::repo::Commit;
@@ -14,6 +14,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
+use crate::ops::land::by_hand::{keep_resolution, unresolved};
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
@@ -120,14 +121,6 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
                 .hint(format!("`git frites status {}` shows what landed", run.run)))
         }
     }
-}
-
-/// The error that there is nothing to undo yet, because conflicts are not resolved.
-fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
-    let short = branch.short();
-    Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
-        .hint("resolve them there, then `git add` and `git commit`")
-        .hint(format!("or give up: `git switch -f -` and `git branch -D {short}`"))
 }
 
 /// A merge of a candidate, or the revert of one, in a branch's log.
@@ -383,7 +376,8 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
     let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
     refuse_checked_out_elsewhere(session, &branch, here)?;
     if let Some(left) = store.left_conflicts(&run.run, &candidate.candidate)? {
-        keep_resolution(session, run, &left.from, &tip)?;
+        keep_resolution(repo, run, &left.from, &tip)?;
+        session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
     }
     match intent {
         Some(intent) if here => go_back(session, intent, &address)?,
@@ -397,24 +391,6 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
     }
     record_rollback(store, &candidate, &branch)?;
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
-}
-
-/// Keeps a person's resolution of conflicts before its branch is deleted. Refuses if the branch
-/// holds more than the resolution.
-fn keep_resolution(session: &Session, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
-    let repo = &session.repo;
-    let resolution = repo.commit(tip)?;
-    if resolution.parents != [*from] {
-        return Err(Error::no("the commit that resolves the conflicts was rebased")
-            .hint("delete its branch yourself: `git branch -D`"));
-    }
-    let keep = refs::withdrawn(&run.run);
-    let earlier = repo.read_ref(&keep)?;
-    let parents = [tip].into_iter().chain(&earlier);
-    let commit = commit_tree(repo, &resolution.tree, parents, "frites: withdrawn")?;
-    repo.update_ref(&keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
-    session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
-    Ok(())
 }
 
 /// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on

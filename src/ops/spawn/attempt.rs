@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
-use crate::git::worktree;
+use crate::git::worktree::{self, WorktreeLock};
 use crate::integrity::watch::TamperReport;
 use crate::integrity::{trust, watch};
 use crate::model::candidate::{Candidate, State};
@@ -182,7 +182,11 @@ fn attempt(
     let job =
         Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: options.limits };
     let clock = Instant::now();
+    let admin = worktree::admin_of(&session.repo, &dir)?;
+    let reason = format!("the command of {candidate} runs here");
+    let lock = admin.map(|admin| WorktreeLock::new(admin, &reason)).transpose()?;
     let end = process::run(&job);
+    drop(lock);
     let seconds = clock.elapsed().as_secs_f64();
     let was_ended = end.as_ref().is_ok_and(|end| {
         end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })

@@ -109,6 +109,7 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
                 worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?
             {
                 worktree::heal_locks(&admin);
+                worktree::unlock_ours(&admin);
             }
             candidate.state = State::Cancelled;
             candidate.reason = Some("git-frites was interrupted".into());
