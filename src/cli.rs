@@ -14,6 +14,7 @@ use crate::commands::path::PathArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::spawn::SpawnArgs;
 use crate::commands::status::StatusArgs;
+use crate::commands::task::TaskArgs;
 use crate::ui::style::ColorMode;
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
@@ -78,6 +79,7 @@ impl Cli {
             Command::Clean(a) => a.quiet,
             Command::Diff(_)
             | Command::Status(_)
+            | Command::Task(_)
             | Command::Log(_)
             | Command::Path(_)
             | Command::Config(_)
@@ -107,6 +109,8 @@ pub enum Command {
     Clean(CleanArgs),
     /// List runs and candidates
     Status(StatusArgs),
+    /// Bind a run or a candidate to a task, or show what it is bound to
+    Task(TaskArgs),
     /// Show the event log
     Log(LogArgs),
     /// Print the path of a candidate's worktree

@@ -2,6 +2,7 @@
 //!
 //! A TAB must be quick and must never print: completers read the repository in process, and skip
 //! what they cannot read. Each argument names its completer.
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use clap_complete::engine::CompletionCandidate;
 use crate::agents;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
-use crate::model::address::Address;
+use crate::model::address::{Address, TASK};
 use crate::model::name::{Name, matching_names};
 use crate::model::run::Run;
 use crate::store::Store;
+use crate::store::select::Matching;
 use crate::ui::table;
 
 /// The variable that the scripts in completions/ set to the name of the shell.
@@ -119,6 +121,15 @@ impl Runs {
             .collect()
     }
 
+    /// The tasks that runs and candidates are bound to, as addresses.
+    fn offer_tasks(&self, current: &str) -> Offers {
+        let runs: Vec<Run> = self.names.iter().filter_map(|name| self.read(name)).collect();
+        let all = runs.iter().flat_map(|run| run.task.iter().chain(run.tasks.values()));
+        let all: BTreeSet<String> = all.map(|task| format!("{TASK}{task}")).collect();
+        let begun = all.iter().filter(|address| address.starts_with(current));
+        begun.map(CompletionCandidate::new).collect()
+    }
+
     /// The candidates of `run`, each with `before` in front of its name.
     fn offer_candidates(&self, run: &Run, before: &str, current: &str) -> Offers {
         let begun =
@@ -142,12 +153,37 @@ pub fn runs(current: &OsStr) -> Offers {
     runs.offer(current)
 }
 
+/// The ids of the tasks that runs and candidates are bound to.
+pub fn tasks(current: &OsStr) -> Offers {
+    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
+        return Offers::new();
+    };
+    runs.offer_tasks("")
+        .into_iter()
+        .filter_map(|offer| {
+            let address = offer.get_value().to_str()?.strip_prefix(TASK)?.to_owned();
+            address.starts_with(current).then(|| CompletionCandidate::new(address))
+        })
+        .collect()
+}
+
+/// All runs, and the tasks that they are bound to.
+pub fn runs_and_tasks(current: &OsStr) -> Offers {
+    match (current.to_str(), Runs::here()) {
+        (Some(current), Some(all)) if current.starts_with(TASK) => all.offer_tasks(current),
+        _ => runs(current),
+    }
+}
+
 /// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their
 /// run.
 pub fn addresses(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
         return Offers::new();
     };
+    if current.starts_with(TASK) {
+        return runs.offer_tasks(current);
+    }
     let Some((typed, rest)) = current.split_once('/') else {
         let mut offers = runs.offer(current);
         offers.extend(
@@ -182,6 +218,7 @@ pub fn candidates(current: &OsStr) -> Offers {
     let named = typed.filter_map(|word| match word.parse().ok()? {
         Address::Pair { run, .. } => runs.called(&run),
         Address::Word { word, .. } => runs.names.contains(&word).then(|| runs.read(&word))?,
+        task @ Address::Task(_) => Some(runs.store.select(Some(&task), Matching::Prefix).ok()?.run),
     });
     let Some(run) = named.last().or_else(|| runs.newest()) else { return Offers::new() };
     runs.offer_candidates(&run, "", current)

@@ -89,6 +89,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Apply(args) => work(&|session| commands::apply::run(session, &args)),
         Command::Clean(args) => commands::clean::run(&session()?, &args),
         Command::Status(args) => commands::status::run(&read_session()?, &args),
+        Command::Task(args) => commands::task::run(&session()?, &args),
         Command::Log(args) => commands::log::run(&read_session()?, &args),
         Command::Path(args) => commands::path::run(&read_session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),

@@ -57,6 +57,7 @@ mod test_spawn;
 mod test_status;
 mod test_supervise;
 mod test_synthesis;
+mod test_task;
 mod test_trace;
 mod test_undo;
 

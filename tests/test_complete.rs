@@ -25,6 +25,8 @@ fn values(world: &World, words: &[&str]) -> Vec<String> {
 fn each_argument_completes_to_its_kind_of_value() {
     let world = runs_to_complete();
     world.write(".frites.toml", "[agents.colleague]\ncommand = ['true']\n");
+    world.frites(["task", "1", "GH-1"]).expect(0);
+    world.frites(["task", "fixer/beta", "GH-2"]).expect(0);
     let cases: &[(&[&str], &[&str])] = &[
         (&["judge", ""], &["2", "1", "fixer"]),
         (&["judge", "f"], &["fixer"]),
@@ -38,6 +40,10 @@ fn each_argument_completes_to_its_kind_of_value() {
         (&["path", "7/"], &[]),
         (&["clean", "1/c1", "fixer/a"], &["fixer/alpha"]),
         (&["log", "f"], &["fixer"]),
+        (&["path", "task:"], &["task:GH-1", "task:GH-2"]),
+        (&["log", "task:GH-2"], &["task:GH-2"]),
+        (&["status", "--task", "G"], &["GH-1", "GH-2"]),
+        (&["judge", "task:GH-1", "--candidate", ""], &["c1", "c2"]),
         (&["spawn", "--base", ""], &["main", "side", "v1", "HEAD"]),
         (&["spawn", "--base=s"], &["--base=side"]),
         (&["spawn", "--from", "1/"], &["1/c1", "1/c2"]),

@@ -208,6 +208,8 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
     checker.answer("diff", 0, frites(&["diff", "--json", "good", "bad"]));
     checker.answer("judge", 0, frites(&["judge", "--json", "--trust-config"]));
     world.git(["branch", "elsewhere", "refs/frites/1/good"]);
+    checker.answer("task", 0, frites(&["task", "--json", "first", "T-0"]));
+    checker.answer("task", 0, frites(&["task", "--json", "first/c1", "T-2"]));
     let add = ["spawn", "--add", "--json", "--run", "first", "--commit", "elsewhere"];
     checker.answer("spawn", 0, frites(&add));
     checker.answer("judge", 0, frites(&["judge", "--json", "--replay"]));
@@ -297,6 +299,7 @@ fn renamed_on_both_sides(checker: &mut Checker) {
         let year = if newer == "parent" { "2040" } else { "2020" };
         world.set_env("GIT_COMMITTER_DATE", format!("{year}-01-02T03:04:05Z"));
         world.commit("parent");
+        world.frites(["task", "1", "T-6"]).expect(0);
         world.frites(["apply", "--merge"]).refuses(1, "1/c1 conflicts with main");
         let merge = ["apply", "--merge", "--json", "--strategy", "newest-file-wins"];
         let merged = checker.answer("apply", 0, world.frites(merge));
@@ -353,6 +356,7 @@ fn cleaned(checker: &mut Checker, world: &World) {
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "2"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "-n", "--cache"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "1/twin"]));
+    checker.answer("task", 0, frites(&["task", "--json", "2", "T-3"]));
     checker.answer("clean", 0, frites(&["clean", "--json", "--forget", "2"]));
     world
         .sh(
@@ -390,6 +394,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer("judge", 0, near(once, &["--retries", "1"]));
     checker.answer("judge", 0, near("true", &["--warm", "--until-pass", "--rank", "agreement"]));
     checker.answer("judge", 3, near("true", &["--in-place"]));
+    world.frites(["task", "1", "T-5"]).expect(0);
     checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));
     checker.answer("judge-candidate", 3, near("exit 125", &["--candidate", "c1"]));
     let script = "echo $FRITES_CANDIDATE > README";
@@ -407,8 +412,8 @@ fn judged_in_every_way(checker: &mut Checker) {
 fn running(checker: &mut Checker, world: &World) {
     let script = "echo working; until test -e \"$HOME/go\"; do sleep 0.01; done; echo $FRITES_CANDIDATE >>README";
     let words = [
-        "run", "-q", "--run", "long", "-n", "2", "--test", "true", "-p", "do it", "--", "sh", "-c",
-        script,
+        "run", "-q", "--run", "long", "--task", "T-4", "-n", "2", "--test", "true", "-p", "do it",
+        "--", "sh", "-c", script,
     ];
     let mut command = world.command(&world.repo, "git-frites", words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -222,7 +222,7 @@ fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name,
             check_candidate(run, word)?;
             Ok((run.clone(), word.clone(), *iteration))
         }
-        pair @ Address::Pair { .. } => {
+        pair @ (Address::Pair { .. } | Address::Task(_)) => {
             let Selection { run, candidate, iteration } =
                 session.store.select(Some(pair), Matching::Prefix)?;
             let candidate = candidate.ok_or_else(|| {

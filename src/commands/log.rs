@@ -10,6 +10,7 @@ use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::{Name, matching_names};
 use crate::model::oid::Oid;
+use crate::model::run::Run;
 use crate::ops::session::ReadSession;
 use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
@@ -18,11 +19,11 @@ use crate::ui::table;
 /// `git frites log`
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
-    /// Run whose events are shown  [default: all]
+    /// Run or task whose events are shown  [default: all]
     #[arg(
-        value_name = "RUN",
+        value_name = "RUN|task:ID",
         value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs),
+        add = ArgValueCompleter::new(complete::runs_and_tasks),
     )]
     pub address: Option<Address>,
     /// Print one JSON object per event, each on its own line
@@ -33,7 +34,7 @@ pub struct LogArgs {
 /// Runs the command.
 pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     let wanted = match &args.address {
-        None => None,
+        None | Some(Address::Task(_)) => None,
         Some(Address::Word { word, iteration: None }) => Some(word),
         Some(other) => {
             return Err(Error::usage(format!("'{other}' is not a run"))
@@ -62,7 +63,14 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
             })
         }
     };
-    let events = all.iter().filter(|event| wanted.is_none() || run_of(event) == wanted);
+    let task = match &args.address {
+        Some(Address::Task(id)) => Some(TaskEvents { id, bound: session.store.bound_to(id)? }),
+        _ => None,
+    };
+    let events = all.iter().filter(|event| {
+        (wanted.is_none() || run_of(event) == wanted)
+            && task.as_ref().is_none_or(|task| task.holds(event))
+    });
     if all.is_empty() {
         session.ui.note("nothing has happened yet");
         session.ui.hint("start a run with `git frites spawn`");
@@ -77,6 +85,26 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     }
     session.ui.answer(text)?;
     Ok(exit::OK)
+}
+
+/// The events of a task.
+struct TaskEvents<'a> {
+    id: &'a str,
+    /// What is bound to it now.
+    bound: Vec<(Run, Option<Name>)>,
+}
+
+impl TaskEvents<'_> {
+    /// True for an event that carries the task, and for one of before it was bound.
+    fn holds(&self, event: &Map<String, Value>) -> bool {
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let is_bound = |(run, name): &(Run, Option<Name>)| {
+            let of_all = name.is_none() || text("candidate").is_none();
+            text("run") == Some(run.run.as_str())
+                && (of_all || text("candidate") == name.as_ref().map(Name::as_str))
+        };
+        text("task") == Some(self.id) || self.bound.iter().any(is_bound)
+    }
 }
 
 /// `2026-11-20 14:30:00  judged     3  decision=tests …`

@@ -16,6 +16,7 @@ pub mod run;
 pub mod spawn;
 mod spawn_args;
 pub mod status;
+pub mod task;
 pub mod usage;
 mod values;
 

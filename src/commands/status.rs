@@ -39,6 +39,15 @@ pub struct StatusArgs {
         add = ArgValueCompleter::new(complete::addresses),
     )]
     pub address: Option<Address>,
+    /// Show all runs and candidates that are bound to this task
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = values::task,
+        conflicts_with = "address",
+        add = ArgValueCompleter::new(complete::tasks),
+    )]
+    pub task: Option<String>,
     /// Update the display every second until no command runs; if the output is not a terminal,
     /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
@@ -64,9 +73,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Runs the command. Captures nothing: it shows the records, and measures nothing without `--disk`.
 pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.watch {
-        return watch(session, args.address.as_ref());
+        return watch(session, args);
     }
-    let runs = chosen(session, args.address.as_ref())?;
+    let runs = chosen(session, args)?;
     if args.disk {
         for (run, _) in &runs {
             history::measure(&session.store, run)?;
@@ -81,30 +90,43 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         return Ok(exit::OK);
     }
     if runs.is_empty() {
-        session.ui.note("there is no run yet");
-        session.ui.hint("start one with `git frites spawn`");
+        match &args.task {
+            Some(task) => {
+                session
+                    .ui
+                    .note(format!("nothing is bound to the task '{}'", table::printable(task)));
+                session.ui.hint("bind a run or a candidate with `git frites task RUN ID`");
+            }
+            None => {
+                session.ui.note("there is no run yet");
+                session.ui.hint("start one with `git frites spawn`");
+            }
+        }
     }
     session.ui.answer(show_all(session, &runs)?)?;
     Ok(exit::OK)
 }
 
-fn chosen(session: &ReadSession, address: Option<&Address>) -> Result<Vec<(Run, Option<Name>)>> {
-    if address.is_none() {
+fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<Name>)>> {
+    if let Some(task) = &args.task {
+        return session.store.bound_to(task);
+    }
+    if args.address.is_none() {
         return Ok(session.store.runs()?.into_iter().map(|run| (run, None)).collect());
     }
-    let selection = session.store.select(address, Matching::Prefix)?;
+    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     Ok(vec![(selection.run, selection.candidate)])
 }
 
 /// Updates the display until no command runs; without a terminal, prints each change.
-fn watch(session: &ReadSession, address: Option<&Address>) -> Result<u8> {
+fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     let draws = Screen::possible(&session.ui);
     let mut screen = Screen::default();
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     let mut idle = 0;
     loop {
         let began = Instant::now();
-        let runs = chosen(session, address)?;
+        let runs = chosen(session, args)?;
         let mut busy = false;
         let mut news = String::new();
         for (run, only) in &runs {
@@ -201,7 +223,7 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
-            (landing(session, candidate)?, Tone::Plain),
+            (landing(session, run, candidate)?, Tone::Plain),
             (if candidate.cleaned { "-".into() } else { table::size(candidate.bytes) }, Tone::Dim),
         ]);
     }
@@ -274,8 +296,8 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// The landing state of a candidate, with the commit that landed it.
-fn landing(session: &ReadSession, candidate: &Candidate) -> Result<String> {
+/// The landing state of a candidate, with the commit that landed it, and its own task.
+fn landing(session: &ReadSession, run: &Run, candidate: &Candidate) -> Result<String> {
     let conflicts = match conflicts(session, candidate)? {
         Some(_) => " (conflicts)",
         None => "",
@@ -285,7 +307,9 @@ fn landing(session: &ReadSession, candidate: &Candidate) -> Result<String> {
         .as_ref()
         .map_or_else(String::new, |commit| format!(" {}", commit.short()));
     let kept = if candidate.kept { ", kept" } else { "" };
-    Ok(format!("{}{conflicts}{commit}{kept}", candidate.landing))
+    let task = run.tasks.get(&candidate.candidate);
+    let task = task.map_or_else(String::new, |task| format!(", for {}", table::printable(task)));
+    Ok(format!("{}{conflicts}{commit}{kept}{task}", candidate.landing))
 }
 
 /// The branch on which conflicts of a candidate wait to be resolved, if they do.
@@ -324,6 +348,7 @@ fn as_json(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<Valu
             object["iterations"] = history_as_json(&session.repo, candidate)?;
         }
         object["kept"] = json!(record.kept);
+        object["task"] = json!(run.task_of(&record.candidate));
         json::put_file(&mut object, "worktree", &candidate.worktree());
         candidates.push(object);
     }

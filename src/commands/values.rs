@@ -8,6 +8,7 @@ use crate::config::value::parse_duration;
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{InvalidName, Name, RULE};
+use crate::model::task::is_task;
 
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {
@@ -18,12 +19,21 @@ pub fn name(text: &str) -> Result<Name> {
 pub fn address(text: &str) -> Result<Address> {
     text.parse().map_err(|e: InvalidAddress| {
         let error = Error::usage(e.to_string())
-            .hint("an address is RUN, RUN/CANDIDATE or RUN/CANDIDATE@ITERATION");
+            .hint("an address is RUN, RUN/CANDIDATE, RUN/CANDIDATE@ITERATION or task:ID");
         match e {
             InvalidAddress::Name(_) => error.hint(RULE),
-            InvalidAddress::Iteration(_) => error,
+            InvalidAddress::Iteration(_) | InvalidAddress::Task(_) => error,
         }
     })
+}
+
+/// A task's id, which `status` shows in one line.
+pub fn task(text: &str) -> Result<String> {
+    if !is_task(text) {
+        return Err(Error::usage("a task's id has 1 to 200 characters in one line")
+            .hint("write the task's id, such as GH-17"));
+    }
+    Ok(text.to_owned())
 }
 
 /// A number from 1.

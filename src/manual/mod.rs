@@ -30,6 +30,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-run", include_str!("run.txt")),
     ("git-frites-spawn", include_str!("spawn.txt")),
     ("git-frites-status", include_str!("status.txt")),
+    ("git-frites-task", include_str!("task.txt")),
 ];
 
 const TUTORIAL: &str = include_str!("tutorial.txt");

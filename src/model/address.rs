@@ -1,9 +1,10 @@
-//! Addresses as users type them: `RUN`, `RUN/CAND`, `RUN/CAND@ITERATION`, or a candidate of the
-//! newest run.
+//! Addresses as users type them: `RUN`, `RUN/CAND`, `RUN/CAND@ITERATION`, a candidate of the newest
+//! run, or `task:ID`.
 use std::fmt;
 use std::str::FromStr;
 
 use crate::model::name::{InvalidName, Name};
+use crate::model::task::is_task;
 
 /// A parsed address, not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,13 @@ pub enum Address {
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
+    /// `task:ID`, or `task:ID@ITERATION`: what is bound to that task. Only the bindings tell where an
+    /// id ends that has an `@` in it.
+    Task(String),
 }
+
+/// The beginning of an address that names a task.
+pub const TASK: &str = "task:";
 
 impl Address {
     /// The address of the run or the candidate without an iteration.
@@ -35,25 +42,34 @@ impl Address {
             Address::Pair { run, candidate, .. } => {
                 Address::Pair { run, candidate, iteration: None }
             }
+            Address::Task(id) => Address::Task(match split_iteration(&id) {
+                Some((id, _)) => id.to_owned(),
+                None => id,
+            }),
         }
     }
+}
+
+/// The parts of `PLACE@ITERATION`; none if the text does not end in an iteration.
+pub fn split_iteration(text: &str) -> Option<(&str, u32)> {
+    let (place, n) = text.rsplit_once('@')?;
+    // A number has one spelling: neither `+3` nor `03`.
+    let number = n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n)?;
+    Some((place, number))
 }
 
 impl FromStr for Address {
     type Err = InvalidAddress;
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
-        let (place, iteration) = match text.split_once('@') {
-            Some((place, n)) => {
-                // A number has one spelling: neither `+3` nor `03`.
-                let n =
-                    n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n);
-                (
-                    place,
-                    Some(n.ok_or_else(|| {
-                        InvalidAddress::Iteration(text.escape_debug().to_string())
-                    })?),
-                )
+        if let Some(id) = text.strip_prefix(TASK) {
+            let escaped = || InvalidAddress::Task(text.escape_debug().to_string());
+            return is_task(id).then(|| Address::Task(id.to_owned())).ok_or_else(escaped);
+        }
+        let (place, iteration) = match split_iteration(text) {
+            Some((place, iteration)) => (place, Some(iteration)),
+            None if text.contains('@') => {
+                return Err(InvalidAddress::Iteration(text.escape_debug().to_string()));
             }
             None => (text, None),
         };
@@ -75,6 +91,9 @@ pub enum InvalidAddress {
     /// The text after the `@` is no iteration.
     #[error("'{0}' does not end in an iteration: a number from 1 after the `@`")]
     Iteration(String),
+    /// The text after `task:` is no task's id.
+    #[error("'{0}' names no task: an id has 1 to 200 characters in one line")]
+    Task(String),
 }
 
 impl fmt::Display for Address {
@@ -88,6 +107,7 @@ impl fmt::Display for Address {
                 write!(f, "{run}/{candidate}")?;
                 iteration
             }
+            Address::Task(id) => return write!(f, "{TASK}{id}"),
         };
         iteration.map_or(Ok(()), |n| write!(f, "@{n}"))
     }
@@ -118,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_valid_address_reads_back_as_written(
-            parts in prop::collection::vec(prop::sample::select(vec!["1", "c1", "fix", "/", "@", "0", "-", ".", "+", "4294967296", "\n", "é"]), 0..7),
+            parts in prop::collection::vec( prop::sample::select(vec!["1", "c1", "fix", "task:", "/", "@", "0", "-", ".", "+", "4294967296", "\n", "é"]), 0..7),
         ) {
             let text = parts.concat();
             match text.parse::<Address>() {

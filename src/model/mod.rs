@@ -20,6 +20,7 @@ pub mod rationale;
 pub mod refname;
 pub mod run;
 pub mod shell;
+pub mod task;
 pub mod trailer;
 pub mod verdict;
 

@@ -27,7 +27,7 @@ pub struct Run {
     /// The prompt of the commands: a blob, which the record's tree holds as `prompt.md`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Oid>,
-    /// The user's label for the run.
+    /// The task that the run is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// `spawn.worktree-root` at the time of the spawn, if it was configured.
@@ -46,6 +46,9 @@ pub struct Run {
     /// The candidates that joined the run later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added: BTreeMap<Name, Addition>,
+    /// The tasks that candidates are bound to themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<Name, String>,
     /// The arguments of `git frites run`, for `--resume`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
@@ -124,6 +127,16 @@ impl Run {
     pub fn has_command(&self, candidate: &Name) -> bool {
         let is_shared = !self.command.is_empty() && !self.added.contains_key(candidate);
         is_shared || self.agents.contains_key(candidate)
+    }
+
+    /// The task of the candidate: its own, or that of the run.
+    pub fn task_of(&self, candidate: &Name) -> Option<&str> {
+        self.tasks.get(candidate).or(self.task.as_ref()).map(String::as_str)
+    }
+
+    /// True if the run or one of its candidates is bound to the task.
+    pub fn is_bound_to(&self, task: &str) -> bool {
+        self.task.iter().chain(self.tasks.values()).any(|bound| bound == task)
     }
 
     /// The tree with which the candidate's worktree begins, if it is not that of the base.

@@ -235,5 +235,5 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     for (name, tip) in found {
         repo.update_ref(&name, None, Some(&tip), "forget")?;
     }
-    store.record_event(&run.run, &Event::Forgotten { by: caller(&store.runs_dir()) })
+    store.record_last_event(run, &Event::Forgotten { by: caller(&store.runs_dir()) })
 }

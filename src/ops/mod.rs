@@ -11,3 +11,4 @@ pub mod rebuild;
 pub mod recover;
 pub mod session;
 pub mod spawn;
+pub mod task;

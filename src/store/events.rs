@@ -12,7 +12,7 @@ use crate::fs::regular;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::run::Parent;
+use crate::model::run::{Parent, Run};
 use crate::model::verdict::DecisionKind;
 
 /// An event, as `schema/` describes it. The log adds the run, the time and the version.
@@ -178,6 +178,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
+    /// A run or a candidate was bound to another task, or to none any more.
+    Bound {
+        /// The candidate; none if the run was bound.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        candidate: Option<Name>,
+        /// The task; none if the binding was taken away.
+        task: Option<String>,
+        /// The task before.
+        before: Option<String>,
+    },
     /// Something changed outside the worktrees while commands ran.
     Escaped {
         /// The number of differences.
@@ -255,9 +265,9 @@ pub struct MoveDetails {
     pub later: Option<Vec<String>>,
 }
 
-/// Appends one event. Writers need no lock: a line is one `write` to a file opened for appending,
+/// Appends one event, with the task of its run or candidate: `record` is the run's. Writers need no lock: a line is one `write` to a file opened for appending,
 /// which no other writer can tear (GIT-FACTS, "Processes").
-pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
+pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> Result<()> {
     let mut object = match serde_json::to_value(event) {
         Ok(Value::Object(object)) => object,
         Ok(_) => Map::new(),
@@ -266,6 +276,16 @@ pub fn append(file: &Path, run: &Name, event: &Event) -> Result<()> {
     object.insert("version".into(), json!(crate::model::FORMAT));
     object.insert("time".into(), json!(jiff::Timestamp::now().to_string()));
     object.insert("run".into(), json!(run));
+    let task = record.and_then(|record| {
+        let candidate = object.get("candidate").and_then(Value::as_str);
+        match candidate.and_then(|name| name.parse().ok()) {
+            Some(name) => record.task_of(&name),
+            None => record.task.as_deref(),
+        }
+    });
+    if let (Some(task), false) = (task, object.contains_key("task")) {
+        object.insert("task".into(), json!(task));
+    }
     let failed = || format!("could not write '{}'", file.display());
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).context(failed)?;
@@ -344,7 +364,7 @@ mod tests {
                 Event::Forgotten { by: words.first().cloned() },
             ];
             for event in &events {
-                append(&log, &run, event).expect("appended");
+                append(&log, &run, None, event).expect("appended");
             }
             let read = read(&log).expect("readable");
             for (written, read) in events.iter().zip(&read[read.len() - 2..]) {

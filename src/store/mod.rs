@@ -126,7 +126,13 @@ impl Store {
 
     /// Appends an event to the log. Call this after the event, never before.
     pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
-        events::append(&self.events(), run, event)
+        // The event is told also if the record cannot be read.
+        events::append(&self.events(), run, self.run(run).ok().flatten().as_ref(), event)
+    }
+
+    /// Appends the last event of a run whose record is gone.
+    pub fn record_last_event(&self, run: &Run, event: &Event) -> Result<()> {
+        events::append(&self.events(), &run.run, Some(run), event)
     }
 
     /// Waits for the repository lock. Its holder may number runs, and may add and remove admin

@@ -352,6 +352,7 @@ mod tests {
                 agents: Default::default(),
                 synthesis: Default::default(),
                 added: [(name("c2"), Addition { seed: Some(base), prompt: None })].into(),
+                tasks: [(name("c2"), "GH-1".to_owned())].into(),
             },
         )
     }

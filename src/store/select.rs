@@ -1,7 +1,7 @@
 //! Resolves the addresses that users type: the newest run, exact names, unique prefixes of named
 //! runs.
 use crate::error::{Cause, Error, Result};
-use crate::model::address::Address;
+use crate::model::address::{Address, split_iteration};
 use crate::model::name::{Name, matching_names};
 use crate::model::nearest::nearest;
 use crate::model::refname::RefName;
@@ -51,6 +51,7 @@ impl Store {
                     (found, None, *iteration)
                 }
             }
+            Some(Address::Task(id)) => by_task(&runs, id, matching)?,
         };
         if let Some(name) = &candidate {
             check_candidate(&run, name)?;
@@ -62,6 +63,14 @@ impl Store {
             .hint(format!("write {}/CANDIDATE@ITERATION", run.run)));
         }
         Ok(Selection { run, candidate, iteration })
+    }
+
+    /// The runs and candidates that are bound to a task, the oldest run first. A run stands for its
+    /// candidates.
+    pub fn bound_to(&self, task: &str) -> Result<Vec<(Run, Option<Name>)>> {
+        let runs = self.runs()?;
+        let bound = bound(&runs, task).into_iter();
+        Ok(bound.map(|(run, name)| (run.clone(), name.cloned())).collect())
     }
 
     /// The number for a new run: 1 + the highest in any ref, record or event. The caller holds the
@@ -127,6 +136,55 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
         Some(near) => error.hint(format!("did you mean '{}/{near}'?", run.run)),
         None => error.hint(format!("it has {}", listed(run))),
     })
+}
+
+/// What is bound to a task, the oldest run first. A run stands for its candidates.
+fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
+    let mut found = Vec::new();
+    for run in runs {
+        if run.task.as_deref() == Some(task) {
+            found.push((run, None));
+            continue;
+        }
+        let is_own = |name: &&Name| run.tasks.get(*name).is_some_and(|bound| bound == task);
+        found.extend(run.candidates.iter().filter(is_own).map(|name| (run, Some(name))));
+    }
+    found
+}
+
+/// What an address means that names a task: the newest run that is bound to it, or the only
+/// candidate of that run. Where the whole name of a run is needed, only one run may be bound to it.
+fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Name>, Option<u32>)> {
+    let all = bound(runs, id);
+    let (Some((newest, _)), Some((oldest, _))) = (all.last(), all.first()) else {
+        return match split_iteration(id) {
+            Some((id, iteration)) if runs.iter().any(|run| run.is_bound_to(id)) => {
+                let (run, candidate, _) = by_task(runs, id, matching)?;
+                Ok((run, candidate, Some(iteration)))
+            }
+            _ => Err(Error::fatal(format!("nothing is bound to the task '{id}'"))
+                .hint(format!("bind a run or a candidate: `git frites task RUN '{id}'`"))),
+        };
+    };
+    let of_newest: Vec<_> = all.iter().filter(|(run, _)| run.run == newest.run).collect();
+    let is_ambiguous = matching == Matching::Exact && newest.run != oldest.run;
+    match of_newest.as_slice() {
+        [(run, name)] if !is_ambiguous => Ok(((*run).clone(), name.cloned(), None)),
+        _ => {
+            let places: Vec<String> = all
+                .iter()
+                .map(|(run, name)| match name {
+                    Some(name) => format!("{}/{name}", run.run),
+                    None => run.run.to_string(),
+                })
+                .collect();
+            Err(Error::fatal(format!(
+                "several are bound to the task '{id}': {}",
+                places.join(", ")
+            ))
+            .hint("name one of them"))
+        }
+    }
 }
 
 fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>> {

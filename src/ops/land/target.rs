@@ -38,7 +38,8 @@ impl MergeTarget {
         if text == PARENT {
             return parent_of(session, landing);
         }
-        if let Ok(address @ Address::Pair { iteration: None, .. }) = text.parse::<Address>()
+        if let Ok(address @ (Address::Pair { iteration: None, .. } | Address::Task(_))) =
+            text.parse::<Address>()
             && let Ok(Selection { run, candidate: Some(name), .. }) =
                 session.store.select(Some(&address), Matching::Exact)
         {

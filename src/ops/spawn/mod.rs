@@ -198,6 +198,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         agents: request.agents,
         synthesis: BTreeMap::new(),
         added: BTreeMap::new(),
+        tasks: BTreeMap::new(),
         arguments: request.arguments,
     };
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };

@@ -1,0 +1,82 @@
+//! `git frites task`: binds runs and candidates to tasks, and shows the bindings.
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::json;
+
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::ops::task;
+use crate::store::select::{Matching, Selection};
+use crate::ui::{json, table};
+
+/// `git frites task`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Prints RUN<TAB>ID or RUN/CANDIDATE<TAB>ID for each binding.")]
+pub struct TaskArgs {
+    /// Run or candidate
+    #[arg(
+        value_name = "RUN[/CAND]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
+    pub address: Address,
+    /// Task to bind it to, such as an issue number; in place of the task that it is bound to
+    #[arg(value_name = "ID", value_parser = values::task)]
+    pub id: Option<String>,
+    /// Take the binding away
+    #[arg(long, conflicts_with = "id")]
+    pub clear: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
+    let Selection { run, candidate, iteration } =
+        session.store.select(Some(&args.address), Matching::Prefix)?;
+    if let (Some(name), Some(_)) = (&candidate, iteration) {
+        return Err(Error::usage("a task is bound to a candidate, and not to an iteration of it")
+            .hint(format!("write {}/{name}", run.run)));
+    }
+    let run = if args.clear || args.id.is_some() {
+        if let Some(id) = &args.id {
+            warn_of_others(session, &run, id)?;
+        }
+        task::bind(session, &run, candidate.as_ref(), args.id.as_deref())?
+    } else {
+        run
+    };
+    let own = run.tasks.iter().filter(|(name, _)| candidate.as_ref().is_none_or(|c| c == *name));
+    if args.json {
+        let candidates: serde_json::Map<_, _> =
+            own.map(|(name, task)| (name.to_string(), json!(task))).collect();
+        let document = json!({ "run": run.run, "task": run.task, "candidates": candidates });
+        session.ui.answer(json::document(document))?;
+        return Ok(exit::OK);
+    }
+    let line = |place: String, task: &str| format!("{place}\t{}\n", table::printable(task));
+    let mut text: String =
+        own.map(|(name, task)| line(format!("{}/{name}", run.run), task)).collect();
+    if text.is_empty() || candidate.is_none() {
+        let of_run = run.task.as_ref().map(|task| line(run.run.to_string(), task));
+        text.insert_str(0, &of_run.unwrap_or_default());
+    }
+    if text.is_empty() {
+        session.ui.note(format!("run {} is bound to no task", run.run));
+    }
+    session.ui.answer(text)?;
+    Ok(exit::OK)
+}
+
+/// Names the newest other run that is bound to the task: then its address means the newer of both.
+fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
+    let bound = session.store.bound_to(id)?;
+    if let Some((other, _)) = bound.iter().rev().find(|(other, _)| other.run != run.run) {
+        session.ui.note(format!("run {} is bound to this task, too", other.run));
+    }
+    Ok(())
+}
