@@ -31,9 +31,10 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Result, exit};
+use fs::trash;
 use ops::auto_clean;
 use ops::session::{ReadSession, Session};
-use process::{interrupt, protocol, supervisor};
+use process::{background, interrupt, protocol, supervisor};
 use ui::Ui;
 use ui::style::ColorMode;
 
@@ -45,6 +46,11 @@ pub fn main() -> ExitCode {
         && first == protocol::VERB
     {
         return supervisor::main(rest);
+    }
+    if let [verb, root] = &arguments[..]
+        && verb == background::EMPTY_TRASH
+    {
+        return trash::main(root.as_ref());
     }
     if let Some(code) = complete::answer(Cli::command) {
         return code;

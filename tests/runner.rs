@@ -48,6 +48,7 @@ mod test_own_refs;
 mod test_places;
 mod test_readme;
 mod test_real_project;
+mod test_removal;
 mod test_retention;
 mod test_run;
 mod test_schema;

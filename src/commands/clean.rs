@@ -1,5 +1,6 @@
 //! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::session::Session;
 use crate::oracle::{outcomes, pool};
-use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
@@ -89,6 +89,10 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         return keep(session, args, &targets);
     }
     let alone = targets.len() == 1;
+    let roots: BTreeSet<PathBuf> = targets
+        .iter()
+        .map(|(run, _)| session.store.worktrees(run.worktree_root.as_deref()))
+        .collect();
     for (run, names) in targets {
         match clean_run(session, &run, &names, args) {
             Ok(some) => {
@@ -114,6 +118,9 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         });
     }
     report(session, args, &removals, &forgotten)?;
+    if !args.dry_run {
+        roots.iter().for_each(|root| clean::empty_trash(session, root));
+    }
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
@@ -177,10 +184,21 @@ fn clean_run(
     args: &CleanArgs,
 ) -> Result<Vec<Removal>> {
     let _lock = clean::lock(session, run)?;
-    let removals: Vec<Removal> = names
-        .iter()
-        .map(|name| clean_one(session, session.store.candidate(run, name), args))
-        .collect();
+    let results = if args.dry_run {
+        let each = names.iter().map(|name| session.store.candidate(run, name));
+        each.map(|candidate| clean::dry_run(session, candidate, args.discard)).collect()
+    } else {
+        clean::remove_all(session, run, names, args.discard)
+    };
+    // A failure is part of the answer.
+    let removal = |(name, result): (&Name, Result<Option<u64>>)| {
+        let address = session.store.candidate(run, name).address();
+        match result {
+            Ok(bytes) => Removal { address, bytes, error: None },
+            Err(error) => Removal { address, bytes: None, error: Some(hints::add(error)) },
+        }
+    };
+    let removals: Vec<Removal> = names.iter().zip(results).map(removal).collect();
     if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
         clean::forget(session, run)?;
     }
@@ -244,31 +262,6 @@ fn only_expired(
         }
     }
     Ok(expired)
-}
-
-/// Cleans one candidate; a failure is part of the answer and does not stop the others.
-fn clean_one(session: &Session, candidate: CandidateRef<'_>, args: &CleanArgs) -> Removal {
-    let address = candidate.address();
-    match try_remove(session, candidate, args) {
-        Ok(bytes) => Removal { address, bytes, error: None },
-        Err(error) => Removal { address, bytes: None, error: Some(hints::add(error)) },
-    }
-}
-
-/// Removes one candidate's worktree, or only checks that it can be removed. Gives the bytes that are
-/// freed, if they are known.
-fn try_remove(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    args: &CleanArgs,
-) -> Result<Option<u64>> {
-    if args.dry_run {
-        return clean::dry_run(session, candidate, args.discard);
-    }
-    if !args.discard {
-        clean::capture_or_refuse(session, candidate)?;
-    }
-    clean::remove(session, candidate, args.discard)
 }
 
 fn report(

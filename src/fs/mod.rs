@@ -6,4 +6,5 @@ pub mod lock;
 pub mod parallel;
 pub mod regular;
 pub mod stat;
+pub mod trash;
 pub mod tree;

@@ -357,6 +357,21 @@ impl Repo {
         Ok(())
     }
 
+    /// Deletes refs in one transaction, each only if it still has this value: all, or none.
+    pub fn delete_refs(&self, refs: &[(RefName, Oid)], why: &str) -> Result<()> {
+        if refs.is_empty() {
+            return Ok(());
+        }
+        let _guard = self.guard_deletion()?;
+        let orders: String =
+            refs.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
+        let call = self.git().call("update-ref").args(["--no-deref", "-m"]);
+        let call = call.arg(format!("{}: {why}", self.signature()));
+        call.args(["-z", "--stdin"]).stdin(orders).run()?;
+        self.own_moves().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
+        Ok(())
+    }
+
     /// The beginning of our reflog messages.
     fn signature(&self) -> String {
         let attempt = caller(&self.state_root().join(RUNS));

@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
-use crate::fs::tree::{delete_tree, disk_usage, is_real_directory};
+use crate::fs::trash::Bin;
+use crate::fs::tree::{delete_tree, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
 use crate::git::overrides::Overrides;
@@ -111,30 +112,27 @@ impl Worktree {
         self.git().call("read-tree").args(["--reset", "-u", tree]).run()
     }
 
+    /// Removes the worktree, as [`Worktree::set_aside`] does, and deletes what it was.
+    pub fn discard(&self, root: &Path) -> Result<()> {
+        self.set_aside(root)?.delete()
+    }
+
     /// Removes the worktree: renames its directory and then its administrative entry into a trash
-    /// directory in `root`, and deletes that. Gives the bytes freed. Parts that are missing are no
-    /// error, so that a removal that was killed can be repeated.
+    /// directory in `root`, which it gives. Parts that are missing are no error, so that a removal
+    /// that was killed can be repeated.
     ///
     /// `root` is our directory of worktrees. A path that is not a chain of real directories below
     /// it is refused.
-    pub fn discard(&self, root: &Path) -> Result<u64> {
+    pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // Each removal has its own trash directory: a shared one would be removed by whoever is
-        // done first.
-        fs::create_dir_all(root).context(|| format!("could not make '{}'", root.display()))?;
-        let bin = tempfile::Builder::new().prefix(TRASH).tempdir_in(root);
-        let bin = bin.context(|| format!("could not use '{}'", root.display()))?.keep();
-        let mut freed = 0;
+        let bin = Bin::new(root)?;
         if there {
-            freed = disk_usage(path);
-            fs::rename(path, bin.join("worktree"))
+            fs::rename(path, bin.worktree())
                 .context(|| format!("could not move '{}'", path.display()))?;
         }
-        unregister(admin, &bin.join("entry"))?;
-        delete_tree(&bin).context(|| format!("could not delete '{}'", bin.display()))?;
-        delete_old_trash(root);
-        Ok(freed)
+        unregister(admin, &bin.entry())?;
+        Ok(bin)
     }
 }
 
@@ -363,27 +361,6 @@ pub fn unlock_ours(admin: &Path) {
     let lock = admin.join("locked");
     if regular::read(&lock).is_ok_and(|text| text.starts_with(LOCKED_BY_US.as_bytes())) {
         let _ = fs::remove_file(lock);
-    }
-}
-
-/// The beginning of the names of trash directories; no run's name begins with a dot.
-pub const TRASH: &str = ".trash-";
-
-/// Deletes the trash of killed removals: directories into which nothing will be renamed any more.
-/// Another process may delete the same directory at the same time, which does no harm.
-pub fn delete_old_trash(root: &Path) {
-    for bin in fs::read_dir(root).into_iter().flatten().flatten() {
-        let is_trash = bin.file_name().as_bytes().starts_with(TRASH.as_bytes());
-        let age = bin
-            .metadata()
-            .and_then(|m| m.modified())
-            .ok()
-            .and_then(|m| m.elapsed().ok())
-            .unwrap_or_default();
-        let filled = ["worktree", "entry"].iter().any(|name| bin.path().join(name).exists());
-        if is_trash && (filled || age.as_secs() > 60) {
-            let _ = delete_tree(&bin.path());
-        }
     }
 }
 

@@ -10,9 +10,12 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::refs;
 use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::{Candidate, Landing, State};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
+use crate::ops::trash;
 use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -30,67 +33,143 @@ pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Resu
     Ok(())
 }
 
+/// A removal that has begun: the worktree is in the trash, and the branch is still there.
+struct BegunRemoval<'a> {
+    candidate: CandidateRef<'a>,
+    branch: RefName,
+    tip: Option<Oid>,
+    /// The disk space that the worktree took, as it was last measured; none if there was none.
+    bytes: Option<u64>,
+    branch_deleted: bool,
+    _lock: Lock,
+}
+
 /// Removes a candidate's worktree, admin directory and branch. Gives the bytes freed, or none if
 /// nothing was left.
 ///
-/// The worktree is renamed first, so that a kill leaves no half-deleted worktree in its place.
 /// Unless `discard` is true, the newest capture must reach the branch's tip.
 pub fn remove(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
 ) -> Result<Option<u64>> {
+    let removal = begin_removal(session, candidate, discard)?;
+    let freed = finish_removal(session, removal)?;
+    empty_trash(session, &candidate.worktree_root());
+    Ok(freed)
+}
+
+/// Removes some of a run's candidates as [`remove`] does, with one transaction for all branches. The
+/// worktrees are left in the trash. Unless `discard` is true, each candidate is captured just before
+/// it is removed. One failure does not stop the others.
+pub fn remove_all(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    discard: bool,
+) -> Vec<Result<Option<u64>>> {
+    let begin = |name| {
+        let candidate = session.store.candidate(run, name);
+        if !discard {
+            capture_or_refuse(session, candidate)?;
+        }
+        begin_removal(session, candidate, discard)
+    };
+    let mut begun: Vec<Result<BegunRemoval<'_>>> = names.iter().map(begin).collect();
+    let mut removals: Vec<_> = begun.iter_mut().flatten().collect();
+    delete_branches(session, &mut removals);
+    begun.into_iter().map(|removal| finish_removal(session, removal?)).collect()
+}
+
+/// Moves a candidate's worktree and its administrative entry into the trash, so that a kill leaves
+/// no half-deleted worktree in its place. See [`remove`].
+fn begin_removal<'a>(
+    session: &Session,
+    candidate: CandidateRef<'a>,
+    discard: bool,
+) -> Result<BegunRemoval<'a>> {
     let Session { repo, store, .. } = session;
-    let _candidate = candidate.lock()?;
+    let lock = candidate.lock()?;
     let root = candidate.worktree_root();
     let path = candidate.worktree();
     let branch = candidate.branch();
     refuse_current_directory(candidate, &path)?;
-    let (there, freed);
+    let _repository = store.lock_repository()?;
+    let worktree = Worktree::find(repo, &path)?;
+    refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
+    let tip = repo.read_ref(&branch)?;
+    if let Some(tip) = &tip
+        && !discard
     {
-        let _repository = store.lock_repository()?;
-        let worktree = Worktree::find(repo, &path)?;
-        refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
-        let tip = repo.read_ref(&branch)?;
-        if let Some(tip) = &tip
-            && !discard
-        {
-            let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
-            if !repo.is_ancestor(tip, &saved)? {
-                return Err(Error::no(format!(
-                    "the branch '{}' has moved while it was cleaned",
-                    branch.short()
-                ))
-                .hint("clean again"));
-            }
-        }
-        there = worktree.is_some() || tip.is_some();
-        freed = match &worktree {
-            Some(worktree) => worktree.discard(&root)?,
-            None => {
-                worktree::require_ours(&root, &path, false)?;
-                0
-            }
-        };
-        if let Some(tip) = tip {
-            repo.update_ref(&branch, None, Some(&tip), "clean")?;
+        let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
+        if !repo.is_ancestor(tip, &saved)? {
+            return Err(Error::no(format!(
+                "the branch '{}' has moved while it was cleaned",
+                branch.short()
+            ))
+            .hint("clean again"));
         }
     }
-    let _ = std::fs::remove_dir(root.join(candidate.run.run.as_str()));
+    let mut bytes = None;
+    match &worktree {
+        Some(worktree) => {
+            bytes = Some(disk_space(candidate)?);
+            worktree.set_aside(&root)?;
+        }
+        None => {
+            worktree::require_ours(&root, &path, false)?;
+        }
+    }
+    Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, _lock: lock })
+}
+
+/// Deletes the branches of removals in one transaction, if nobody moves one of them meanwhile.
+fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
+    let tips: Vec<(RefName, Oid)> =
+        removals.iter().filter_map(|r| Some((r.branch.clone(), r.tip?))).collect();
+    // After a failure each is deleted by itself, and one of them has an error to tell.
+    if session.repo.delete_refs(&tips, "clean").is_ok() {
+        removals.iter_mut().for_each(|removal| removal.branch_deleted = removal.tip.is_some());
+    }
+}
+
+/// Deletes the branch of a removal unless that is done, and records the removal. Gives the bytes
+/// freed, or none if nothing was left.
+fn finish_removal(session: &Session, removal: BegunRemoval<'_>) -> Result<Option<u64>> {
+    let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, _lock } = removal;
+    if let Some(tip) = tip.filter(|_| !branch_deleted) {
+        session.repo.update_ref(&branch, None, Some(&tip), "clean")?;
+    }
+    let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
     let mut record = candidate.record()?;
+    let freed = bytes.unwrap_or_default();
     let first_time = !record.cleaned || freed > 0;
     record.cleaned = true;
     if record.landing == Landing::Pending {
         record.landing = Landing::Discarded;
-        store.note_unlanded(candidate.run, candidate.name, Landing::Discarded)?;
+        session.store.note_unlanded(candidate.run, candidate.name, Landing::Discarded)?;
     }
-    store.save_candidate(&record)?;
+    session.store.save_candidate(&record)?;
     if first_time {
         let event = Event::Cleaned { candidate: candidate.name.clone(), bytes: freed };
-        store.record_event(&candidate.run.run, &event)?;
+        session.store.record_event(&candidate.run.run, &event)?;
     }
-    Ok(there.then_some(freed))
+    Ok((bytes.is_some() || tip.is_some()).then_some(freed))
+}
+
+/// Deletes what was moved into the trash in `root`, and warns of what cannot be deleted: later
+/// commands try again.
+pub fn empty_trash(session: &Session, root: &Path) {
+    if let Err(error) = trash::empty(&session.store, root) {
+        session.ui.warn(error.message);
+    }
+}
+
+/// The disk space of a worktree as it was last measured; it is measured now if it never was.
+fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
+    let measured = candidate.record()?.bytes_now();
+    Ok(if measured > 0 { measured } else { tree::disk_usage(&candidate.worktree()) })
 }
 
 /// Takes the lock under which a run is cleaned, and removes locks that a killed git left on its
@@ -231,9 +310,8 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     // The record goes last: while it exists, an interrupted removal can be repeated.
     let record = refs::record(&run.run);
     let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
-    found.sort_by_key(|(name, _)| *name == record);
-    for (name, tip) in found {
-        repo.update_ref(&name, None, Some(&tip), "forget")?;
-    }
+    let last: Vec<_> = found.extract_if(.., |(name, _)| *name == record).collect();
+    repo.delete_refs(&found, "forget")?;
+    repo.delete_refs(&last, "forget")?;
     store.record_last_event(run, &Event::Forgotten { by: caller(&store.runs_dir()) })
 }

@@ -12,3 +12,4 @@ pub mod recover;
 pub mod session;
 pub mod spawn;
 pub mod task;
+pub mod trash;

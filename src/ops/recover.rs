@@ -5,13 +5,14 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use crate::error::Result;
-use crate::git::{refs, worktree};
+use crate::git::refs;
 use crate::integrity::baseline;
 use crate::model::name::Name;
 use crate::ops::land::by_hand::settle;
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
+use crate::ops::trash;
 use crate::process::survivors;
 use crate::store::Store;
 use crate::store::records::run_names;
@@ -61,7 +62,8 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     store.repo().heal_deletion()?;
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
-    worktree::delete_old_trash(&store.worktrees(None));
+    // What cannot be deleted was told by the command that removed it.
+    let _ = trash::empty(store, &store.worktrees(None));
     let names = store.repo().ref_names("refs/frites/")?;
     settle(store, &names)?;
     let recorded = run_names(&names);

@@ -198,7 +198,7 @@ impl<'a> CheckoutPool<'a> {
     /// Removes a checkout with everything that commands left in it.
     pub fn discard(&self, checkout: RoomedCheckout) -> Result<()> {
         let RoomedCheckout { files, room } = checkout;
-        files.worktree.discard(&room.dir).map(drop)
+        files.worktree.discard(&room.dir)
     }
 
     /// Removes a checkout as far as possible. If something else has taken its place, that goes with

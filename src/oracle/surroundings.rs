@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::fs::trash;
 use crate::fs::tree;
 use crate::git::repo::is_key;
-use crate::git::worktree::TRASH;
 use crate::oracle::pool::{CHECKOUT_PREFIX, OUTCOMES, ROOM_LOCK, ROOM_PREFIX, rooms};
 
 /// Marks of backup programs, and what file systems make of files that are deleted while open. No
@@ -79,7 +79,7 @@ pub fn strangers(home: &Path) -> Vec<PathBuf> {
     let belongs = |name: &OsStr, is_dir: bool| {
         let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
         // A command may put anything in the place of its own checkout: it bends nothing else.
-        begins(CHECKOUT_PREFIX) || if is_dir { begins(TRASH) } else { name == ROOM_LOCK }
+        begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
     };
     for room in rooms(home) {
         collect(&room, &belongs, &mut found);

@@ -1,19 +1,35 @@
 //! Work of our own that goes on after the command has ended.
-use std::env;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::{IoContext, Result};
 
+/// The hidden first argument that makes git-frites delete trash.
+pub const EMPTY_TRASH: &str = "__empty-trash";
+
 /// Starts git-frites with these arguments in the current directory, and does not wait for it. It
 /// has a process group of its own, so that Ctrl-C does not end it. Its output goes to `log`.
 pub fn start(arguments: &[&str], log: File) -> Result<()> {
-    let failed = || "could not start git-frites in the background".to_owned();
-    let program = env::current_exe().context(failed)?;
-    let errors = log.try_clone().context(failed)?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+    let mut command = Command::new(super::myself());
+    let errors = log.try_clone().context(not_started)?;
+    begin(command.args(arguments).stdout(log).stderr(errors))
+}
+
+/// Starts a process that deletes the trash in `root`, in the same way. It keeps no directory and no
+/// pipe of the caller's open.
+pub fn empty_trash(root: &Path) -> Result<()> {
+    let mut command = Command::new(super::myself());
+    command.arg(EMPTY_TRASH).arg(root).current_dir("/");
+    begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn begin(command: &mut Command) -> Result<()> {
     // Nobody waits for it: it is init's child once this process has ended.
-    command.spawn().map(drop).context(failed)
+    command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
+}
+
+fn not_started() -> String {
+    "could not start git-frites in the background".to_owned()
 }
