@@ -17,8 +17,10 @@ demo: build
 	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
 
 # Measures ratios to git by hand in the same run. It asserts nothing, because machines are noisy.
+# BENCH_DIR=DIR chooses the file system, BENCH_FILES="1000 50000" the sizes, BENCH_ARGS=--json the form.
 bench:
-	$(CARGO) bench --locked --bench funnel
+	$(CARGO) bench --locked --bench worktrees -- $(BENCH_ARGS)
+	$(CARGO) bench --locked --bench funnel -- $(BENCH_ARGS)
 
 # Judges 200 times beside git's own housekeeping; takes about half an hour.
 soak:

@@ -1,0 +1,156 @@
+//! Making and removing worktrees: the time that git-frites takes, divided by that of git by hand.
+//!
+//! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads them.
+#![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{Bench, CANDIDATES, columns, compare, heading, sizes, timed};
+
+/// Worktrees that git makes one after the other, each with a branch.
+fn add_by_git(bench: &Bench, count: usize) -> Duration {
+    timed(|| {
+        for i in 0..count {
+            let path = by_git(bench, i);
+            bench.git(&format!("worktree add -q -b by-git-{i} {} HEAD", path.display()));
+        }
+    })
+}
+
+fn remove_by_git(bench: &Bench, count: usize) -> Duration {
+    timed(|| {
+        for i in 0..count {
+            bench.git(&format!("worktree remove --force {}", by_git(bench, i).display()));
+            bench.git(&format!("branch -q -D by-git-{i}"));
+        }
+    })
+}
+
+fn by_git(bench: &Bench, i: usize) -> PathBuf {
+    bench.home.path().join(format!("by-git-{i}"))
+}
+
+/// A run of `count` candidates, and the time that it took to make it.
+fn spawn(bench: &Bench, count: usize) -> (String, Duration) {
+    let mut run = String::new();
+    let time = timed(|| run = bench.frites(&format!("spawn -q -n {count}")));
+    (run, time)
+}
+
+fn spawn_against_git(bench: &Bench, count: usize) {
+    compare(
+        &format!("  spawn of {count}, against {count} x git worktree add"),
+        || {
+            let (run, time) = spawn(bench, count);
+            remove(bench, &run);
+            time
+        },
+        || {
+            let time = add_by_git(bench, count);
+            remove_by_git(bench, count);
+            time
+        },
+    );
+}
+
+/// Removes a run and waits until its files are gone, so that nothing runs beside what is measured next.
+fn remove(bench: &Bench, run: &str) -> Duration {
+    let time = timed(|| bench.forget(run));
+    let is_trash = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".trash");
+    let root = bench.repo.join(".frites/worktrees");
+    while fs::read_dir(&root).into_iter().flatten().flatten().any(is_trash) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    time
+}
+
+/// The files below a directory, with their contents.
+fn contents(directory: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            contents(&path, found);
+        } else {
+            let bytes = fs::read(&path).expect("a file");
+            found.push((path, bytes));
+        }
+    }
+}
+
+/// Writes the files of all worktrees from memory, with two threads: nothing can be faster.
+fn write_floor(bench: &Bench, files: &[(PathBuf, Vec<u8>)]) -> Duration {
+    let root = bench.home.path().join("floor");
+    let write = |i: usize| {
+        let root = root.join(i.to_string());
+        for (path, bytes) in files {
+            let path = root.join(path.strip_prefix(&bench.repo).expect("below"));
+            if fs::write(&path, bytes).is_err() {
+                fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+                fs::write(&path, bytes).expect("a file");
+            }
+        }
+    };
+    let time = timed(|| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..CANDIDATES / 2).for_each(write));
+            scope.spawn(|| (CANDIDATES / 2..CANDIDATES).for_each(write));
+        });
+    });
+    fs::remove_dir_all(&root).expect("removed");
+    time
+}
+
+fn main() {
+    for size in sizes() {
+        let bench = Bench::new(size);
+        columns(&bench);
+        heading(&format!("{size} files"));
+        spawn_against_git(&bench, CANDIDATES);
+        spawn_against_git(&bench, 1);
+        let mut files = Vec::new();
+        contents(&bench.repo.join("src"), &mut files);
+        compare(
+            "  spawn of 8, against writing the same bytes from memory",
+            || {
+                let (run, time) = spawn(&bench, CANDIDATES);
+                remove(&bench, &run);
+                time
+            },
+            || write_floor(&bench, &files),
+        );
+        compare(
+            "  first git status after spawn, after git worktree add",
+            || {
+                let (run, _) = spawn(&bench, 1);
+                let path = bench.repo.join(".frites/worktrees").join(&run).join("c1");
+                let status = format!("-C {} status --porcelain", path.display());
+                let time = timed(|| drop(bench.git(&status)));
+                remove(&bench, &run);
+                time
+            },
+            || {
+                add_by_git(&bench, 1);
+                let status = format!("-C {} status --porcelain", by_git(&bench, 0).display());
+                let time = timed(|| drop(bench.git(&status)));
+                remove_by_git(&bench, 1);
+                time
+            },
+        );
+        compare(
+            "  clean of 8 until the prompt is back, against git's removal",
+            || {
+                let (run, _) = spawn(&bench, CANDIDATES);
+                remove(&bench, &run)
+            },
+            || {
+                add_by_git(&bench, CANDIDATES);
+                remove_by_git(&bench, CANDIDATES)
+            },
+        );
+    }
+}
