@@ -403,6 +403,8 @@ fn judged_in_every_way(checker: &mut Checker) {
         1,
         world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]),
     );
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    checker.answer("judge", 1, world.frites(["judge", "--json", "--replay"]));
     for event in world.events() {
         checker.check("log", &event);
     }

@@ -56,6 +56,14 @@ fn synthesis_that_passes_within_the_size_limit_is_recommended() {
     ] {
         assert!(asked.contains(part), "no {part:?} in:\n{asked}");
     }
+    let places = format!(
+        "Its patch is in {}, its files are in {}.\n",
+        world.repo.join(".frites/runs/1/maker-2/candidate.diff").display(),
+        world.worktree("1/maker-2").display()
+    );
+    assert!(asked.contains(&places), "{asked}");
+    let base = world.git(["rev-parse", "main"]);
+    assert!(asked.contains(&format!("All attempts began at the commit {base}; ")), "{asked}");
     assert!(!asked.contains("maker-3") && !asked.contains("Be quick."), "{asked}");
     let json = world.frites(["status", "--json", "1"]).expect(0).json();
     let candidate = &json["runs"][0]["candidates"][3];
@@ -136,6 +144,83 @@ fn synthesis_is_skipped_when_off_or_without_two_passes_or_an_agent() {
         ])
         .expect(0);
     assert_eq!(candidates("4"), 3);
+}
+
+#[test]
+fn each_skipped_synthesis_is_explained() {
+    let world = world_with("exit 3");
+    let maker = ["--agent", "maker=3", "-p", "make it good"];
+    let script = ["-n", "2", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"];
+    let explained = |words: &[&str], code: i32, reason: &str| {
+        let answer = world.frites([&["run", "--json"], words].concat()).expect(code);
+        let json = answer.json();
+        assert_eq!(json["no_synthesis"], reason, "{json:#}");
+        let told = answer.stderr.contains(&format!(": no synthesis: {reason}\n"));
+        assert_eq!(told, words.contains(&"-p"), "{}", answer.stderr);
+        // The verdict in the record says it, too.
+        let run = json["run"].as_str().unwrap();
+        let status = world.frites(["status", "--json", run]).expect(0).json();
+        assert_eq!(status["runs"][0]["verdict"]["no_synthesis"], reason);
+        let replayed = world.frites(["judge", "--replay", "--json", run]).expect(code).json();
+        assert_eq!(replayed["no_synthesis"], reason);
+    };
+    let one = [&["--test", "grep -q better README"], &maker[..]].concat();
+    explained(&one, 0, "one distinct tree passed: nothing to combine");
+    let none = [&["--test", "false"], &maker[..]].concat();
+    explained(&none, 1, "no candidate passed: nothing to combine");
+    let nobody = "no agent made the best candidate, and the run has no prompt for its command";
+    explained(&script, 0, nobody);
+    world.git(["config", "frites.synthesis.mode", "off"]);
+    explained(&maker, 0, "synthesis.mode is off");
+    world.git(["config", "--unset", "frites.synthesis.mode"]);
+    // With a synthesis there is nothing to explain.
+    let json = world.frites([&["run", "--json"], &maker[..]].concat()).expect(0).json();
+    assert!(json["no_synthesis"].is_null(), "{json:#}");
+    world.git(["config", "frites.synthesis.agent", "absent"]);
+    world.git(["config", "frites.agents.absent.command", "no-such-program"]);
+    let json = world.frites([&["run", "--json"], &maker[..]].concat()).expect(0).json();
+    let reason = json["no_synthesis"].as_str().unwrap();
+    assert!(reason.starts_with("it failed: the agent 'absent' cannot start"), "{reason}");
+    world.git(["config", "frites.synthesis.agent", "makr"]);
+    let runs = world.git(["for-each-ref", "refs/frites"]);
+    let words = [&["run"], &maker[..]].concat();
+    let refused = world.frites(words).refuses(128, "synthesis.agent: there is no agent 'makr'");
+    assert!(refused.stderr.contains("hint: did you mean 'maker'?"), "{}", refused.stderr);
+    assert_eq!(world.git(["for-each-ref", "refs/frites"]), runs, "nothing was begun");
+}
+
+#[test]
+fn synthesis_has_an_agent_a_time_limit_and_a_prompt_of_its_own() {
+    let world = world_with("exit 3");
+    let set = |key: &str, value: &str| world.git(["config", &format!("frites.{key}"), value]);
+    set("agents.other.command", "sh -c 'cat > \"$HOME/other\"; echo best >> README'");
+    set("agents.other.framing", "Be brief.");
+    set("synthesis.agent", "other");
+    set("synthesis.prompt-limit", "10B");
+    let out = run(&world, &[]).expect(0).out();
+    assert!(out.contains("synthesis: synthesis-1 integrates maker-1, maker-2"), "{out}");
+    let asked = std::fs::read_to_string(world.home().join("other")).unwrap();
+    assert!(asked.contains("- README\n\nIt is too long to be shown. Its patch is in "), "{asked}");
+    assert!(!asked.contains("```diff") && !asked.contains("Be brief."), "{asked}");
+    // A codemod has no prompt; the agent is told its command. A cleaned attempt is in git.
+    let script = ["run", "-n", "2", "--", "sh", "-c", "echo good $FRITES_INDEX >> README"];
+    let out = world.frites(script).expect(0).out();
+    assert!(out.contains("synthesis-1"), "{out}");
+    world.frites(["clean", "-q", "2/c2"]).expect(0);
+    world.frites(["spawn", "-q", "--synthesize", "--run", "2"]).expect(0);
+    let asked = std::fs::read_to_string(world.home().join("other")).unwrap();
+    assert!(asked.contains("What the command `sh -c "), "{asked}");
+    assert!(asked.contains("Its files are in git: `git show refs/frites/2/c2:PATH`."), "{asked}");
+    // Its own time limit; an option has precedence.
+    set("agents.other.command", "sh -c 'echo best >> README; exec sleep 600'");
+    set("synthesis.timeout", "300ms");
+    let answer = run(&world, &[]).expect(0);
+    assert!(answer.stderr.contains("3/synthesis-1: timed-out"), "{}", answer.stderr);
+    assert!(answer.out().contains("synthesis-1 is not preferred: "), "{}", answer.out());
+    set("synthesis.timeout", "10m");
+    let spawn = ["spawn", "--synthesize", "--run", "3", "--timeout", "300ms"];
+    let answer = world.frites(spawn).expect(4);
+    assert!(answer.stderr.contains("3/synthesis-2: timed-out"), "{}", answer.stderr);
 }
 
 #[test]

@@ -12,12 +12,11 @@ use crate::commands::{
 };
 use crate::complete;
 use crate::config::keys;
-use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
-use crate::model::run::{Assignment, Run};
+use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
@@ -27,8 +26,9 @@ use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::resume;
+use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
-use crate::ops::spawn::{resume, synthesis};
 use crate::process::interrupt::{self, Cancel};
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
@@ -166,6 +166,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
 /// Fails if the result could not be judged or merged: before an hour of work, not after it.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
+    synthesis::configured_agent(session)?;
     if is_to_merge(session, args) { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
 }
 
@@ -239,25 +240,31 @@ fn conclude(
     };
     let mut verdict = judge(run)?;
     let mut integrated = None;
-    if let Some(assignment) = integrator(session, run, &verdict) {
-        session.ui.note(format!(
-            "run {}: several candidates passed; one more is made from them",
-            run.run
-        ));
-        match synthesis::synthesize(session, run, assignment, options) {
-            Ok((run, report)) => {
-                escaped.extend(report.escaped);
-                interrupted()?;
-                verdict = judge(&run)?;
-                integrated = Some(run);
-            }
-            // The verdict without a synthesis remains.
-            Err(error) => {
-                interrupted()?;
-                session
-                    .ui
-                    .warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
-                hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
+    match synthesis::maker(session, run, &verdict)? {
+        SynthesisMaker::Nobody(reason) => skip_synthesis(session, run, &mut verdict, reason)?,
+        SynthesisMaker::Assigned(assignment) => {
+            session.ui.note(format!(
+                "run {}: several candidates passed; one more is made from them",
+                run.run
+            ));
+            let options = synthesis::options(session, options);
+            match synthesis::synthesize(session, run, assignment, &options) {
+                Ok((run, report)) => {
+                    escaped.extend(report.escaped);
+                    interrupted()?;
+                    verdict = judge(&run)?;
+                    integrated = Some(run);
+                }
+                // The verdict without a synthesis remains.
+                Err(error) => {
+                    interrupted()?;
+                    session
+                        .ui
+                        .warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
+                    let reason = format!("it failed: {}", error.message);
+                    hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
+                    synthesis::explain_skip(session, &mut verdict, reason)?;
+                }
             }
         }
     }
@@ -290,6 +297,22 @@ fn conclude(
     Ok(comparison::exit_code(&verdict))
 }
 
+/// Records why no synthesis is made, and says so in a run that could have one: with an agent or a
+/// prompt, and several candidates.
+fn skip_synthesis(
+    session: &Session,
+    run: &Run,
+    verdict: &mut Verdict,
+    reason: String,
+) -> Result<()> {
+    let has_one = !run.synthesis.is_empty();
+    let can_have_one = run.prompt.is_some() || session.config.get(keys::SYNTHESIS_AGENT).is_some();
+    if can_have_one && !has_one && run.candidates.len() > 1 {
+        session.ui.note(format!("run {}: no synthesis: {reason}", run.run));
+    }
+    if has_one { Ok(()) } else { synthesis::explain_skip(session, verdict, reason) }
+}
+
 fn merge(session: &Session, run: &Run) -> Result<MergedCandidate> {
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
     let newest_file_wins = newest_file_wins(session, None);
@@ -303,21 +326,4 @@ fn oracle_jobs(args: &RunArgs) -> usize {
 
 fn judge_options(args: &RunArgs) -> JudgeOptions {
     JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
-}
-
-/// The maker of a synthesis: the recommended candidate's agent, or the run's command if the run has
-/// a prompt. None if there are too few candidates to combine, no maker, or a synthesis already.
-fn integrator(session: &Session, run: &Run, verdict: &Verdict) -> Option<Assignment> {
-    let wanted = session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::PassingOnly
-        && run.synthesis.is_empty();
-    if !wanted || !verdict.verified() {
-        return None;
-    }
-    let best = synthesis::material(verdict)?.first()?.candidate.clone();
-    match run.agents.get(&best) {
-        Some(agent) => Some(Assignment { framing: None, ..agent.clone() }),
-        None => run.prompt.as_ref().map(|_| {
-            CandidateCommand::to_assignment(&run.command.iter().map(Into::into).collect::<Vec<_>>())
-        }),
-    }
 }

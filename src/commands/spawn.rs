@@ -182,8 +182,17 @@ fn read_patch(file: &Path, shared: &SharedSpawnArgs) -> Result<ChangeSource> {
 /// Adds a candidate that is made from those that passed.
 fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options = spawn_args::options(session, &args.shared)?;
+    let options = match args.shared.timeout {
+        Some(_) => options,
+        None => synthesis::options(session, &options),
+    };
     let run = existing_run(session, args)?;
-    let assignment = spawn_args::assignment(session, &args.shared)?;
+    let typed = !args.shared.agents.is_empty() || !args.shared.command.is_empty();
+    let configured = if typed { None } else { synthesis::configured_agent(session)? };
+    let assignment = match configured {
+        Some(assignment) => assignment,
+        None => spawn_args::assignment(session, &args.shared)?,
+    };
     let (run, report) = synthesis::synthesize(session, &run, assignment, &options)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &report.escaped)?;
     Ok(conclude(session, &run, &report, &resume_hint(&run)))

@@ -133,6 +133,9 @@ keys! {
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may synthesise a candidate from those that passed.";
     SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesised winner, as a multiple of the combined size of the candidates that it drew on.";
+    SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate, or the run's command if the run has a prompt", "'claude'"), "The agent that makes syntheses.";
+    SYNTHESIS_TIMEOUT: Option<Duration> = "synthesis.timeout", Unset("the time limit of the other candidates", "'30m'"), "The time limit of the command that makes a synthesis.";
+    SYNTHESIS_PROMPT_LIMIT: ByteSize = "synthesis.prompt-limit", Is("'256KiB'"), "The size up to which the prompt of a synthesis holds the patches of the other candidates. Of a longer one it lists the files.";
     MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts: not at all, so that nothing changes, or by taking each file whole from the side that wrote it later.";
     MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With newest-file-wins, the side whose file wins if both wrote it at the same time: the candidate that lands, or the target.";
     RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";

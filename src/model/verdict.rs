@@ -407,6 +407,10 @@ pub struct Verdict {
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
+    /// The reason why no synthesis was made, although a run may make one; none if one was made, or
+    /// if the run was judged by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_synthesis: Option<String>,
     /// The settings of the judging.
     #[serde(default, rename = "terms")]
     pub settings: JudgeSettings,

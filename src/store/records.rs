@@ -460,6 +460,7 @@ mod tests {
                     undecided: vec![name("c2")],
                     rationale: rationale.clone(),
                 },
+                no_synthesis: Some(rationale.clone()),
                 settings: JudgeSettings {
                     protect: argv.clone(),
                     junit: Some(rationale.clone()),

@@ -64,6 +64,7 @@ pub fn judge(
         round: next_round(session, run)?,
         seeds: None,
         decision: decide(&entries, None, Rules::from_settings(&settings)),
+        no_synthesis: None,
         settings,
         effort: Default::default(),
         oracle,

@@ -104,6 +104,7 @@ fn without_results(run: &Run, terms: &OwnTerms, parts: &[PartialVerdict]) -> Ver
         round: 0,
         seeds: terms.seeds.clone(),
         decision: decide(&[], None, Rules::from_settings(&terms.settings)),
+        no_synthesis: None,
         settings: terms.settings.clone(),
         effort: Default::default(),
         oracle: terms.oracle.clone(),

@@ -26,6 +26,7 @@ use crate::store::intents::{Active, Phase};
 use crate::ui::table;
 
 /// The options with which the candidates' commands run.
+#[derive(Clone)]
 pub struct AttemptOptions {
     /// The number of commands that run at once.
     pub jobs: usize,

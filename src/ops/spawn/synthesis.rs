@@ -1,13 +1,17 @@
 //! Synthesis: one more candidate, which integrates those that passed. It begins with the
 //! recommended candidate's files, gets the other patches in its prompt, and is judged like any
 //! other candidate (DESIGN.md §3).
+use std::ffi::OsString;
 use std::sync::Arc;
 
+use crate::agents;
+use crate::config::keys;
+use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::git::diff;
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, State};
-use crate::model::name::Name;
+use crate::model::name::{Name, RULE};
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
@@ -17,16 +21,96 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation};
 use crate::ops::spawn::resume::add_worktrees;
+use crate::process::Limits;
 use crate::process::interrupt;
+use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
-/// The limit of patches in a prompt, in bytes: an agent's context needs room for its work.
-const MAX_PATCH_BYTES: usize = 256 * 1024;
+/// The maker of a run's synthesis.
+pub enum SynthesisMaker {
+    /// An agent or a command.
+    Assigned(Assignment),
+    /// Nobody, for this reason.
+    Nobody(String),
+}
+
+/// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent,
+/// else the run's command if the run has a prompt. Fails if `synthesis.agent` names no agent.
+pub fn maker(session: &Session, run: &Run, verdict: &Verdict) -> Result<SynthesisMaker> {
+    let nobody = |reason: &str| Ok(SynthesisMaker::Nobody(reason.to_owned()));
+    if session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::Off {
+        return nobody("synthesis.mode is off");
+    }
+    if !run.synthesis.is_empty() {
+        return nobody("the run has one already");
+    }
+    let found = distinct(verdict);
+    let best = match found.as_slice() {
+        [] => return nobody("no candidate passed: nothing to combine"),
+        [_] => return nobody("one distinct tree passed: nothing to combine"),
+        _ if !verdict.verified() => return nobody("the verdict is not verified"),
+        [best, ..] => &best.candidate,
+    };
+    if let Some(agent) = configured_agent(session)? {
+        return Ok(SynthesisMaker::Assigned(agent));
+    }
+    if let Some(agent) = run.agents.get(best) {
+        return Ok(SynthesisMaker::Assigned(Assignment { framing: None, ..agent.clone() }));
+    }
+    if run.prompt.is_none() {
+        return nobody(
+            "no agent made the best candidate, and the run has no prompt for its command",
+        );
+    }
+    let command: Vec<OsString> = run.command.iter().map(OsString::from).collect();
+    Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
+}
+
+/// The agent that `synthesis.agent` names, if any. Fails if there is no such agent.
+pub fn configured_agent(session: &Session) -> Result<Option<Assignment>> {
+    let Some(name) = session.config.get(keys::SYNTHESIS_AGENT) else { return Ok(None) };
+    let name: Name =
+        name.parse().map_err(|e| Error::fatal(format!("synthesis.agent: {e}")).hint(RULE))?;
+    let assigned = agents::assign(&session.config, &name, 1).map_err(|e| {
+        // A mistake in the configuration, not in the command line.
+        let error = Error::fatal(format!("synthesis.agent: {}", e.message));
+        e.hints.into_iter().fold(error, Error::hint)
+    })?;
+    Ok(Some(Assignment { framing: None, ..assigned }))
+}
+
+/// The options with which the command of a synthesis runs, in a run whose other commands run with
+/// `options`.
+pub fn options(session: &Session, options: &AttemptOptions) -> AttemptOptions {
+    let hard = session.config.get(keys::SYNTHESIS_TIMEOUT).or(options.limits.hard);
+    AttemptOptions { limits: Limits { hard, ..options.limits }, ..options.clone() }
+}
+
+/// Records in a verdict why no synthesis was made. Does nothing to the record if another process
+/// works on the run, or has judged it meanwhile.
+pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) -> Result<()> {
+    verdict.no_synthesis = Some(reason);
+    let store = &session.store;
+    let Some(_lock) = store.try_lock_run(&verdict.run)? else { return Ok(()) };
+    let stored = store.verdict(&verdict.run)?;
+    if let (Some(run), Some(stored)) = (store.run(&verdict.run)?, stored)
+        && stored.judged == verdict.judged
+    {
+        store.save_record(&run, Some(verdict), &store.judged(&run.run)?)?;
+    }
+    Ok(())
+}
 
 /// The candidates that a synthesis integrates: those that passed, not only with their own tests,
-/// with distinct trees, the best
-/// first, without earlier syntheses. None if there are fewer than two.
-pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
+/// with distinct trees, the best first, without earlier syntheses. None if there are fewer than
+/// two.
+fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
+    let found = distinct(verdict);
+    (found.len() >= 2).then_some(found)
+}
+
+/// The candidates that passed, each tree once.
+fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
     for entry in ranked.filter(|e| e.verified() && e.drew_on.is_empty()) {
@@ -34,7 +118,7 @@ pub fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
             found.push(entry);
         }
     }
-    (found.len() >= 2).then_some(found)
+    found
 }
 
 /// Adds a candidate to a run and runs the command of `assignment` in it. Gives the changed run.
@@ -118,9 +202,9 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
     entry.judged().unwrap_or(&run.base)
 }
 
-/// The prompt of a synthesis: the task, the changes in its worktree, and the other attempts'
-/// patches, the smallest first. A patch that exceeds the limit is only listed, with the path of its
-/// file.
+/// The prompt of a synthesis: the base, the task, the changes in its worktree, and the other
+/// attempts' patches, the smallest first, with the paths of their files. Of a patch that exceeds
+/// the limit only the files are listed.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let best = material[0];
@@ -133,8 +217,11 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
          better: a case that it forgets, a simpler way, a test.\n\n\
          Integrate, do not concatenate: the result must read as if one person had written it, and be about as small as \
          the attempts themselves. Where they differ in taste alone, leave {best} as it is; change nothing if nothing is \
-         worth taking. Do not commit. The same checks run afterwards: {checks}.\n\n# The task\n\n",
+         worth taking. Do not commit. The same checks run afterwards: {checks}.\n\n\
+         All attempts began at the commit {base}; `git diff {base}` shows what this worktree changes. The paths of the \
+         other attempts below are for reading only: change nothing there.\n\n# The task\n\n",
         best = best.candidate,
+        base = run.base,
         checks = checks.join(", "),
     )
     .into_bytes();
@@ -151,7 +238,8 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     text.extend(list(&diff::compare(repo, &run.base, &run.base, tree(run, best))?.changes));
     let mut by_size = others.to_vec();
     by_size.sort_by_key(|e| (e.blast, e.index));
-    let mut room = MAX_PATCH_BYTES;
+    let limit = session.config.get(keys::SYNTHESIS_PROMPT_LIMIT).0;
+    let mut room = usize::try_from(limit).unwrap_or(usize::MAX);
     for entry in by_size {
         let patch = diff::compare(repo, &run.base, &run.base, tree(run, entry))?;
         text.extend_from_slice(format!("\n# {}: {}\n\n", entry.candidate, entry.blast).as_bytes());
@@ -159,24 +247,28 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
             room -= patch.bytes.len();
             let fence = fence(&patch.bytes);
             text.extend(
-                [fence.as_bytes(), b"diff\n", &patch.bytes, fence.as_bytes(), b"\n"].concat(),
+                [fence.as_bytes(), b"diff\n", &patch.bytes, fence.as_bytes(), b"\n\n"].concat(),
             );
-            continue;
+        } else {
+            room = 0;
+            text.extend(list(&patch.changes));
+            text.extend_from_slice(b"\nIt is too long to be shown. ");
         }
-        room = 0;
-        text.extend(list(&patch.changes));
-        let candidate = store.candidate(run, &entry.candidate);
-        text.extend_from_slice(
-            format!(
-                "\nIt is too long to be shown. Its patch is in {}, its files are in {}: read there what you need, and change \
-                 nothing there.\n",
-                candidate.patch().display(),
-                candidate.worktree().display()
-            )
-            .as_bytes(),
-        );
+        text.extend_from_slice(whereabouts(store.candidate(run, &entry.candidate)).as_bytes());
     }
     Ok(text)
+}
+
+/// The places where a candidate's change can be read.
+fn whereabouts(candidate: CandidateRef<'_>) -> String {
+    let (patch, worktree) = (candidate.patch(), candidate.worktree());
+    if worktree.is_dir() {
+        format!("Its patch is in {}, its files are in {}.\n", patch.display(), worktree.display())
+    } else {
+        // It was cleaned; its captures stay.
+        let capture = candidate.capture_ref();
+        format!("Its files are in git: `git show {capture}:PATH`.\n")
+    }
 }
 
 /// The paths that a change touches, a line each.
