@@ -160,3 +160,49 @@ fn configuration_in_a_candidates_worktree_has_no_effect() {
     assert_eq!(fs::read_to_string(inside.join(".frites.toml")).unwrap(), "spawn.jobs = 5\n");
     assert!(world.repo.join(".frites.toml").exists(), "it goes to the user's own checkout");
 }
+
+#[test]
+fn init_proposes_seeds_that_the_checkout_ignores() {
+    let world = World::new();
+    world.write(".gitignore", ".env*\nnode_modules/\n.venv/\n*.log\ntarget/\n");
+    for manifest in ["package.json", "web/[id]/package.json", "pyproject.toml"] {
+        world.write(manifest, "");
+    }
+    world.commit("project");
+    for path in [
+        ".env",
+        "web/.env.local",
+        "node_modules/a/index.js",
+        "web/[id]/node_modules/b.js",
+        "no-manifest/node_modules/c.js",
+        ".venv/pyvenv.cfg",
+        "target/x",
+        "a.log",
+    ] {
+        world.write(path, "x\n");
+    }
+    let answer = world.frites(["config", "--init"]).expect(0);
+    assert!(
+        answer.stderr.contains("it proposes seeds that this checkout has"),
+        "{}",
+        answer.stderr
+    );
+    let file = world.repo.join(".frites.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("# Not proposed, because files in it name their own place, and a copy would use yours: .venv.\n"), "{text}");
+    assert!(
+        text.contains(": .env, node_modules, web/.env.local, web/[id]/node_modules.\n"),
+        "{text}"
+    );
+    assert_eq!(world.frites(["config", "seed.copy"]).expect(0).out().trim(), "", "nothing is set");
+    // Uncommented, the proposal brings what it names.
+    fs::write(&file, text.replace("#copy = [\"", "copy = [\"")).unwrap();
+    world.spawn(["-n", "1"]);
+    let there = |path: &str| world.worktree("1/c1").join(path).exists();
+    for path in [".env", "web/.env.local", "node_modules/a/index.js", "web/[id]/node_modules/b.js"]
+    {
+        assert!(there(path), "{path}");
+    }
+    assert!(!there("no-manifest") && !there(".venv") && !there("a.log"));
+    world.assert_clean();
+}

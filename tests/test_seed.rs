@@ -726,3 +726,42 @@ fn tracked_path_outside_a_sparse_checkout_is_no_seed() {
     assert_eq!(changed(&world, "1/c1"), [""; 0]);
     world.assert_clean();
 }
+
+#[test]
+fn seed_link_takes_patterns_and_paths() {
+    let world = world(&[
+        ("seed.link", "packages/*/node_modules"),
+        ("seed.link", "!packages/b/node_modules"),
+        ("seed.link", "**/cache-?"),
+        ("seed.link", "pages/[id]"),
+        ("seed.copy", "*.local"),
+    ]);
+    world.write(".gitignore", "node_modules/\ncache-*\n*.local\n");
+    world.commit("ignore");
+    for path in [
+        "packages/a/node_modules/x/index.js",
+        "packages/b/node_modules/x/index.js",
+        "node_modules/top.js",
+        "deep/down/cache-1/file",
+        "deep/down/cache-10/file",
+        "pages/[id]/file",
+        "pages/i/file",
+        "a.local",
+    ] {
+        world.write(path, "x\n");
+    }
+    world.spawn(["-n", "1"]);
+    assert_eq!(
+        extra(&world, "1/c1"),
+        [
+            "a.local",
+            "deep/down/cache-1/file",
+            "packages/a/node_modules/x/index.js",
+            "pages/[id]/file"
+        ]
+    );
+    assert_eq!(changed(&world, "1/c1"), Vec::<String>::new());
+    world.git(["config", "--add", "frites.seed.link", "../*"]);
+    world.frites(["spawn"]).refuses(128, "seed.link: '../*' leaves the checkout");
+    world.assert_clean();
+}

@@ -10,10 +10,11 @@ use crate::config::keys::{self, DefaultValue, KeySpec};
 use crate::config::{self, starter};
 use crate::error::{Error, IoContext, Result, exit};
 use crate::model::nearest::nearest;
+use crate::ops::proposed_seeds;
 use crate::ops::session::Session;
 use crate::ui::json;
 use crate::ui::style::Tone;
-use crate::ui::table::Grid;
+use crate::ui::table::{self, Grid};
 
 /// `git frites config`
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,8 @@ pub struct ConfigArgs {
     /// Print nothing but the value of this key
     #[arg(value_name = "KEY", add = ArgValueCompleter::new(complete::keys))]
     pub key: Option<String>,
-    /// Write a .frites.toml with every key commented out; an existing file is kept
+    /// Write a .frites.toml with every key commented out, and seeds proposed from what your
+    /// checkout ignores; an existing file is kept
     #[arg(long, conflicts_with_all = ["key", "json"])]
     pub init: bool,
     /// Print one JSON document
@@ -145,6 +147,7 @@ fn init(session: &Session) -> Result<u8> {
         return Err(Error::fatal("there is no checkout here that could hold a configuration file")
             .hint("set keys in git's configuration instead: `git config frites.oracle.test CMD`"));
     };
+    let seeds = proposed_seeds::find(session)?;
     let path = home.join(config::FILE);
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -153,9 +156,15 @@ fn init(session: &Session) -> Result<u8> {
         }
         file => file.context(|| format!("could not write '{}'", path.display()))?,
     };
-    file.write_all(starter::text().as_bytes())
+    file.write_all(starter::text(&seeds).as_bytes())
         .context(|| format!("could not write '{}'", path.display()))?;
     session.ui.answer(format!("{}\n", path.display()))?;
     session.ui.hint("uncomment a key to set it; commit the file to share it");
+    if !seeds.patterns.is_empty() {
+        session.ui.hint(format!(
+            "it proposes seeds that this checkout has: seed.copy = {}",
+            table::printable(&toml::Value::from(seeds.patterns).to_string())
+        ));
+    }
     Ok(exit::OK)
 }

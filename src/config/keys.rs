@@ -120,7 +120,7 @@ keys! {
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
-    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root. The name is historical: they are never linked, so no command can change your checkout through them.";
+    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";

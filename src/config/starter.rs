@@ -1,9 +1,44 @@
 //! The starter file: every key of the table with its description and its default, all commented
 //! out.
 use crate::config::keys::{self, DefaultValue};
+use crate::ui::table::printable;
+
+/// What a checkout holds that seeds may be made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeedProposal {
+    /// The patterns for `seed.copy`.
+    pub patterns: Vec<String>,
+    /// The files and directories that these match.
+    pub found: Vec<String>,
+    /// Directories that no copy can take the place of, because files in them name their own place.
+    pub tied: Vec<String>,
+}
+
+impl SeedProposal {
+    /// The comments and the line for `seed.copy`.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.tied.is_empty() {
+            text.push_str(&format!(
+                "# Not proposed, because files in it name their own place, and a copy would use yours: {}.\n\
+                 # Let spawn.setup make one in each worktree.\n",
+                printable(&self.tied.join(", "))
+            ));
+        }
+        if self.patterns.is_empty() {
+            return text;
+        }
+        let patterns: toml::Value = self.patterns.clone().into();
+        text.push_str(&format!(
+            "# git ignores these files in this checkout: {}.\n# Proposed, if attempts or their tests need them:\n#copy = {patterns}\n",
+            printable(&self.found.join(", "))
+        ));
+        text
+    }
+}
 
 /// The text of a new `.frites.toml`.
-pub fn text() -> String {
+pub fn text(seeds: &SeedProposal) -> String {
     let mut text = String::from(
         "# git-frites: how attempts at a change to this project are made and judged.\n\
          # All keys. A commented-out line shows the default, or an example if there is no default;\n\
@@ -23,6 +58,9 @@ pub fn text() -> String {
             DefaultValue::Unset(words, example) => (example, format!(" Unset: {words}.")),
         };
         text.push_str(&format!("# {}{note}\n#{key} = {}\n", spec.about, value.replace('\'', "\"")));
+        if spec.name == keys::SEED_COPY.name {
+            text.push_str(&seeds.text());
+        }
     }
     text
 }
@@ -42,8 +80,9 @@ mod tests {
 
     #[test]
     fn it_sets_nothing_and_shows_every_key() {
-        assert!(read(&text()).all().is_empty(), "all is commented out");
-        let uncommented: String = text()
+        let none = SeedProposal::default();
+        assert!(read(&text(&none)).all().is_empty(), "all is commented out");
+        let uncommented: String = text(&none)
             .lines()
             .map(|line| line.strip_prefix('#').filter(|l| !l.starts_with(' ')).unwrap_or(line))
             .flat_map(|line| [line, "\n"])
@@ -53,5 +92,20 @@ mod tests {
             assert!(config.all().keys().any(|name| spec.matches(name)), "{} is shown", spec.name);
         }
         assert_eq!(config.all().len(), keys::ALL.len());
+    }
+
+    #[test]
+    fn a_proposal_is_a_comment_until_somebody_uncomments_it() {
+        let seeds = SeedProposal {
+            patterns: vec![".env*".into(), "/a\"b/node_modules/".into()],
+            found: vec![".env".into(), "a\n#b".into()],
+            tied: vec![".venv".into()],
+        };
+        let text = text(&seeds);
+        assert!(read(&text).all().is_empty(), "all is commented out");
+        assert!(text.contains(": .venv.") && text.contains(": .env, a\\n#b."), "{text}");
+        let line = text.lines().find(|line| line.starts_with("#copy = [\"")).expect("proposed");
+        let config = read(&format!("[seed]\n{}", &line[1..]));
+        assert_eq!(config.get(keys::SEED_COPY), seeds.patterns);
     }
 }

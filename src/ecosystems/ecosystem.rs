@@ -34,10 +34,22 @@ pub struct Ecosystem {
     /// True if a file that is added at this path is loaded instead of a module that test runners
     /// use.
     pub shadows_library: fn(&str) -> bool,
+    /// The directories into which its tools install dependencies.
+    pub installed: &'static [InstalledDirectory],
     /// The programs that run a script named by their argument.
     pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
     pub recipe_files: &'static [&'static str],
+}
+
+/// A directory into which tools install dependencies, beside a manifest.
+pub struct InstalledDirectory {
+    /// Its name.
+    pub directory: &'static str,
+    /// The files that show that a project needs it.
+    pub manifests: &'static [&'static str],
+    /// True if files in it name their own place, so that a copy still leads to the original.
+    pub is_tied_to_its_place: bool,
 }
 
 /// How tests stand beside the code in one file.
@@ -63,6 +75,7 @@ impl Ecosystem {
         manifest: |_| None,
         shadows_tool: |_| false,
         shadows_library: |_| false,
+        installed: &[],
         interpreters: &[],
         recipe_files: &[],
     };

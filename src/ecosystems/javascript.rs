@@ -1,5 +1,5 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command, unreadable};
 use crate::error::Result;
@@ -9,6 +9,11 @@ use crate::model::outcome::Stage;
 /// JavaScript and TypeScript, whatever runs them.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[package_json],
+    installed: &[InstalledDirectory {
+        directory: "node_modules",
+        manifests: &["package.json"],
+        is_tied_to_its_place: false,
+    }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     comment: "//",
     test_marks: &["it(", "test(", "describe(", "it.each", "test.each", "Deno.test("],

@@ -31,6 +31,8 @@ mod shell;
 mod task;
 pub mod touched;
 
+pub use crate::ecosystems::ecosystem::InstalledDirectory;
+
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Every ecosystem. Detection asks them in this order: languages first, then build tools, then a
@@ -55,6 +57,11 @@ const ALL: &[&Ecosystem] = &[
     &shell::ECOSYSTEM,
     &ci::ECOSYSTEM,
 ];
+
+/// The directories into which the tools of all ecosystems install dependencies.
+pub fn installed() -> impl Iterator<Item = &'static InstalledDirectory> {
+    ALL.iter().flat_map(|ecosystem| ecosystem.installed)
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,23 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// PHP.
-pub const ECOSYSTEM: Ecosystem =
-    Ecosystem { detectors: &[composer_json], decisive_files: &PHPUNIT, ..Ecosystem::NOTHING };
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[composer_json],
+    decisive_files: &PHPUNIT,
+    installed: &VENDOR,
+    ..Ecosystem::NOTHING
+};
+
+const VENDOR: [InstalledDirectory; 1] = [InstalledDirectory {
+    directory: "vendor",
+    manifests: &["composer.json"],
+    is_tied_to_its_place: false,
+}];
 
 const PHPUNIT: [&str; 2] = ["phpunit.xml", "phpunit.xml.dist"];
 

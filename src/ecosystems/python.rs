@@ -1,7 +1,7 @@
 //! Python: pytest, tox, nox, unittest and ruff; through uv or poetry if their lock file is there.
 use toml::Table;
 
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, ini_sections, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::ecosystems::python_library::MODULES;
@@ -13,6 +13,7 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[python_project],
     extensions: &["py"],
+    installed: &[virtual_environment(".venv"), virtual_environment("venv")],
     comment: "#",
     test_marks: &["def test", "class Test"],
     skip_marks: &[
@@ -67,6 +68,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     recipe_files: &["tox.ini"],
     ..Ecosystem::NOTHING
 };
+
+const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
+    let manifests = &["pyproject.toml", "requirements.txt", "setup.py"];
+    InstalledDirectory { directory, manifests, is_tied_to_its_place: true }
+}
 
 /// The words of a command, or of its start.
 type Words = &'static [&'static str];

@@ -35,7 +35,7 @@ pub struct Seeds {
 
 impl Seeds {
     /// Finds the seeds in the checkout at `root`: untracked files that `copy` matches, ignored
-    /// files that [`INCLUDE`] matches, and the paths that `link` names; never a file that `base`
+    /// files that [`INCLUDE`] matches, and what `link` names or matches; never a file that `base`
     /// tracks.
     ///
     /// A linked seed is copied, too. A symbolic link would hand the user's own files to every
@@ -49,8 +49,12 @@ impl Seeds {
         base: &Oid,
     ) -> Result<Seeds> {
         let mut seeds = Seeds { root: root.to_owned(), ..Seeds::default() };
-        let links = linked_paths(root, link, &mut seeds.notes)?;
-        let own = Patterns::parse(copy)?;
+        let (patterns, names): (Vec<&String>, Vec<&String>) =
+            link.iter().partition(|entry| is_pattern(root, entry));
+        let links = linked_paths(root, &names, &mut seeds.notes)?;
+        let copied = copy.iter().map(|line| ("seed.copy", line));
+        let linked = patterns.into_iter().map(|line| ("seed.link", line));
+        let own = Patterns::parse(&copied.chain(linked).collect::<Vec<_>>())?;
         let shared = Patterns::read(&root.join(INCLUDE), &mut seeds.notes)?;
         if links.is_empty() && own.is_empty() && shared.is_empty() {
             return Ok(seeds);
@@ -248,8 +252,15 @@ pub(super) fn is_tracked(base: &gix::index::File, path: &TreePath) -> bool {
         || path.parents().any(|above| base.entry_by_path(above.as_bstr()).is_some())
 }
 
+/// True if an entry of `seed.link` is a pattern in the syntax of `.gitignore`, and not a path: a
+/// directory may be called `[id]`.
+fn is_pattern(root: &Path, entry: &str) -> bool {
+    let may_be = entry.starts_with('!') || entry.contains(['*', '?', '[']);
+    may_be && fs::symlink_metadata(root.join(entry)).is_err()
+}
+
 /// The existing paths that `seed.link` names.
-fn linked_paths(root: &Path, named: &[String], notes: &mut Vec<String>) -> Result<Vec<TreePath>> {
+fn linked_paths(root: &Path, named: &[&String], notes: &mut Vec<String>) -> Result<Vec<TreePath>> {
     let refuse = |name: &str, why: &str| {
         Error::fatal(format!("seed.link: '{name}' {why}"))
             .hint("name files and directories of your checkout, from its root: `node_modules`, `web/node_modules`")

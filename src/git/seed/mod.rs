@@ -4,4 +4,4 @@ pub mod find;
 pub mod leads_back;
 mod patterns;
 pub mod placed;
-mod search;
+pub mod search;

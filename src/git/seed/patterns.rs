@@ -37,24 +37,25 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles `seed.copy`; fails on a line that is no pattern.
-    pub fn parse(lines: &[String]) -> Result<Patterns> {
-        let refuse = |line: &str, why: &str| {
-            Error::fatal(format!("seed.copy: '{line}' {why}"))
+    /// Compiles the patterns of keys together, each with its key; fails on a line that is no pattern.
+    pub fn parse(lines: &[(&str, &String)]) -> Result<Patterns> {
+        let refuse = |key: &str, line: &str, why: &str| {
+            Error::fatal(format!("{key}: '{line}' {why}"))
                 .hint("write patterns as in a .gitignore, from the root of your checkout: `.env*`, `/config/*.key`")
         };
-        for line in lines {
+        for (key, line) in lines {
             if line.split('/').any(|part| part == "..") {
-                return Err(refuse(line, "leaves the checkout"));
+                return Err(refuse(key, line, "leaves the checkout"));
             }
             if let Err(why) = check_pattern(line) {
                 return Err(refuse(
+                    key,
                     line.get(..60).unwrap_or(line),
                     &format!("is no pattern: {why}"),
                 ));
             }
         }
-        Ok(Patterns::compile(lines.iter().map(String::as_str)))
+        Ok(Patterns::compile(lines.iter().map(|(_, line)| line.as_str())))
     }
 
     /// Reads the patterns of a file. A line that is no pattern is skipped with a note, because

@@ -12,6 +12,33 @@ use crate::git::repo::Repo;
 use crate::git::seed::patterns::Patterns;
 use crate::model::path::TreePath;
 
+/// What git ignores in the checkout at `root`, sorted: files, and directories with a slash at the
+/// end. Nothing is named below an ignored directory.
+pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
+    let ignored = list_untracked(repo, root, &["-i", "--directory"])?;
+    let ignored: BTreeSet<&[u8]> =
+        nul_separated(&ignored).filter(|p| !p.starts_with(b".frites/")).collect();
+    let mut found = Vec::new();
+    let mut entries = ignored.iter().peekable();
+    while let Some(entry) = entries.next() {
+        // git also names directories that merely hold something ignored, which follows.
+        let only_holds = entries.peek().is_some_and(|next| next.starts_with(entry));
+        if !(entry.ends_with(b"/") && only_holds) {
+            found.push(entry.to_vec());
+        }
+    }
+    Ok(found)
+}
+
+fn list_untracked(repo: &Repo, root: &Path, options: &[&str]) -> Result<Vec<u8>> {
+    let git = if repo.work_tree() == Some(root) {
+        repo.checkout()
+    } else {
+        repo.git_at(repo.common_dir()).in_checkout().work_tree(root)
+    };
+    git.call("ls-files").args(["-z", "-o", "--exclude-standard"]).args(options).bytes()
+}
+
 /// A search for untracked files in the user's own checkout.
 ///
 /// A directory that git ignores as a whole is opened only where a pattern matches it or leads into
@@ -19,7 +46,7 @@ use crate::model::path::TreePath;
 pub struct SeedSearch<'a> {
     /// The checkout.
     pub root: &'a Path,
-    /// `seed.copy`, and those of `.worktreeinclude`.
+    /// Those of the configuration, and those of `.worktreeinclude`.
     pub patterns: [&'a Patterns; 2],
     /// The real path of every checkout of the repository; none is part of another.
     pub checkouts: Vec<PathBuf>,
@@ -37,22 +64,8 @@ pub struct FoundSeeds {
 impl SeedSearch<'_> {
     /// Adds what the patterns match.
     pub fn read(&self, repo: &Repo, found: &mut FoundSeeds) -> Result<()> {
-        let git = if repo.work_tree() == Some(self.root) {
-            repo.checkout()
-        } else {
-            repo.git_at(repo.common_dir()).in_checkout().work_tree(self.root)
-        };
-        let list = |options: &[&str]| {
-            git.call("ls-files").args(["-z", "-o", "--exclude-standard"]).args(options).bytes()
-        };
-        let ignored = list(&["-i", "--directory"])?;
-        let ignored: BTreeSet<&[u8]> =
-            nul_separated(&ignored).filter(|p| !p.starts_with(b".frites/")).collect();
-        let mut entries = ignored.iter().peekable();
-        while let Some(entry) = entries.next() {
+        for entry in &ignored_entries(repo, self.root)? {
             match entry.strip_suffix(b"/") {
-                // git also names directories that merely hold something ignored, which follows.
-                Some(_) if entries.peek().is_some_and(|next| next.starts_with(entry)) => {}
                 Some(directory) => {
                     let whole = self.matches(directory, true);
                     self.add(&TreePath::new(directory), whole, found)?;
@@ -65,7 +78,7 @@ impl SeedSearch<'_> {
         }
         let [own, _] = self.patterns;
         if !own.is_empty() {
-            let untracked = list(&[])?;
+            let untracked = list_untracked(repo, self.root, &[])?;
             // With a slash at the end the path is itself a repository.
             found.paths.extend(
                 nul_separated(&untracked)

@@ -1,26 +1,11 @@
 //! Installed dependencies that are in the user's checkout and in no other: a judged tree without
 //! them fails, whatever the attempt did.
+use crate::ecosystems::{self, InstalledDirectory};
 use crate::error::Result;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::ops::session::Session;
-
-/// A directory of installed dependencies, and the files that show what needs it.
-struct Installed {
-    directory: &'static str,
-    manifests: &'static [&'static str],
-}
-
-const INSTALLED: [Installed; 4] = [
-    Installed { directory: "node_modules", manifests: &["package.json"] },
-    Installed {
-        directory: ".venv",
-        manifests: &["pyproject.toml", "requirements.txt", "setup.py"],
-    },
-    Installed { directory: "venv", manifests: &["pyproject.toml", "requirements.txt", "setup.py"] },
-    Installed { directory: "vendor", manifests: &["composer.json"] },
-];
 
 /// Says what to seed, if the user's checkout has dependencies that no command installs and no seed
 /// brings.
@@ -31,7 +16,8 @@ pub fn hint(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<(
     }
     let tree = session.repo.commit(base)?.tree;
     let entries = session.repo.root_entries(&tree)?;
-    for Installed { directory, manifests } in INSTALLED {
+    for InstalledDirectory { directory, manifests, is_tied_to_its_place } in ecosystems::installed()
+    {
         let is_needed = entries.iter().any(|(name, _)| manifests.contains(&name.as_str()));
         let is_tracked = entries.iter().any(|(name, _)| name == directory);
         let below = format!("{directory}/");
@@ -41,7 +27,7 @@ pub fn hint(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<(
         if session.seeds(base)?.paths().any(|path| path.starts_with(below.as_bytes())) {
             continue;
         }
-        session.ui.hint(if directory.ends_with("venv") {
+        session.ui.hint(if *is_tied_to_its_place {
             format!(
                 "'{directory}' is in your checkout alone: let `spawn.setup` make one for the attempts and the checks, or activate yours"
             )

@@ -1,0 +1,60 @@
+//! Seeds for a new configuration: what the user's checkout ignores, and attempts usually need.
+use std::collections::BTreeSet;
+
+use crate::config::starter::SeedProposal;
+use crate::ecosystems;
+use crate::error::Result;
+use crate::git::seed::search;
+use crate::ops::session::Session;
+
+/// The files with settings of one machine.
+const ENV_FILES: &str = ".env";
+
+/// Finds what to propose in the user's checkout: files with settings (`.env*`), and directories
+/// into which the tools of an ecosystem install dependencies beside its manifest.
+pub fn find(session: &Session) -> Result<SeedProposal> {
+    let mut proposal = SeedProposal::default();
+    let Some(home) = &session.home else { return Ok(proposal) };
+    let mut patterns = BTreeSet::new();
+    for entry in search::ignored_entries(&session.repo, home)? {
+        let (entry, is_directory) = match entry.strip_suffix(b"/") {
+            Some(directory) => (directory, true),
+            None => (entry.as_slice(), false),
+        };
+        let Ok(entry) = std::str::from_utf8(entry) else { continue };
+        let (parent, name) = entry.rsplit_once('/').unwrap_or(("", entry));
+        if !is_directory {
+            if name.starts_with(ENV_FILES) {
+                patterns.insert(format!("{ENV_FILES}*"));
+                proposal.found.push(entry.to_owned());
+            }
+            continue;
+        }
+        let installed = ecosystems::installed().find(|known| {
+            known.directory == name
+                && known.manifests.iter().any(|file| home.join(parent).join(file).is_file())
+        });
+        match installed {
+            Some(known) if known.is_tied_to_its_place => proposal.tied.push(entry.to_owned()),
+            Some(_) => {
+                patterns.insert(format!("/{}/", escaped(entry)));
+                proposal.found.push(entry.to_owned());
+            }
+            None => {}
+        }
+    }
+    proposal.patterns = patterns.into_iter().collect();
+    Ok(proposal)
+}
+
+/// A path as a pattern that matches nothing else.
+fn escaped(path: &str) -> String {
+    let mut pattern = String::new();
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\' | '{' | '}') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
