@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::git::attributes;
 use crate::git::cli::Git;
 use crate::git::mode::EntryMode;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, to_oid};
+use crate::git::text::{self, FileIds, TextChange};
+use crate::git::trees::{self, TreeDifference, TreeEntry};
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -22,6 +25,9 @@ const COMPARE: [&str; 7] = [
     "--no-ext-diff",
     "--no-textconv",
 ];
+
+/// The most paths that are compared in process.
+const MOST_IN_PROCESS: usize = 1000;
 
 /// The options that detect renames, whatever the configuration says.
 const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--diff-filter=R"];
@@ -124,6 +130,13 @@ pub enum Format {
 /// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
 /// its own files binary to look small.
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
+    if let Some(patch) = compare_in_process(repo, attributes, from, to, true) {
+        return Ok(patch);
+    }
+    compare_by_git(repo, attributes, from, to)
+}
+
+fn compare_by_git(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     parse(&call.bytes()?)
@@ -132,6 +145,9 @@ pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Pa
 
 /// The paths that differ, with counts but without a patch.
 pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
+    if let Some(patch) = compare_in_process(repo, attributes, from, to, false) {
+        return Ok(patch.changes);
+    }
     let call = with_attributes(&repo.git(), attributes).args(COMPARE);
     let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
     let patch = parse(&call.bytes()?)
@@ -139,14 +155,76 @@ pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Ve
     Ok(patch.changes)
 }
 
-/// Compares each of several trees with `base`, in their order, with one git process. All arguments
-/// are trees, not commits.
+/// Compares two trees (or commits) without git, if that is certain to give the same answer: plain
+/// files, of which no attribute says how they are compared. Without `with_patch`, the patch is
+/// empty.
+fn compare_in_process(
+    repo: &Repo,
+    attributes: &Oid,
+    from: &Oid,
+    to: &Oid,
+    with_patch: bool,
+) -> Option<Patch> {
+    let differences = trees::differences(repo, from, to)?;
+    if differences.len() > MOST_IN_PROCESS {
+        return None;
+    }
+    let paths = differences.iter().map(|difference| &difference.path);
+    if !attributes::leave_comparison(repo, attributes, paths)? {
+        return None;
+    }
+    let gix = repo.gix();
+    let mut patch = Patch::default();
+    for TreeDifference { path, old, new } in differences {
+        let is_plain =
+            |(mode, _): TreeEntry| matches!(mode, EntryMode::File | EntryMode::Executable);
+        if (with_patch && !text::is_plain_path(&path))
+            || ![old, new].into_iter().flatten().all(is_plain)
+        {
+            return None;
+        }
+        let read = |entry: Option<TreeEntry>| match entry {
+            Some((_, id)) => Some(gix.find_object(id).ok()?.detach().data),
+            None => Some(Vec::new()),
+        };
+        let (before, after) = (read(old)?, read(new)?);
+        let text = TextChange::new(&before, &after)?;
+        let null = from.null();
+        let id = |entry: Option<TreeEntry>| entry.map_or(null, |(_, id)| to_oid(id));
+        let mode = |entry: Option<TreeEntry>| entry.map_or(EntryMode::Absent, |(mode, _)| mode);
+        let status = match (old, new) {
+            (None, _) => ChangeStatus::Added,
+            (_, None) => ChangeStatus::Deleted,
+            _ => ChangeStatus::Modified,
+        };
+        let lines = Some(text.lines());
+        let (old_mode, new_mode) = (mode(old), mode(new));
+        let (old, new) = (id(old), id(new));
+        if with_patch {
+            let ids = FileIds { old_mode, new_mode, old, new };
+            text::write_patch(&mut patch.bytes, &path, &ids, text);
+        }
+        let change = Change { path, status, mode: new_mode, old, new, lines };
+        patch.changes.push(change);
+    }
+    Some(patch)
+}
+
+/// Compares each of several trees with `base`, in their order, with at most one git process. All
+/// arguments are trees, not commits.
 pub fn changes_of_each(
     repo: &Repo,
     attributes: &Oid,
     base: &Oid,
     trees: &[Oid],
 ) -> Result<Vec<Vec<Change>>> {
+    let in_process = |tree: &Oid| {
+        let patch = compare_in_process(repo, attributes, base, tree, false)?;
+        Some(patch.changes)
+    };
+    if let Some(all) = trees.iter().map(in_process).collect() {
+        return Ok(all);
+    }
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
     let call = with_attributes(&repo.git(), attributes).args(COMPARE).args([
         "--stdin",
@@ -369,6 +447,95 @@ mod tests {
         }
         bytes.extend([b"\0", patch].concat());
         bytes
+    }
+
+    /// A text of lines that occur often in programs.
+    fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
+        const LINES: [&str; 14] = [
+            "",
+            "}",
+            "    }",
+            "{",
+            "fn one() {",
+            "struct Two;",
+            "    let a = 1;",
+            "    let b = 2;",
+            "        return a;",
+            "\tb",
+            "// comment",
+            "_private",
+            "$x \u{e9}",
+            "a\rb ",
+        ];
+        let mut text = Vec::new();
+        let longest = if random.usize(..20) == 0 { 3000 } else { 60 };
+        for _ in 0..random.usize(..longest) {
+            let line = match random.usize(..4) {
+                0 => format!("line {}", random.usize(..200)),
+                _ => LINES[random.usize(..LINES.len())].to_owned(),
+            };
+            text.extend(format!("{line}\n").into_bytes());
+        }
+        if random.usize(..8) == 0 {
+            text.pop();
+        }
+        text
+    }
+
+    /// A text after a few edits of lines.
+    fn edited(text: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+        let mut lines: Vec<Vec<u8>> =
+            text.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+        for _ in 0..random.usize(1..6) * (1 + lines.len() / 100) {
+            let at = random.usize(..=lines.len());
+            let end = (at + random.usize(..4)).min(lines.len());
+            let other = random_text(random);
+            let new = other.split_inclusive(|b| *b == b'\n').take(random.usize(..7));
+            lines.splice(at..end, new.map(<[u8]>::to_vec));
+        }
+        lines.concat()
+    }
+
+    /// `FRITES_TEST_ROUNDS` sets the number of trees.
+    #[test]
+    fn comparison_in_process_is_that_of_git_byte_for_byte() {
+        let rounds = std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok());
+        let mut random = fastrand::Rng::new();
+        let seed = random.get_seed();
+        let directory = tempfile::tempdir().expect("a directory");
+        duct::cmd!("git", "init", "-q", directory.path()).run().expect("git is there");
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let modes = [EntryMode::File, EntryMode::File, EntryMode::Executable];
+        for _ in 0..rounds.unwrap_or(4) {
+            let (mut old, mut new) = (repo.new_objects(), repo.new_objects());
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            for at in 0..100 {
+                let name = format!("f{at}.{}", ["c", "py", "txt"][at % 3]).into_bytes();
+                let text = random_text(&mut random);
+                let blob = |text: &[u8], objects: &mut crate::git::objects::NewObjects| {
+                    objects.add(gix::objs::Kind::Blob, text).expect("written")
+                };
+                if random.usize(..12) > 0 {
+                    let id = blob(&text, &mut old);
+                    before.push((modes[random.usize(..3)], id, name.clone()));
+                }
+                if random.usize(..12) > 0 {
+                    let id = blob(&edited(&text, &mut random), &mut new);
+                    after.push((modes[random.usize(..3)], id, name));
+                }
+            }
+            let from = to_oid(old.add_tree(before).expect("written"));
+            let to = to_oid(new.add_tree(after).expect("written"));
+            old.keep().and_then(|()| new.keep()).expect("stored");
+            let base = repo.store(|objects| objects.add_commit(&from, [], "base"));
+            let base = base.expect("stored");
+            let ours = compare_in_process(&repo, &base, &base, &to, true).expect("all are plain");
+            let theirs = compare_by_git(&repo, &base, &from, &to).expect("git compares");
+            assert_eq!(ours.changes, theirs.changes, "seed {seed}");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(text(&ours.bytes), text(&theirs.bytes), "seed {seed}");
+            assert_eq!(ours.bytes, theirs.bytes);
+        }
     }
 
     proptest! {

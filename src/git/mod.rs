@@ -1,5 +1,6 @@
 //! The only place that touches git: gix for reading in process, the git program for what gix does
 //! not do as git does.
+mod attributes;
 pub mod capture;
 pub mod checkout;
 pub mod cli;
@@ -20,5 +21,7 @@ pub mod refs;
 pub mod registration;
 pub mod repo;
 pub mod seed;
+mod text;
+mod trees;
 pub mod version;
 pub mod worktree;

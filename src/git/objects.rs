@@ -1,6 +1,6 @@
 //! Objects that git-frites writes in process. None of them gets its name before all of them are on
 //! the disk: a power cut leaves no object without its content, and no ref to one.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -63,9 +63,15 @@ impl NewObjects {
     }
 
     /// Adds a tree with these entries, in any order.
-    pub fn add_tree(
+    pub fn add_tree(&mut self, entries: Vec<(EntryMode, ObjectId, Vec<u8>)>) -> Result<ObjectId> {
+        self.add_tree_unless(entries, &BTreeSet::new())
+    }
+
+    /// Adds a tree with these entries, in any order, unless it is one of those that are `stored`.
+    pub fn add_tree_unless(
         &mut self,
         mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)>,
+        stored: &BTreeSet<ObjectId>,
     ) -> Result<ObjectId> {
         // git sorts a directory as if its name ended in a slash.
         let key = |(mode, _, name): &(EntryMode, ObjectId, Vec<u8>)| {
@@ -82,7 +88,11 @@ impl NewObjects {
             bytes.push(0);
             bytes.extend(id.as_slice());
         }
-        self.add(Kind::Tree, &bytes)
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Tree, &bytes);
+        match id.ok().filter(|id| stored.contains(id)) {
+            Some(id) => Ok(id),
+            None => self.add(Kind::Tree, &bytes),
+        }
     }
 
     /// Adds a commit by git-frites, dated now.
@@ -134,6 +144,12 @@ impl NewObjects {
     fn place(&self, id: &ObjectId) -> PathBuf {
         let hex = id.to_string();
         self.directory.join(&hex[..2]).join(&hex[2..])
+    }
+
+    /// True if an object lies on the disk by itself. One that gix finds may be in a pack that is
+    /// open here and was deleted.
+    pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
+        self.place(id).exists()
     }
 }
 

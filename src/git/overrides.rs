@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
+use crate::fs::regular;
+
 /// The settings that calls in one repository use instead of its configuration.
 #[derive(Debug, Default)]
 pub struct Overrides {
@@ -46,6 +48,17 @@ impl Overrides {
     pub fn redirect(&self, common: &Path, directory: &Path) {
         let stand_in = StandIn { common: common.to_owned(), directory: directory.to_owned() };
         *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = Some(stand_in);
+    }
+
+    /// True if calls use another directory, in which the rules about ignored files or attributes are
+    /// not those of the shared one.
+    pub fn has_other_rules(&self) -> bool {
+        let stand_in = self.stand_in.read().unwrap_or_else(PoisonError::into_inner);
+        stand_in.as_ref().is_some_and(|StandIn { common, directory }| {
+            ["info/exclude", "info/attributes"].iter().any(|name| {
+                regular::read(&common.join(name)).ok() != regular::read(&directory.join(name)).ok()
+            })
+        })
     }
 
     /// From now on calls use the shared directory itself again.

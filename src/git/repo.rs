@@ -142,6 +142,23 @@ impl Repo {
         self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
     }
 
+    /// True if files hold what git stores, but for attributes, and their names are those in trees.
+    pub(super) fn reads_files_as_they_are(&self) -> bool {
+        let gix = self.gix();
+        let config = gix.config_snapshot();
+        let is = |key: &str, value: bool| config.boolean(key) == Some(value);
+        self.trusts_modes()
+            && !is("core.symlinks", false)
+            && ![
+                "core.ignoreCase",
+                "core.sparseCheckout",
+                "core.precomposeUnicode",
+                "core.protectHFS",
+            ]
+            .iter()
+            .any(|key| is(key, true))
+    }
+
     /// The root of the checkout, for commands that change it; fails in a bare repository.
     pub fn need_work_tree(&self) -> Result<&Path> {
         self.work_tree()

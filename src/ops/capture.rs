@@ -161,12 +161,6 @@ impl Session {
     ) -> Result<Captured> {
         let mut record = candidate.record()?;
         let previous = source.previous.cloned();
-        if there && words.is_none() && capture::is_unchanged(&self.repo, source)? {
-            let mut captured =
-                self.captured(candidate.run, record, previous, Omissions::default())?;
-            self.update_record(&mut captured.candidate, captured.changes.len(), 0)?;
-            return Ok(captured);
-        }
         let snapshot = if there {
             Some(capture::snapshot(&self.repo, source)?)
         } else {
@@ -178,22 +172,15 @@ impl Session {
         let base_tree = self.repo.commit(&candidate.run.base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let is_described = words.is_some() && previous.is_some();
-        let changed = tree != *last || !heads.is_empty() || is_described;
+        if tree == *last && heads.is_empty() && !is_described {
+            let mut captured = self.captured(candidate.run, record, previous, omissions)?;
+            self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
+            return Ok(captured);
+        }
         let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
         self.update_record(&mut record, patch.changes.len(), bytes)?;
         let base = &candidate.run.base;
         let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
-        if !changed {
-            return Ok(Captured {
-                candidate: record,
-                capture: previous,
-                fresh: false,
-                changes: patch.changes,
-                blast,
-                omissions,
-                problem: None,
-            });
-        }
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
         if there {
             let written =

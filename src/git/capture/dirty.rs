@@ -54,7 +54,7 @@ pub fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result
 }
 
 /// The directories of an index, with the root.
-fn directories(index: &gix::index::File) -> BTreeSet<TreePath> {
+pub(super) fn directories(index: &gix::index::File) -> BTreeSet<TreePath> {
     let mut directories = BTreeSet::from([TreePath::default()]);
     let mut last: &[u8] = b"";
     for entry in index.entries() {
@@ -173,7 +173,12 @@ fn count_clean_files(
 }
 
 /// True if a file equals its entry, and was not written in the same moment as the index.
-fn is_clean_file(mode: Mode, entry: &Stat, meta: &fs::Metadata, index: &gix::index::File) -> bool {
+pub(super) fn is_clean_file(
+    mode: Mode,
+    entry: &Stat,
+    meta: &fs::Metadata,
+    index: &gix::index::File,
+) -> bool {
     let has_kind = match mode {
         Mode::FILE => meta.is_file() && meta.mode() & 0o100 == 0,
         Mode::FILE_EXECUTABLE => meta.is_file() && meta.mode() & 0o100 != 0,

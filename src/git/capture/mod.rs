@@ -13,6 +13,8 @@ pub mod omitted;
 mod private_index;
 mod scan;
 mod source;
+mod staging;
+mod walk;
 
 pub use private_index::{copy_index, size_on_disk};
 pub use source::CaptureSource;
@@ -52,6 +54,47 @@ pub struct WorktreeSnapshot {
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
     // The caller holds the candidate's lock, so a killed capture left this file.
     let _ = fs::remove_file(source.index.with_extension("lock"));
+    let attempt = AttemptGit::read(repo, source)?;
+    if let Some(read) = read_in_process(repo, source, &attempt)? {
+        return complete(repo, source, &attempt, read);
+    }
+    if is_unchanged(repo, source)? {
+        let tree = match source.previous {
+            Some(capture) => capture.tree,
+            None => repo.commit(source.base)?.tree,
+        };
+        let (heads, omissions) = (Vec::new(), Omissions::default());
+        return Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions, bytes: 0 });
+    }
+    let read = read_by_git(repo, source, &attempt)?;
+    complete(repo, source, &attempt, read)
+}
+
+/// The files of a worktree, as the private index has them now.
+struct ReadFiles {
+    tree: Oid,
+    index: Option<gix::index::File>,
+    omissions: Omissions,
+}
+
+/// Reads the worktree without git; none if something is unusual that git must look at.
+fn read_in_process(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    attempt: &AttemptGit,
+) -> Result<Option<ReadFiles>> {
+    if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
+        return Ok(None);
+    }
+    let Some(mut index) = trustworthy_index(repo, source.index) else { return Ok(None) };
+    let Some(scan) = Scan::in_process(repo, source, attempt, &index)? else { return Ok(None) };
+    let tree = staging::stage(repo, source, &scan, &mut index)?;
+    let omissions = scan.omissions;
+    Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions }))
+}
+
+/// Lets git read the worktree.
+fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) -> Result<ReadFiles> {
     omitted::require_readable_rules(source)?;
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let private = match trustworthy_index(repo, source.index) {
@@ -61,14 +104,13 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
         }
         None => read_tree(repo, source, source.base)?,
     };
-    let attempt = AttemptGit::read(repo, source)?;
-    let mut scan = Scan::new(repo, source, &git, &attempt, private.as_ref())?;
+    let mut scan = Scan::new(repo, source, &git, attempt, private.as_ref())?;
     if scan.touches(b".gitattributes") {
         // Changed attributes can turn an untouched file into another blob, and git only reads
         // touched files. An index without times makes it read all of them.
         let last = source.previous.map_or(source.base, |p| &p.commit);
         let private = read_tree(repo, source, last)?;
-        scan = Scan::new(repo, source, &git, &attempt, private.as_ref())?;
+        scan = Scan::new(repo, source, &git, attempt, private.as_ref())?;
     }
     scan.stage(&git, source.base)?;
     // Neither the modes that are set now nor `git write-tree` change what is read of it below.
@@ -78,12 +120,24 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     }
     let tree = git.call("write-tree").oid()?;
 
-    let base = repo.index_of(source.base)?;
     let mut omissions = scan.omissions;
     if let Some(captured) = &captured {
         omitted::add_refused_names(source, captured, &scan.staged, &mut omissions);
     }
     omitted::add_unlisted_files(repo, source, captured.as_ref(), &mut omissions)?;
+    Ok(ReadFiles { tree, index: captured, omissions })
+}
+
+/// Adds to the files what a capture keeps beside them.
+fn complete(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    attempt: &AttemptGit,
+    read: ReadFiles,
+) -> Result<WorktreeSnapshot> {
+    let ReadFiles { tree, index: captured, mut omissions } = read;
+    let base = repo.index_of(source.base)?;
+    let git = repo.git().work_tree(source.worktree).index(source.index);
     if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(&base, captured)) {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
     }
@@ -204,3 +258,6 @@ pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod two_ways;

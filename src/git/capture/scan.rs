@@ -8,11 +8,13 @@ use gix::bstr::ByteSlice;
 
 use crate::error::Result;
 use crate::fs::tree;
+use crate::git::attributes;
 use crate::git::capture::attempt::{AttemptGit, AttemptPaths};
 use crate::git::capture::dirty;
 use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
 use crate::git::capture::private_index::{edit_index, remove_from_index, sparse_aware};
 use crate::git::capture::source::CaptureSource;
+use crate::git::capture::walk;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::IndexEdits;
 use crate::git::mode::EntryMode;
@@ -60,6 +62,43 @@ impl Scan {
             for path in dirty::untouched(source.worktree, &git, private, &scan.staged)? {
                 scan.staged.remove(&path);
             }
+        }
+        Ok(scan.completed(source, tracked, private))
+    }
+
+    /// Compares the worktree with `private`, the private index, without git; none if something is
+    /// unusual that git must look at.
+    pub fn in_process(
+        repo: &Repo,
+        source: &CaptureSource<'_>,
+        attempt: &AttemptGit,
+        private: &gix::index::File,
+    ) -> Result<Option<Scan>> {
+        let Some(listing) = walk::list(repo, source.worktree, private)? else { return Ok(None) };
+        let tracked = attempt.tracked_paths(repo, source.base)?;
+        let mut scan = Scan::default();
+        for path in listing.changed.into_iter().chain(listing.deleted) {
+            scan.add_changed(source, path);
+        }
+        for path in &listing.untracked {
+            scan.add_untracked(source, path, &tracked);
+        }
+        let scan = scan.completed(source, tracked, Some(private));
+        let is_usual = scan.omissions.unholdable.is_empty()
+            && scan.submodules.is_empty()
+            && !scan.touches(attributes::FILE);
+        Ok(is_usual.then_some(scan))
+    }
+
+    /// Adds what no listing of the worktree tells.
+    fn completed(
+        mut self,
+        source: &CaptureSource<'_>,
+        tracked: AttemptPaths,
+        private: Option<&gix::index::File>,
+    ) -> Scan {
+        let scan = &mut self;
+        if let Some(private) = private {
             scan.remove_restored_seeds(source, private);
         }
         // Files that the attempt tracks although they are ignored (`git add -f`).
@@ -72,7 +111,7 @@ impl Scan {
             let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
             entry.is_none_or(|entry| entry.id != *id) && is_empty_directory(source.worktree, path)
         });
-        Ok(scan)
+        self
     }
 
     /// True if a file of this name is to be read or removed.

@@ -1,0 +1,268 @@
+//! Brings the private index up to date in process, and makes its tree.
+//!
+//! Only plain files and links are read here. A worktree in which a changed path needs a filter, a
+//! conversion or anything else that git does with content goes through git.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use gix::index::entry::{Flags, Mode, Stat};
+use gix::index::extension::Tree;
+use gix::objs::Kind;
+use gix::worktree::stack::state::attributes::Source;
+
+use crate::error::{Error, Result};
+use crate::fs::regular;
+use crate::git::capture::scan::Scan;
+use crate::git::capture::source::CaptureSource;
+use crate::git::mode::EntryMode;
+use crate::git::objects::NewObjects;
+use crate::git::repo::{Repo, to_oid};
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// The most files that are read in process: git syncs many new objects at once.
+const MOST_FILES: usize = 500;
+
+/// The largest file that is read in process.
+const LARGEST: u64 = 16 << 20;
+
+/// The attributes by which git changes the content of a file that it stores.
+const CONVERTING: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
+
+/// The attributes by which git changes the ends of lines.
+const ENDING: [&str; 3] = ["text", "crlf", "eol"];
+
+/// A file as it is stored.
+struct Content {
+    mode: Mode,
+    stat: Stat,
+    bytes: Vec<u8>,
+}
+
+/// Reads the changed files of a scan into `index`, and stores its tree; none, without effect, if git
+/// must do that.
+pub(super) fn stage(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    scan: &Scan,
+    index: &mut gix::index::File,
+) -> Result<Option<Oid>> {
+    if scan.staged.len() > MOST_FILES || scan.staged.iter().any(is_refused) {
+        return Ok(None);
+    }
+    let Some(contents) = read_all(repo, source, scan, index) else { return Ok(None) };
+    if index.tree().is_none() {
+        return Ok(None);
+    }
+    let is_quiet = contents.is_empty() && scan.removed.is_empty();
+    let mut objects = repo.new_objects();
+    if !is_quiet {
+        update(index, &mut objects, contents, &scan.removed)?;
+    }
+    let mut stored = BTreeSet::new();
+    index.tree().into_iter().for_each(|tree| collect_ids(tree, &mut stored));
+    let Some(tree) = tree_of(index, &mut 0, b"", &stored, &mut objects)? else { return Ok(None) };
+    let id = to_oid(tree.id);
+    objects.keep()?;
+    if let Some(there) = index.tree_mut() {
+        *there = tree;
+    }
+    if !is_quiet {
+        let written = index.write(gix::index::write::Options::default());
+        written
+            .map_err(|e| Error::fatal(format!("the private index could not be written: {e}")))?;
+    }
+    Ok(Some(id))
+}
+
+/// True if git may refuse a path, or take it for another: names like `.git` on other systems.
+fn is_refused(path: &TreePath) -> bool {
+    path.split(|b| *b == b'/').any(|name| {
+        let lower = name.to_ascii_lowercase();
+        let rest = lower.strip_prefix(b".git");
+        lower.starts_with(b"git~")
+            || lower.starts_with(b"gi7eba~")
+            || name.contains(&b'\\')
+            || rest.is_some_and(|rest| {
+                !rest.iter().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(b))
+                    || rest.is_empty()
+                    || lower == b".gitmodules"
+            })
+            || (!name.is_ascii() && lower.first() == Some(&b'.'))
+    })
+}
+
+/// The content of each changed path, or none of one that is gone; none at all if git must read one
+/// of them.
+fn read_all(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    scan: &Scan,
+    index: &gix::index::File,
+) -> Option<BTreeMap<TreePath, Option<Content>>> {
+    let mut contents = BTreeMap::new();
+    if scan.staged.is_empty() {
+        return Some(contents);
+    }
+    let mut gix = repo.gix();
+    gix.set_workdir(source.worktree.to_owned()).ok()?;
+    let mut rules = gix.attributes_only(index, Source::WorktreeThenIdMapping).ok()?;
+    let all: Vec<&str> = CONVERTING.into_iter().chain(ENDING).collect();
+    let mut found = rules.selected_attribute_matches(all);
+    for path in &scan.staged {
+        let Some(content) = read(source.worktree, path)? else {
+            contents.insert(path.clone(), None);
+            continue;
+        };
+        if content.mode != Mode::SYMLINK {
+            let place = rules.at_entry(path.as_bstr(), Some(content.mode)).ok()?;
+            place.matching_attributes(&mut found);
+            let has_carriage_return = content.bytes.contains(&b'\r');
+            let is_left_alone = found.iter_selected().all(|attribute| {
+                let name = attribute.assignment.name.as_str();
+                attribute.assignment.state.is_unspecified()
+                    || (ENDING.contains(&name) && !has_carriage_return)
+            });
+            if !is_left_alone {
+                return None;
+            }
+        }
+        contents.insert(path.clone(), Some(content));
+    }
+    Some(contents)
+}
+
+/// Reads a file or a link; the inner value is none if there is nothing. None if it cannot be read,
+/// or is anything else.
+fn read(worktree: &Path, path: &TreePath) -> Option<Option<Content>> {
+    let full = path.on_disk(worktree);
+    // Before the content: a file that is written meanwhile has another time than this.
+    let meta = match fs::symlink_metadata(&full) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some(None),
+        Err(_) => return None,
+    };
+    let (mode, bytes) = if meta.is_symlink() {
+        (Mode::SYMLINK, fs::read_link(&full).ok()?.as_os_str().as_bytes().to_vec())
+    } else if meta.is_file() && meta.len() <= LARGEST {
+        let mut bytes = Vec::new();
+        let file = regular::open_own(&full).ok()?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > LARGEST {
+            return None;
+        }
+        let mode = if meta.mode() & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
+        (mode, bytes)
+    } else {
+        return None;
+    };
+    let time = |secs: i64, nsecs: i64| gix::index::entry::stat::Time {
+        secs: secs as u32,
+        nsecs: nsecs as u32,
+    };
+    let stat = Stat {
+        mtime: time(meta.mtime(), meta.mtime_nsec()),
+        ctime: time(meta.ctime(), meta.ctime_nsec()),
+        dev: meta.dev() as u32,
+        ino: meta.ino() as u32,
+        uid: meta.uid(),
+        gid: meta.gid(),
+        size: meta.size() as u32,
+    };
+    Some(Some(Content { mode, stat, bytes }))
+}
+
+/// Gives the index these files, and takes out those that are gone.
+fn update(
+    index: &mut gix::index::File,
+    objects: &mut NewObjects,
+    contents: BTreeMap<TreePath, Option<Content>>,
+    removed: &BTreeSet<TreePath>,
+) -> Result<()> {
+    let is_gone =
+        |path: &[u8]| removed.contains(path) || contents.get(path).is_some_and(Option::is_none);
+    index.remove_entries(|_, path, _| is_gone(path));
+    let mut new = Vec::new();
+    for (path, content) in contents {
+        let Some(Content { mode, stat, bytes }) = content else { continue };
+        let Ok(at) = index.entry_index_by_path(path.as_bstr()) else {
+            new.push((stat, objects.add(Kind::Blob, &bytes)?, mode, path));
+            continue;
+        };
+        let entry = &mut index.entries_mut()[at];
+        let same = gix::objs::compute_hash(entry.id.kind(), Kind::Blob, &bytes);
+        if same.ok() != Some(entry.id) {
+            entry.id = objects.add(Kind::Blob, &bytes)?;
+        }
+        (entry.mode, entry.stat) = (mode, stat);
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    // Only now: an index that is not sorted finds no path.
+    for (stat, id, mode, path) in new {
+        index.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_bstr());
+    }
+    index.sort_entries();
+    Ok(())
+}
+
+fn collect_ids(tree: &Tree, ids: &mut BTreeSet<ObjectId>) {
+    if tree.num_entries.is_some() {
+        ids.insert(tree.id);
+    }
+    tree.children.iter().for_each(|child| collect_ids(child, ids));
+}
+
+/// The tree of the directory `prefix` (empty, or with a slash at its end), whose entries begin at
+/// `at`, which moves behind them. Trees that are not among `stored` are written. None if an entry
+/// is neither a file nor a link.
+fn tree_of(
+    index: &gix::index::File,
+    at: &mut usize,
+    prefix: &[u8],
+    stored: &BTreeSet<ObjectId>,
+    objects: &mut NewObjects,
+) -> Result<Option<Tree>> {
+    let begin = *at;
+    let mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)> = Vec::new();
+    let mut children = Vec::new();
+    while let Some(entry) = index.entries().get(*at) {
+        let path: &[u8] = entry.path(index);
+        let Some(rest) = path.strip_prefix(prefix) else { break };
+        match rest.find_byte(b'/') {
+            None => {
+                let mode = match entry.mode {
+                    Mode::FILE => EntryMode::File,
+                    Mode::FILE_EXECUTABLE => EntryMode::Executable,
+                    Mode::SYMLINK => EntryMode::Link,
+                    _ => return Ok(None),
+                };
+                entries.push((mode, entry.id, rest.to_vec()));
+                *at += 1;
+            }
+            Some(end) => {
+                let below = &path[..prefix.len() + end + 1];
+                let Some(mut child) = tree_of(index, at, below, stored, objects)? else {
+                    return Ok(None);
+                };
+                child.name = rest[..end].into();
+                entries.push((EntryMode::Directory, child.id, rest[..end].to_vec()));
+                children.push(child);
+            }
+        }
+    }
+    let count = u32::try_from(*at - begin).ok();
+    let id = objects.add_tree_unless(entries, stored)?;
+    // git sorts the directories of this extension by length first.
+    children.sort_by(|a: &Tree, b: &Tree| {
+        (a.name.len(), &a.name[..]).cmp(&(b.name.len(), &b.name[..]))
+    });
+    Ok(Some(Tree { name: Default::default(), id, num_entries: count, children }))
+}

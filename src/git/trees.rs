@@ -1,0 +1,157 @@
+//! Trees that are read in process: their differences, and whether all their objects are there.
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use gix::objs::TreeRefIter;
+use gix::objs::tree::EntryKind;
+
+use crate::error::Result;
+use crate::git::mode::EntryMode;
+use crate::git::objects::NewObjects;
+use crate::git::repo::{Repo, from_oid};
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// The most commits beyond known ones that are looked at in process.
+const MOST_COMMITS: usize = 64;
+
+/// An entry of a tree.
+pub(super) type TreeEntry = (EntryMode, ObjectId);
+
+/// A path whose entries differ between two trees.
+pub(super) struct TreeDifference {
+    /// The path.
+    pub path: TreePath,
+    /// The entry before; none if there was none.
+    pub old: Option<TreeEntry>,
+    /// The entry after; none if there is none.
+    pub new: Option<TreeEntry>,
+}
+
+/// The entries of a tree, in git's order: by name, where that of a directory ends in a slash. None
+/// if the tree cannot be read, or has an entry that git would not write.
+fn entries(gix: &gix::Repository, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
+    let object = gix.find_object(tree).ok()?;
+    let mut found = BTreeMap::new();
+    for entry in TreeRefIter::from_bytes(&object.data, tree.kind()) {
+        let entry = entry.ok()?;
+        let mut name = entry.filename.to_vec();
+        let mode = match (entry.mode.value(), entry.mode.kind()) {
+            (_, EntryKind::Tree) => {
+                name.push(b'/');
+                EntryMode::Directory
+            }
+            (0o100_644, _) => EntryMode::File,
+            (0o100_755, _) => EntryMode::Executable,
+            (_, EntryKind::Link) => EntryMode::Link,
+            (_, EntryKind::Commit) => EntryMode::Submodule,
+            _ => return None,
+        };
+        found.insert(name, (mode, entry.oid.to_owned()));
+    }
+    Some(found)
+}
+
+/// The tree of a commit, or the tree itself.
+fn tree_of(gix: &gix::Repository, oid: &Oid) -> Option<ObjectId> {
+    let object = gix.find_object(from_oid(oid).ok()?).ok()?;
+    Some(object.peel_to_tree().ok()?.id)
+}
+
+/// The paths that differ between two trees (or commits), in git's order, without directories; none
+/// if an object cannot be read.
+pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
+    let gix = repo.gix();
+    let mut found = Vec::new();
+    let trees = (Some(tree_of(&gix, from)?), Some(tree_of(&gix, to)?));
+    collect(&gix, &TreePath::default(), trees, &mut found)?;
+    Some(found)
+}
+
+fn collect(
+    gix: &gix::Repository,
+    directory: &TreePath,
+    (from, to): (Option<ObjectId>, Option<ObjectId>),
+    found: &mut Vec<TreeDifference>,
+) -> Option<()> {
+    let read = |tree: Option<ObjectId>| {
+        tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(gix, tree))
+    };
+    let (old, new) = (read(from)?, read(to)?);
+    let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        let (old, new) = (old.get(name).copied(), new.get(name).copied());
+        if old == new {
+            continue;
+        }
+        let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
+        if name.ends_with(b"/") {
+            let trees = (old.map(|(_, id)| id), new.map(|(_, id)| id));
+            collect(gix, &path, trees, found)?;
+        } else {
+            found.push(TreeDifference { path, old, new });
+        }
+    }
+    Some(())
+}
+
+/// True if every object that the commit `new` has beyond those of the commits `known` is certainly
+/// there, because it is loose. False means that git must look.
+pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
+    !repo.is_beside_housekeeping() && has_all(repo, new, known) == Some(true)
+}
+
+fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
+    let (gix, objects) = (&repo.gix(), &repo.new_objects());
+    let mut seen: BTreeSet<ObjectId> =
+        known.iter().map(|oid| from_oid(oid)).collect::<Result<_>>().ok()?;
+    let trees: Vec<ObjectId> = known.iter().map(|oid| tree_of(gix, oid)).collect::<Option<_>>()?;
+    let mut waiting = vec![from_oid(new).ok()?];
+    let mut commits = 0;
+    while let Some(id) = waiting.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        commits += 1;
+        if commits > MOST_COMMITS || !objects.is_loose(&id) {
+            return None;
+        }
+        // Not from the commit graph: the object itself counts.
+        let commit = gix.find_object(id).ok()?.try_into_commit().ok()?;
+        if !has_tree(gix, objects, commit.tree_id().ok()?.detach(), &trees)? {
+            return Some(false);
+        }
+        waiting.extend(commit.parent_ids().map(gix::Id::detach));
+    }
+    Some(true)
+}
+
+/// True if all objects of a tree are loose that the trees `known` do not have at the same path.
+fn has_tree(
+    gix: &gix::Repository,
+    objects: &NewObjects,
+    tree: ObjectId,
+    known: &[ObjectId],
+) -> Option<bool> {
+    if known.contains(&tree) {
+        return Some(true);
+    }
+    if !objects.is_loose(&tree) {
+        return Some(false);
+    }
+    let known: Vec<_> = known.iter().map(|id| entries(gix, *id)).collect::<Option<_>>()?;
+    for (name, (mode, id)) in entries(gix, tree)? {
+        let before: Vec<ObjectId> =
+            known.iter().filter_map(|tree| tree.get(&name)).map(|(_, id)| *id).collect();
+        let is_there = match mode {
+            _ if before.contains(&id) => true,
+            EntryMode::Submodule => true,
+            EntryMode::Directory => has_tree(gix, objects, id, &before)?,
+            _ => objects.is_loose(&id),
+        };
+        if !is_there {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
