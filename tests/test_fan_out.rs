@@ -460,9 +460,10 @@ fn clones_of_every_kind_and_linked_worktrees_get_the_files_that_git_writes() {
 #[test]
 fn worktrees_beyond_the_number_that_is_filled_at_once_are_complete() {
     let world = World::new();
-    world.git(["config", "frites.limits.candidates", "70"]);
-    let run = world.spawn(["-n", "66"]);
-    for at in [1, 64, 65, 66] {
+    world.git(["config", "frites.limits.candidates", "150"]);
+    world.git(["config", "frites.limits.worktrees", "150"]);
+    let run = world.spawn(["-n", "130"]);
+    for at in [1, 2, 64, 128, 129, 130] {
         let worktree = world.worktree(&format!("{run}/c{at}"));
         assert_eq!(World::files_of(&worktree), world.files(), "c{at}");
         assert_clean_without_reading(&world, &worktree);

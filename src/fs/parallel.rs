@@ -4,6 +4,11 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 
+/// The number of threads.
+pub fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
 /// Does `work` on every item; gives the results in the items' order. All items are worked on even
 /// if one fails; the error is that of the first item that failed.
 ///

@@ -288,7 +288,7 @@ impl Repo {
             Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
         };
         if let Some(new) = new
-            && self.move_in_process(full, new, expected, why).is_ok()
+            && self.move_in_process(vec![(full, new, expected)], why).is_ok()
         {
             return Ok(());
         }
@@ -305,50 +305,56 @@ impl Repo {
         Ok(())
     }
 
-    /// Moves one of our refs without a git process. Fails without effect, also where git would
-    /// succeed: git reads loose and packed refs in the safer order, and words its refusals.
+    /// Moves refs of ours in one transaction, each from the value that is expected, without a git
+    /// process. Fails without effect, also where git would succeed: git reads loose and packed refs
+    /// in the safer order, and words its refusals.
     fn move_in_process(
         &self,
-        full: &RefName,
-        new: &Oid,
-        expected: PreviousValue,
+        moves: Vec<(&RefName, &Oid, PreviousValue)>,
         why: &str,
     ) -> Result<()> {
-        let refused =
-            |e: &dyn std::fmt::Display| Error::fatal(format!("{full} was not moved: {e}"));
+        let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
-        let id = from_oid(new)?;
-        gix.find_header(id).map_err(|e| refused(&e))?;
-        let edit = RefEdit {
-            change: Change::Update {
-                log: LogChange {
-                    mode: RefLog::AndReference,
-                    force_create_reflog: true,
-                    // `reflog_claims_us` reads the log.
-                    message: format!("{}: {why}", self.signature()).into(),
-                },
-                expected,
-                new: Target::Object(id),
-            },
-            name: full.as_str().try_into().map_err(|e| refused(&e))?,
-            deref: false,
-        };
+        // `reflog_claims_us` reads the log.
+        let message = format!("{}: {why}", self.signature());
+        let mut edits = Vec::new();
+        let mut locks = Vec::new();
+        let mut done = Vec::new();
+        for (full, new, expected) in moves {
+            let id = from_oid(new)?;
+            gix.find_header(id).map_err(|e| refused(&e))?;
+            let log = LogChange {
+                mode: RefLog::AndReference,
+                force_create_reflog: true,
+                message: message.as_str().into(),
+            };
+            edits.push(RefEdit {
+                change: Change::Update { log, expected, new: Target::Object(id) },
+                name: full.as_str().try_into().map_err(|e| refused(&e))?,
+                deref: false,
+            });
+            locks.push(self.common_dir().join(format!("{full}.lock")));
+            done.push((full.clone(), Some(*new)));
+        }
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
-        let prepared = gix.refs.transaction().prepare([edit], patience(), patience());
+        let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
-        // The new value lies in the lock file, which becomes the ref.
-        let lock = self.common_dir().join(format!("{full}.lock"));
-        objects::sync(&[&lock])?;
+        // The new values lie in the lock files, which become the refs.
+        objects::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         let now = gix::date::Time::now_local_or_utc().to_string();
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
         prepared.commit(who).map_err(|e| refused(&e))?;
-        self.own_moves().push((full.clone(), Some(*new)));
+        self.own_moves().extend(done);
         Ok(())
     }
 
     /// Makes refs at `at` in one transaction. None of them may exist; all are made, or none.
     pub(super) fn create_refs(&self, names: &[&RefName], at: &Oid, why: &str) -> Result<()> {
+        let moves = names.iter().map(|name| (*name, at, PreviousValue::MustNotExist)).collect();
+        if self.move_in_process(moves, why).is_ok() {
+            return Ok(());
+        }
         let orders: String = names.iter().map(|name| format!("create {name}\0{at}\0")).collect();
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         let call = call.arg(format!("{}: {why}", self.signature()));

@@ -191,6 +191,16 @@ impl Repo {
 
     /// Resolves a revision that a user typed to a commit.
     pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
+        // The most frequent one needs no git.
+        if revision == "HEAD" {
+            let head = match self.head_branch() {
+                Some(branch) => self.read_ref(&branch).unwrap_or_default(),
+                None => self.head(),
+            };
+            if let Some(head) = head.filter(|head| self.is_commit(head)) {
+                return Ok(head);
+            }
+        }
         let output = self
             .checkout()
             .call("rev-parse")

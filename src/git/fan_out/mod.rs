@@ -21,6 +21,9 @@ use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
+/// The directories that are open at the same time. A process may often open 1,024 files.
+const OPEN_DIRECTORIES: usize = 256;
+
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
 /// that commit.
 ///
@@ -64,8 +67,9 @@ fn write(
     let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
     let fan = Fan::new(repo, gix, &index, conversions, times.stamp(&first.path)?);
     // Each worktree needs an open directory on every thread.
+    let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
     let mut left = None;
-    for group in worktrees.chunks(writer::MOST_AT_ONCE) {
+    for group in worktrees.chunks(at_once) {
         let written = fan.write(group)?;
         template.write_indexes(group, &written)?;
         left = left.or(written.left);

@@ -18,9 +18,6 @@ use crate::git::repo::{Repo, to_oid};
 use crate::git::worktree::Worktree;
 use crate::model::path::file_name;
 
-/// The worktrees that are filled at the same time: each needs an open directory on every thread.
-pub const MOST_AT_ONCE: usize = 64;
-
 /// The files of one directory that a thread writes in one go.
 const UNIT: usize = 64;
 
