@@ -183,3 +183,21 @@ fn undo_reverts_a_resolution_where_a_person_merged_it() {
         world.assert_clean();
     }
 }
+
+#[test]
+fn damaged_landing_is_named_and_stops_no_command() {
+    let world = in_conflict();
+    resolve(&world);
+    world.attempts(&["echo other > other"]);
+    let blob = world.git(["hash-object", "-w", "README"]);
+    let tree =
+        world.sh(&world.repo, &format!("printf '100644 blob {blob}\\trun.toml\\n' | git mktree"));
+    let tree = tree.expect(0).out().trim().to_owned();
+    let record = world.git(["commit-tree", "-m", "damaged", &tree]);
+    world.git(["update-ref", "refs/frites/1/@record", &record]);
+    let answer = world.frites(["diff", "2/c1", "--name-only"]);
+    assert!(
+        answer.stderr.contains("warning: the landing of 1/c1 cannot be looked at: run.toml in"),
+        "{answer:?}"
+    );
+}

@@ -159,7 +159,7 @@ fn changes_of_refs_and_of_other_checkouts_are_named() {
 fn removed_sibling_is_named_unless_it_was_empty() {
     let world = world();
     let script = "case $FRITES_CANDIDATE in
-        c1) echo 1 >new; git worktree remove --force ../c2;;
+        c1) echo 1 >new; git worktree remove -f -f ../c2;;
         c2) while test -d .; do test -e .git || exit 0; done;;
         esac";
     let answer = world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]);

@@ -34,7 +34,7 @@ fn lost_worktree_or_branch_does_not_stop_judging_of_others() {
         ]
     );
     // Committed first, its work is there, and it is no failure.
-    let script = "echo z > z; git add -A; git commit -qm z; git worktree remove --force .";
+    let script = "echo z > z; git add -A; git commit -qm z; git worktree remove -f -f .";
     world
         .frites(["run", "-q", "-n", "1", "--test", "test -e z", "--", "sh", "-c", script])
         .expect(0);

@@ -65,7 +65,7 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     // What cannot be deleted was told by the command that removed it.
     let _ = trash::empty(store, &store.worktrees(None));
     let names = store.repo().ref_names("refs/frites/")?;
-    settle(store, &names)?;
+    messages.extend(settle(store, &names)?);
     let recorded = run_names(&names);
     for run in store.run_directories()? {
         let recovered = recover_run(store, &run).and_then(|message| {

@@ -22,18 +22,29 @@ use crate::store::intents::LandingIntent;
 use crate::store::landed::LeftConflicts;
 
 /// Records what people have made of conflicts that were left to them. `names` are the refs under
-/// `refs/frites/`. Does nothing while another process lands.
-pub fn settle(store: &Store, names: &[RefName]) -> Result<()> {
+/// `refs/frites/`. Does nothing while another process lands. Gives a message for each candidate
+/// whose landing cannot be looked at.
+pub fn settle(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
+    let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
     if left.is_empty() {
-        return Ok(());
+        return Ok(messages);
     }
-    let Some(_lock) = store.try_lock_landing()? else { return Ok(()) };
+    let Some(_lock) = store.try_lock_landing()? else { return Ok(messages) };
     for (run, candidate) in left {
-        let Some(run) = store.run(&run)? else { continue };
-        settle_one(store, store.candidate(&run, &candidate))?;
+        let settled = store.run(&run).and_then(|found| match &found {
+            Some(run) => settle_one(store, store.candidate(run, &candidate)),
+            None => Ok(()),
+        });
+        // One damaged run must not stop every command on the others.
+        if let Err(error) = settled {
+            messages.push(format!(
+                "the landing of {run}/{candidate} cannot be looked at: {}",
+                error.message
+            ));
+        }
     }
-    Ok(())
+    Ok(messages)
 }
 
 fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
