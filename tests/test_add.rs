@@ -1,6 +1,8 @@
 //! `spawn --add`: more candidates for a run that exists, also with changes that were made elsewhere.
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -133,6 +135,12 @@ fn command_of_an_added_candidate_goes_on_from_the_change() {
     assert_eq!(world.git(["show", "refs/frites/1/claude-3^:x"]), "x");
     world.frites(add.iter().chain(&["-p", "another\n", "--", "sh", "-c", "cat > y"])).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:y"]), "another");
+    let odd = OsStr::from_bytes(b"printf %s \"$1\" > y # \xff");
+    let words = ["spawn", "--run", "1", "--add", "-c", "odd", "--", "sh", "-c"].map(OsStr::new);
+    let words = words.into_iter().chain([odd, "sh".as_ref(), OsStr::from_bytes(b"\xff")]);
+    world.frites(words).expect(0);
+    let bytes = world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/odd:y"]);
+    assert_eq!(bytes.stdout, b"\xff");
     world.frites(["spawn", "--again", "1/c1"]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:y"]), "another", "the same prompt again");
     world.assert_clean();

@@ -279,19 +279,20 @@ pub fn additions(
         let assignment = CandidateCommand::to_assignment(&args.command);
         assigned = candidates.iter().map(|name| (name.clone(), assignment.clone())).collect();
     }
-    let request = AddRequest {
+    Ok(AddRequest {
         candidates,
         assignments: assigned.into_iter().collect(),
+        command: args.command.clone(),
         prompt: prompt(args)?,
         change,
-    };
-    Ok(request)
+    })
 }
 
-/// The highest N of the names that are `prefix` and N; 0 if there are none.
+/// The highest N of the names that are `prefix` and N; 0 if there are none. A number that nobody
+/// counts up to is part of a name.
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
-    numbers.max().unwrap_or_default()
+    numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()
 }
 
 /// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`, or
@@ -371,6 +372,15 @@ fn prompt(args: &SharedSpawnArgs) -> Result<Option<Arc<[u8]>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn highest_number_is_that_of_the_names_with_the_prefix() {
+        let names = |all: &[&str]| -> Vec<Name> {
+            all.iter().map(|name| name.parse().expect("a name")).collect()
+        };
+        assert_eq!(highest(&names(&["c1", "c7", "d9", "c", "claude-8"]), "c"), 7);
+        assert_eq!(highest(&names(&["c18446744073709551615", "c2x"]), "c"), 0);
+    }
 
     #[test]
     fn agent_without_a_number_makes_one_candidate() {

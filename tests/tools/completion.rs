@@ -91,6 +91,7 @@ fn bash_with_gits_completion_completes_git_frites() {
     let cases = format!("git -C {} frites judge fi", world.repo.display());
     let completed = format!("git -C {} frites judge fixer", world.repo.display());
     world.git(["config", "--global", "alias.fr", "frites"]);
+    world.frites(["task", "1", "GH-1"]).expect(0);
     let mut bash = bash(&world, &[git, completions().join("git-frites.bash")]);
     check(
         &mut bash,
@@ -102,6 +103,7 @@ fn bash_with_gits_completion_completes_git_frites() {
             ("git frites spawn --base=si", TAB, "git frites spawn --base=side"),
             ("git frites diff fixer/alpha@", ALL, "git frites diff fixer/alpha@1 @2"),
             ("git fr apply 1/", ALL, "git fr apply 1/c1 1/c2"),
+            ("git frites path task:G", TAB, "git frites path task:GH-1"),
         ],
     );
     bash.press("cd /\n");

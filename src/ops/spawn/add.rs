@@ -1,6 +1,7 @@
 //! Adds candidates to a run that exists: all of them, or none. They start from the run's base, and
 //! may hold a change that was made elsewhere.
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -25,6 +26,8 @@ pub struct AddRequest {
     pub candidates: Vec<Name>,
     /// Their commands; empty if people work there.
     pub assignments: BTreeMap<Name, Assignment>,
+    /// The command of all of them as it was typed, which need not be UTF-8 as a record is.
+    pub command: Vec<OsString>,
     /// The prompt for these commands, if it is not the run's.
     pub prompt: Option<Arc<[u8]>>,
     /// The change that each of them holds from the start.
@@ -40,7 +43,10 @@ impl AddRequest {
         let mut commands = Vec::new();
         for name in &self.candidates {
             let Some(assignment) = self.assignments.get(name) else { continue };
-            let command = CandidateCommand::assigned(assignment, prompt.clone());
+            let command = match self.command.as_slice() {
+                [] => CandidateCommand::assigned(assignment, prompt.clone()),
+                argv => CandidateCommand::typed(argv, prompt.clone()),
+            };
             command.require_prompt()?;
             commands.push((name.clone(), command));
         }
@@ -63,7 +69,7 @@ pub enum ChangeSource {
 pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
     let Session { repo, store, .. } = session;
-    let AddRequest { candidates: names, assignments, prompt, change } = request;
+    let AddRequest { candidates: names, assignments, prompt, change, .. } = request;
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
