@@ -281,12 +281,28 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
 }
 
-/// The approximate size of a checkout of a commit, in bytes: blobs in whole blocks of 4 KiB.
+/// The approximate size of a checkout of a commit, in bytes: files in whole blocks of 4 KiB.
+///
+/// The index of the user's checkout knows the sizes of most files. Only for the others are blobs
+/// read, which costs about as much as writing them once.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let index = repo.index_of(commit)?;
     let gix = repo.gix();
+    let file = repo.git_dir().join("index");
+    // gix would wait for a FIFO.
+    let own = regular::open(&file).ok().and_then(|_| {
+        gix::index::File::at(&file, gix.object_hash(), true, Default::default()).ok()
+    });
+    let size = |entry: &gix::index::Entry| {
+        let same = own.as_ref().and_then(|own| own.entry_by_path(entry.path(&index)));
+        // A size of 0 may stand for an unknown one.
+        match same.filter(|same| same.id == entry.id && same.stat.size > 0) {
+            Some(same) => u64::from(same.stat.size),
+            None => gix.find_header(entry.id).map_or(0, |header| header.size()),
+        }
+    };
     let blobs = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
-    Ok(blobs.map(|e| gix.find_header(e.id).map_or(0, |h| h.size()).next_multiple_of(4096)).sum())
+    Ok(blobs.map(|entry| size(entry).next_multiple_of(4096)).sum())
 }
 
 /// Refuses a path that is not a chain of real directories below `root`, or that is not `registered`
