@@ -22,6 +22,7 @@ mod process;
 mod store;
 mod trace;
 mod ui;
+mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -51,6 +52,9 @@ pub fn main() -> ExitCode {
         && verb == background::EMPTY_TRASH
     {
         return trash::main(root.as_ref());
+    }
+    if let Some(code) = world::main(&arguments) {
+        return code;
     }
     if let Some(code) = complete::answer(Cli::command) {
         return code;

@@ -123,7 +123,6 @@ fn outcome_is_cached_only_under_the_same_conditions() {
     judge(&world, &["--no-cache"], 1, "asked to run");
     judge(&world, &["--lint", "true"], 1, "another oracle");
     judge(&world, &["--retries", "1"], 1, "other terms");
-    judge(&world, &["--warm"], 1, "not a clean checkout");
     judge(&world, &[], 0, "the first outcome still is");
     world.write(".env", "b\n");
     judge(&world, &[], 1, "another seed");
@@ -398,7 +397,6 @@ fn reused_checkout_writes_only_the_files_that_differ() {
     world.assert_clean();
 }
 
-/// Warm, modes of directories stay as a command left them.
 #[test]
 fn checkout_that_cannot_be_reused_is_made_again() {
     let world = World::new();
@@ -406,62 +404,9 @@ fn checkout_that_cannot_be_reused_is_made_again() {
     world.commit("ignore");
     world.attempts(&["echo 2 > src/a", "echo 3 > src/a", "echo 4 > src/a"]);
     let test = r#"test "$(cat src/a)" = "$(git show HEAD:src/a)" || exit 3; mkdir -p out; rm .git; mkdir -p .git/HEAD; chmod 0 "$PWD"; chmod a-w ..; exit 0"#;
-    for options in [&["--warm"][..], &[]] {
-        let words = ["judge", "--no-cache", "--test", test];
-        let answer = world.frites(words.iter().chain(options)).expect(0);
-        assert!(
-            answer.out().contains("judge: 3 of 3 passed"),
-            "{}\n{}",
-            answer.out(),
-            answer.stderr
-        );
-    }
+    let answer = world.frites(["judge", "--no-cache", "--test", test]).expect(0);
+    assert!(answer.out().contains("judge: 3 of 3 passed"), "{}\n{}", answer.out(), answer.stderr);
     world.frites(["status"]).expect(0);
-    world.assert_clean();
-}
-
-#[test]
-fn judge_warm_keeps_ignored_build_directories() {
-    let world = World::new();
-    world.write(".gitignore", "out\n__pycache__\n");
-    world.commit("ignore");
-    world.attempts(&[
-        "echo 2 > a",
-        "echo 3 > a; echo x > b",
-        "printf 'out\\n' > .gitignore; echo 4444 > a; echo x > c",
-    ]);
-    // Notes the files of before, and leaves three: two that are ignored, and one that is not.
-    let test = "ls -A out __pycache__ other 2>/dev/null >> \"$HOME/seen\"; echo . >> \"$HOME/seen\"
-        mkdir -p out __pycache__; touch out/built __pycache__/a.pyc other
-        test ! -e nothing";
-    let answer = world.frites(["judge", "--warm", "--test", test]).expect(0);
-    assert!(answer.stderr.contains("judged warm: "), "{}", answer.stderr);
-    let seen = fs::read_to_string(world.home().join("seen")).unwrap();
-    let built = ["out:", "built", "."];
-    assert_eq!(seen.lines().collect::<Vec<_>>(), [&["."][..], &built, &built, &built].concat());
-    assert_eq!(
-        world.frites(["judge", "--replay", "--json"]).expect(0).json()["terms"]["warm"],
-        true
-    );
-    world.assert_clean();
-}
-
-#[test]
-fn warm_checkout_has_mtimes_that_make_rebuild_changed_files() {
-    let world = World::unborn();
-    world.write(".gitignore", "out\n");
-    world.write("value", "1\n");
-    world.write("Makefile", "test: out\n\tgrep -qx 2 out\nout: value\n\tcp value out\n");
-    world.commit("base");
-    // Equal sizes, one after the other within milliseconds.
-    world.attempts(&[
-        "echo 2 > value",
-        "echo 3 > value",
-        "echo 2 > value; echo x > x",
-        "echo 4 > value; echo x > x",
-    ]);
-    let json = world.frites(["judge", "--warm", "--json"]).expect(0).json();
-    assert_eq!(json["passed"], serde_json::json!(["c1", "c3"]));
     world.assert_clean();
 }
 

@@ -106,24 +106,19 @@ fn file_that_an_attempt_left_above_the_checkouts_is_removed_before_anything_is_j
 fn each_judged_tree_has_a_parent_directory_of_its_own() {
     let world = World::new();
     world.attempts(&["echo 1 >a", "echo 2 >a", "echo 3 >a"]);
-    for warm in [false, true] {
-        let test = "pwd >>\"$HOME/where\"; ls -A .. >>\"$HOME/beside\"; git rev-parse --show-toplevel >>\"$HOME/tops\"; git status --porcelain";
-        let words = ["judge", "--no-cache", "--test", test, "--warm"];
-        world.frites(&words[..if warm { 5 } else { 4 }]).expect(0);
-        let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
-        let places = read("where");
-        let parents: BTreeSet<&Path> =
-            places.lines().map(|line| Path::new(line).parent().unwrap()).collect();
-        // A build directory that is kept holds absolute paths.
-        // Three attempts and the base.
-        assert_eq!(parents.len(), if warm { 1 } else { 4 }, "{places}");
-        assert_eq!(places, read("tops"), "git knows where it was moved to");
-        let beside = read("beside");
-        let beside: BTreeSet<&str> = beside.lines().collect();
-        assert_eq!(beside, ["frites-judge-1", "lock"].into());
-        world.sh(&world.home(), "rm where tops beside").expect(0);
-        world.assert_clean();
-    }
+    let test = "pwd >>\"$HOME/where\"; ls -A .. >>\"$HOME/beside\"; git rev-parse --show-toplevel >>\"$HOME/tops\"; git status --porcelain";
+    world.frites(["judge", "--no-cache", "--test", test]).expect(0);
+    let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
+    let places = read("where");
+    let parents: BTreeSet<&Path> =
+        places.lines().map(|line| Path::new(line).parent().unwrap()).collect();
+    // Three attempts and the base.
+    assert_eq!(parents.len(), 4, "{places}");
+    assert_eq!(places, read("tops"), "git knows where it was moved to");
+    let beside = read("beside");
+    let beside: BTreeSet<&str> = beside.lines().collect();
+    assert_eq!(beside, ["frites-judge-1", "lock"].into());
+    world.assert_clean();
 }
 
 const EDIT: &str =

@@ -133,6 +133,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);
     judged_with_a_seed_that_leads_back(&mut checker);
+    judged_over_outputs(&mut checker);
     only_built(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
@@ -149,6 +150,13 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     described("#", &checker.sealed, &mut all);
     let unseen: Vec<&String> = all.difference(&checker.seen).collect();
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// A candidate that only an output of the base lets pass, and one that passes.
+fn judged_over_outputs(checker: &mut Checker) {
+    let world = crate::test_world::stale_project();
+    world.attempts(&["rm b.src", "seq 9 >> a.src", "seq 10 >> a.src"]);
+    checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "make -s test"]));
 }
 
 /// A run of which only the larger candidate has a result.
@@ -392,7 +400,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer("status", 0, world.frites(["status", "--json"]));
     let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";
     checker.answer("judge", 0, near(once, &["--retries", "1"]));
-    checker.answer("judge", 0, near("true", &["--warm", "--until-pass", "--rank", "agreement"]));
+    checker.answer("judge", 0, near("true", &["--cold", "--until-pass", "--rank", "agreement"]));
     checker.answer("judge", 3, near("true", &["--in-place"]));
     world.frites(["task", "1", "T-5"]).expect(0);
     checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));

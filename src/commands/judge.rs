@@ -61,7 +61,7 @@ pub struct JudgeArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Judge in the worktrees themselves: faster, but never verified
-    #[arg(long, conflicts_with_all = ["warm", "protect"])]
+    #[arg(long, conflicts_with = "protect")]
     pub in_place: bool,
     /// Show which commands run and why, and how the ranking was made
     #[arg(long)]
@@ -73,7 +73,7 @@ pub struct JudgeArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "candidates", "until_pass", "in_place", "warm", "no_cache", "timeout"
+            "candidates", "until_pass", "in_place", "cold", "no_cache", "timeout"
         ],
     )]
     pub replay: bool,

@@ -36,9 +36,9 @@ pub struct SharedJudgeArgs {
     /// Ranking of the candidates that passed  [default: oracle.rank, or blast-radius]
     #[arg(long, value_name = "BY")]
     pub rank: Option<Rank>,
-    /// Keep ignored files, such as build directories, from one candidate to the next
+    /// Run nothing over the base's build outputs
     #[arg(long)]
-    warm: bool,
+    cold: bool,
     /// Run every command, even if its result is cached
     #[arg(long)]
     no_cache: bool,
@@ -68,7 +68,7 @@ impl SharedJudgeArgs {
             protect: self.protect.clone(),
             rank: self.rank,
             until_pass: self.until_pass,
-            warm: self.warm,
+            cold: self.cold,
             no_cache: self.no_cache,
             ..JudgeOptions::default()
         }

@@ -118,7 +118,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         run.candidates.len(),
         run.base.short()
     ));
-    let base = BaseBeside::new(session, &run, &judging, oracle);
+    let base = BaseBeside::new(session, &run, &judging, oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
         .map_err(|e| e.hint(resume_hint(&run)))?;
@@ -156,7 +156,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     }
     let judging = judge_options(args);
     let oracle = preflight::check(session, &run.base, &commands, &options, &judging, args.json)?;
-    let base = BaseBeside::new(session, &run, &judging, oracle);
+    let base = BaseBeside::new(session, &run, &judging, oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
     let base = base.finish(report.affects_outcomes);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{
-    AgentInput, Argv, ByteSize, EnvMode, Flaky, Interval, MergeStrategy, Setting, SynthesisMode,
-    Tie,
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, Interval, MergeStrategy, Network, SandboxMode,
+    Setting, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -119,6 +119,13 @@ keys! {
     ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates that passed are judged once more with the base's tests and commands put back: those that change existing tests or what decides which commands run, always (those that add tests, too, which are then taken out), or never.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
+    ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether sealed candidates are first judged over the base's build outputs, or never.";
+    SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "Where setup, build, lint and test commands run: in a sealed world of their own where the system allows it (auto), only there (sealed, required), or unconfined (off).";
+    SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
+    SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that commands in a sealed world can write to, sockets too; ~ is the home directory.";
+    SANDBOX_HIDE: Vec<String> = "sandbox.hide", Is("['~/.ssh', '~/.gnupg', '~/.aws', '~/.azure', '~/.config/gcloud', '~/.config/gh', '~/.docker/config.json', '~/.kube', '~/.netrc', '~/.git-credentials', '~/.config/git/credentials', '~/.npmrc', '~/.pypirc', '~/.cargo/credentials.toml', '~/.cargo/credentials', '~/.gem/credentials', '~/.config/containers/auth.json']"), "Paths that commands in a sealed world cannot see; ~ is the home directory.";
+    SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
+    SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process in a sealed world.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
@@ -149,6 +156,7 @@ keys! {
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
     LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
     CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "How often commands start `clean --expired` in the background when they end, at most.";
+    LIMITS_LAYERS: ByteSize = "limits.layers", Is("'20GiB'"), "The disk space for the bases' build outputs that are kept for later judgings, for each repository.";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
     RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which `clean --expired` removes the worktree of a candidate that failed, timed out or was cancelled.";
     RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which `clean --expired` removes any other worktree.";

@@ -201,6 +201,42 @@ choice! {
     /// `merge.tie`: the side that wins if both wrote a file at the same time
     Tie: "child" Child, "parent" Parent
 }
+choice! {
+    /// `sandbox.mode`
+    SandboxMode: "auto" Auto, "required" Required, "sealed" Sealed, "off" Off
+}
+choice! {
+    /// `oracle.warm`
+    WarmMode: "base" Base, "never" Never
+}
+
+/// `sandbox.network`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum Network {
+    /// `true`
+    On,
+    /// `false`
+    Off,
+    /// `"setup"`: only the setup command has it.
+    Setup,
+}
+
+impl Setting for Network {
+    const TAKES: &'static str = "true, false or \"setup\"";
+
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Boolean(true) => Some(Network::On),
+            Value::Boolean(false) => Some(Network::Off),
+            Value::String(text) if text == "setup" => Some(Network::Setup),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Value> {
+        if text == "setup" { Some(text.into()) } else { bool::from_text(text) }
+    }
+}
 
 choice! {
     /// `agents.*.stdin`

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, FileType, OFlags};
 
 /// The granularity of timestamps: two writes within this span may get equal times.
-pub const TIMESTAMP_GRANULARITY: Duration = Duration::from_millis(20);
+const TIMESTAMP_GRANULARITY: Duration = Duration::from_millis(20);
 
 /// A function that names bytes by their content.
 pub type Digest = fn(&[u8]) -> String;

@@ -20,7 +20,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::fs::parallel;
 use crate::fs::regular;
-use crate::fs::stat::{FileState, TIMESTAMP_GRANULARITY};
+use crate::fs::stat::FileState;
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
@@ -121,12 +121,12 @@ impl ReusableCheckout {
     }
 
     /// Resets the checkout to HEAD at `commit` and exactly the commit's tracked files, whatever
-    /// commands did to it. With `warm`, ignored files stay.
+    /// commands did to it.
     ///
     /// Files that differ are written and get the current time, so that build tools notice. Fails if
     /// a command left the checkout in a state that cannot be reset; then nothing outside it was
     /// touched.
-    pub fn reset_to(&mut self, commit: &Oid, warm: bool) -> Result<()> {
+    pub fn reset_to(&mut self, commit: &Oid) -> Result<()> {
         let mut before = self.now.take();
         if let Some(before) = &mut before {
             let failed = || format!("could not use '{}' again", self.worktree.path.display());
@@ -136,24 +136,13 @@ impl ReusableCheckout {
                     failed()
                 )));
             }
-            if warm {
-                self.restore_admin(commit, &before.index, before.index.written).context(failed)?;
-                // Files written from now on must look newer to a build tool than its earlier
-                // results.
-                std::thread::sleep(TIMESTAMP_GRANULARITY);
-            } else {
-                before.stamps = self.sweep(before)?;
-                // Files that were changed are gone, so that the cached stat data of the others can
-                // be trusted.
-                self.restore_admin(
-                    commit,
-                    &before.index,
-                    before.index.written + INDEX_TRUSTED_AFTER,
-                )
+            before.stamps = self.sweep(before)?;
+            // Files that were changed are gone, so that the cached stat data of the others can be
+            // trusted.
+            self.restore_admin(commit, &before.index, before.index.written + INDEX_TRUSTED_AFTER)
                 .context(failed)?;
-            }
         }
-        let present = before.as_ref().is_some_and(|before| !warm && before.is_whole());
+        let present = before.as_ref().is_some_and(TrackedFiles::is_whole);
         let mut index = self.check_out(commit, present)?;
         if before
             .as_ref()
@@ -166,11 +155,7 @@ impl ReusableCheckout {
             before = None;
             index = self.check_out(commit, false)?;
         }
-        if warm {
-            self.sweep_warm()?;
-        }
-        let unchanged = if warm { None } else { before.as_ref() };
-        self.now = Some(self.scan(index, unchanged)?);
+        self.now = Some(self.scan(index, before.as_ref())?);
         Ok(())
     }
 
@@ -325,18 +310,6 @@ impl ReusableCheckout {
             }
         }
         Ok(swept)
-    }
-
-    /// Removes files that are neither tracked nor ignored, and compiled Python: Python takes a
-    /// source of the same size and second for the one that it compiled (GIT-FACTS, "Not safe for
-    /// build tools").
-    fn sweep_warm(&self) -> Result<()> {
-        self.worktree.git().call("clean").args(["-ffdq"]).run()?;
-        self.worktree
-            .git()
-            .call("clean")
-            .args(["-ffdxq", "--", ":(glob)**/__pycache__/**", ":(glob)**/*.pyc"])
-            .run()
     }
 
     /// Reads the stat data of an index's files. Files that git did not write keep the stat data of

@@ -11,6 +11,7 @@ mod gc;
 pub mod held_refs;
 pub mod index;
 pub mod landing;
+pub mod layers;
 pub mod merge;
 pub mod mode;
 pub mod objects;

@@ -195,6 +195,7 @@ mod tests {
             dropped: Vec::new(),
             flags: Vec::new(),
             base_tests: None,
+            stale: None,
             results: stages
                 .into_iter()
                 .zip(outcomes)

@@ -26,3 +26,4 @@ pub mod verdict;
 
 /// The version of every record that this program writes. A newer one is readable and not writable.
 pub const FORMAT: u32 = 1;
+pub mod world;

@@ -131,6 +131,10 @@ pub struct StageResult {
     /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
+    /// True if the command ran over the base's build outputs. Such a result is a claim: nothing is
+    /// recommended because of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
     /// The end of the attempt that counts.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -186,6 +190,7 @@ impl StageResult {
             seconds,
             leaky: false,
             cached: false,
+            warm: false,
             outcome,
             changed: Vec::new(),
             tests: None,

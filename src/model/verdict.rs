@@ -14,6 +14,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
+use crate::model::world::WorldKind;
 
 /// The kind of a decision (the table in DESIGN.md §3, "judge").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +119,10 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
+    /// The difference between the results over the base's build outputs and those without them,
+    /// which count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; none if the candidate does
     /// not change what decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,9 +156,16 @@ impl Entry {
         self.passed() && self.base_tests.as_ref().is_some_and(|second| !second.passed())
     }
 
-    /// True if the candidate passed, and not only with its own tests or commands.
+    /// True if the candidate passed, not only with its own tests or commands, and not only over the
+    /// base's build outputs.
     pub fn verified(&self) -> bool {
-        self.passed() && !self.passed_own_tests_only()
+        self.passed() && !self.passed_own_tests_only() && !self.is_claim()
+    }
+
+    /// True if any result was found over the base's build outputs, and not confirmed without them.
+    pub fn is_claim(&self) -> bool {
+        let second = self.base_tests.iter().flat_map(|second| &second.results);
+        self.results.iter().chain(second).any(|result| result.warm)
     }
 
     /// True if a command passed only after a retry. Retries of the setup do not count: the tree is
@@ -334,6 +346,8 @@ pub struct JudgeSettings {
     pub protect: Vec<String>,
     /// Which candidates were judged a second time, with the base's tests and commands.
     pub base_tests: BaseTests,
+    /// The worlds that the commands ran in.
+    pub world: WorldKind,
     /// The number of further attempts after a failure.
     #[serde(skip_serializing_if = "is_zero")]
     pub retries: u32,
@@ -351,9 +365,6 @@ pub struct JudgeSettings {
     /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// True if ignored build directories were kept from one candidate to the next.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub warm: bool,
     /// True if git's configuration or an `info/` file changed, and commands ended after that:
     /// candidates were judged under different conditions, and one may have made another fail or
     /// pass. Records call this `disturbed`.

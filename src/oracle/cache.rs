@@ -189,19 +189,30 @@ impl Cache {
         self.known.clone()
     }
 
+    /// A name for a tree under these conditions.
+    pub fn name_of(&self, repo: &Repo, judged: &JudgedTree) -> Result<String> {
+        Ok(self.key(repo, judged)?.digest)
+    }
+
+    /// The spans of time in which attempts' commands ran.
+    pub fn distrusted(&self) -> &[(SystemTime, SystemTime)] {
+        &self.distrusted
+    }
+
     fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
         let submodules = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
         let submodules = submodules.iter().map(|(path, oid)| (escaped(path), *oid)).collect();
         Ok(key(&KeyedBy { tree: judged.tree, submodules, conditions: &self.conditions }))
     }
 
-    /// The results of the oracle on a tree, if they are cached. Their logs are put into the
-    /// directory `logs`.
+    /// The results of the oracle on a tree, if they are cached; claims only with `warm`. Their logs
+    /// are put into the directory `logs`.
     pub fn find(
         &self,
         repo: &Repo,
         judged: &JudgedTree,
         logs: &Path,
+        warm: bool,
     ) -> Result<Option<Vec<StageResult>>> {
         if !self.gives_outcomes() {
             return Ok(None);
@@ -218,7 +229,8 @@ impl Cache {
         // An earlier version kept failures, too.
         let is_usable =
             outcome.key == key && outcome.version == FORMAT && is_lasting(&outcome.results);
-        if !is_usable {
+        let is_claim = outcome.results.iter().any(|result| result.warm);
+        if !is_usable || is_claim && !warm {
             return Ok(None);
         }
         for result in &mut outcome.results {
@@ -393,8 +405,13 @@ mod tests {
     use crate::model::outcome::Stage;
 
     fn conditions() -> Conditions {
-        let options =
-            OracleOptions { timeout: LIFETIME, retries: 0, refuse_flaky: false, junit: None };
+        let options = OracleOptions {
+            timeout: LIFETIME,
+            retries: 0,
+            refuse_flaky: false,
+            junit: None,
+            sandbox: None,
+        };
         let command = CommandLine::Argv(vec!["sh".into(), "-c".into(), "true".into()]);
         let oracle = [OracleCommand { stage: Stage::Test, command, source: "--test".into() }];
         Conditions::new(&oracle, &options, "none".into(), &Policy::default())

@@ -6,6 +6,7 @@ pub mod outcomes;
 pub mod pool;
 pub mod programs;
 pub mod run;
+pub mod sealed;
 pub mod surroundings;
 
 use crate::config::keys::Key;

@@ -36,6 +36,12 @@ pub(super) const ROOM_PREFIX: &str = "room-";
 /// The name of the directory of cached outcomes, which lies beside the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
+/// The directory of the rooms of sealed worlds, in that of a repository in the cache.
+pub const WORLDS: &str = "worlds";
+
+/// The directory of the bases' layers, beside it.
+pub const LAYERS: &str = "layers";
+
 /// The name of a room's lock.
 pub(super) const ROOM_LOCK: &str = "lock";
 
@@ -46,7 +52,6 @@ pub struct CheckoutPool<'a> {
     dir: PathBuf,
     home: Option<PathBuf>,
     seeds: Seeds,
-    warm: bool,
     /// Checkouts that nobody uses at the moment.
     idle: Mutex<Vec<RoomedCheckout>>,
     made: AtomicUsize,
@@ -54,7 +59,8 @@ pub struct CheckoutPool<'a> {
 
 /// The parent directory of one checkout: it holds nothing else but its lock. It is deleted when it
 /// is dropped.
-struct CheckoutRoom {
+#[derive(Debug)]
+pub struct CheckoutRoom {
     dir: PathBuf,
     /// Held until the directory is gone, and the lock file with it.
     _lock: Lock,
@@ -86,7 +92,6 @@ impl<'a> CheckoutPool<'a> {
             dir,
             home: None,
             seeds: Seeds::default(),
-            warm: false,
             idle: Mutex::default(),
             made: AtomicUsize::default(),
         })
@@ -102,14 +107,6 @@ impl<'a> CheckoutPool<'a> {
     pub fn with_seeds(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
         self.home = home.map(Path::to_owned);
         self.seeds = seeds;
-        self
-    }
-
-    /// Lets ignored files stay from one tree to the next, if `warm`: faster, but the checkout is
-    /// not clean.
-    #[must_use]
-    pub fn warm(mut self, warm: bool) -> Self {
-        self.warm = warm;
         self
     }
 
@@ -150,12 +147,8 @@ impl<'a> CheckoutPool<'a> {
         again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
     }
 
-    /// Gives a checkout's room a new name. A warm checkout keeps its place, because build
-    /// directories that are kept hold absolute paths.
+    /// Gives a checkout's room a new name.
     fn move_away(&self, checkout: &mut RoomedCheckout) -> Result<()> {
-        if self.warm {
-            return Ok(());
-        }
         // A sweep in another process sees the room under one of its names.
         let _repository = self.store.lock_repository()?;
         let RoomedCheckout { files, room } = checkout;
@@ -174,7 +167,7 @@ impl<'a> CheckoutPool<'a> {
         mut checkout: RoomedCheckout,
     ) -> Result<PooledCheckout> {
         let files = &mut checkout.files;
-        let filled = files.reset_to(commit, self.warm).and_then(|()| {
+        let filled = files.reset_to(commit).and_then(|()| {
             let problem =
                 export_submodules(repo, self.home.as_deref(), commit, &files.worktree.path)
                     .err()
@@ -216,10 +209,15 @@ impl<'a> CheckoutPool<'a> {
 impl CheckoutRoom {
     /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
     /// before it is locked itself.
-    fn make(pool: &Path) -> Result<CheckoutRoom> {
+    pub fn make(pool: &Path) -> Result<CheckoutRoom> {
         let dir = new_room(pool)?;
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
         Ok(CheckoutRoom { dir, _lock: lock })
+    }
+
+    /// The room's directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
     }
 }
 
@@ -257,13 +255,13 @@ impl Drop for CheckoutPool<'_> {
 /// that cannot be removed: commands may have left files there that belong to another user.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
     // Mostly there is none, and then it does not matter which places lie in a checkout.
-    if places().iter().all(|place| rooms(&home_in(place, repo)).is_empty()) {
+    if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
     }
     let Ok(home) = home(repo) else { return Ok(Vec::new()) };
     let _repository = store.lock_repository()?;
     // Only now no living process renames one of its own.
-    let kept = rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
+    let kept = all_rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
     Ok(kept.map(|e| format!("{}; every command tries again", e.message)).collect())
 }
 
@@ -283,7 +281,12 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
 }
 
-/// The rooms of all processes.
+/// The rooms of all processes, those of sealed worlds too.
+fn all_rooms(home: &Path) -> Vec<PathBuf> {
+    [rooms(home), rooms(&home.join(WORLDS))].concat()
+}
+
+/// The rooms of all processes with checkouts.
 pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     let is_room = |e: &fs::DirEntry| {
         e.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes())
@@ -381,7 +384,12 @@ fn submodules_of(
 }
 
 /// Checks the submodules of a commit out into their directories.
-fn export_submodules(repo: &Repo, home: Option<&Path>, commit: &Oid, into: &Path) -> Result<()> {
+pub(super) fn export_submodules(
+    repo: &Repo,
+    home: Option<&Path>,
+    commit: &Oid,
+    into: &Path,
+) -> Result<()> {
     let Some(root) = home else { return Ok(()) };
     for (path, wanted) in submodules(repo, home, commit)? {
         worktree::export(repo, &root.join(&path).join(".git"), &wanted, &into.join(&path))

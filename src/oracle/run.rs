@@ -11,8 +11,10 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::oracle::junit;
+use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
+use crate::process::world_spec::WorldSpec;
 use crate::process::{self, End, Job, Limits};
 
 /// The options that apply to every oracle command.
@@ -27,12 +29,18 @@ pub struct OracleOptions {
     /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
     /// root.
     pub junit: Option<String>,
+    /// The settings of the sealed worlds that commands run in; none if they run in the open one.
+    pub sandbox: Option<SandboxOptions>,
 }
 
 /// The surroundings of the commands on one tree.
 pub struct ExecContext<'a> {
-    /// The checkout.
+    /// The checkout, as the commands see it.
     pub dir: &'a Path,
+    /// The directory in which files appear that the commands write to the checkout.
+    pub written: &'a Path,
+    /// The world in which the command of a stage runs; that of git-frites if none.
+    pub world: &'a dyn Fn(Stage) -> Option<WorldSpec>,
     /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
     /// counts.
     pub logs: &'a Path,
@@ -94,14 +102,23 @@ fn run_with_retries(
     let log = context.logs.join(format!("{stage}.log"));
     forget_logs(context.logs, stage);
     let limits = Limits { hard: Some(options.timeout), idle: None };
-    let ExecContext { dir, policy, .. } = *context;
-    let hide = &env::ALL;
-    let job =
-        Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log: &log, limits };
+    let ExecContext { dir, policy, written, .. } = *context;
+    let world = (context.world)(stage);
+    let job = Job {
+        argv: &argv,
+        dir,
+        policy,
+        env: Vec::new(),
+        hide: &env::ALL,
+        stdin: None,
+        log: &log,
+        limits,
+        world: world.as_ref(),
+    };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
         let expected_report = match &options.junit {
-            Some(path) if stage == Stage::Test => Some(junit::expect(dir, path)),
+            Some(path) if stage == Stage::Test => Some(junit::expect(written, path)),
             _ => None,
         };
         let end = match process::run_until(&job, context.cancel) {

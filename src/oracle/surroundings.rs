@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 use crate::fs::trash;
 use crate::fs::tree;
 use crate::git::repo::is_key;
-use crate::oracle::pool::{CHECKOUT_PREFIX, OUTCOMES, ROOM_LOCK, ROOM_PREFIX, rooms};
+use crate::oracle::pool::{
+    CHECKOUT_PREFIX, LAYERS, OUTCOMES, ROOM_LOCK, ROOM_PREFIX, WORLDS, rooms,
+};
+use crate::oracle::sealed::surroundings::STAND_IN;
 
 /// Marks of backup programs, and what file systems make of files that are deleted while open. No
 /// build tool reads them.
@@ -73,7 +76,8 @@ pub fn strangers(home: &Path) -> Vec<PathBuf> {
         collect(root, &|name, is_dir| is_dir && is_key(name), &mut found);
     }
     let belongs = |name: &OsStr, is_dir: bool| {
-        is_dir && (name == OUTCOMES || name.as_bytes().starts_with(ROOM_PREFIX.as_bytes()))
+        let ours = [OUTCOMES, WORLDS, LAYERS, STAND_IN].iter().any(|known| name == *known);
+        is_dir && (ours || name.as_bytes().starts_with(ROOM_PREFIX.as_bytes()))
     };
     collect(home, &belongs, &mut found);
     let belongs = |name: &OsStr, is_dir: bool| {

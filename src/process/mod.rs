@@ -5,12 +5,14 @@ mod capped;
 mod descendants;
 pub mod environment;
 pub mod interrupt;
+mod own_program;
 pub mod ports;
 pub mod progress;
 pub mod protocol;
 mod supervision;
 pub mod supervisor;
 pub mod survivors;
+pub mod world_spec;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -24,10 +26,13 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::outcome::Outcome;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
+pub use crate::process::own_program::myself;
 use crate::process::progress::Mark;
+pub use crate::process::protocol::Limits;
 use crate::process::protocol::{SupervisorArguments, SupervisorReport};
 use crate::process::supervision::{Answer, Supervision};
 use crate::process::survivors::Role;
+use crate::process::world_spec::WorldSpec;
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -47,15 +52,8 @@ pub struct Job<'a> {
     pub log: &'a Path,
     /// The command's time limits.
     pub limits: Limits,
-}
-
-/// The time limits of a command; none is no limit.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    /// The limit from the command's start to its end.
-    pub hard: Option<Duration>,
-    /// The limit from one byte of output to the next.
-    pub idle: Option<Duration>,
+    /// The world that the command runs in; that of git-frites if none.
+    pub world: Option<&'a WorldSpec>,
 }
 
 /// The end of a command.
@@ -112,7 +110,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
-    let supervision = Supervision::start(&expression(job, orders)).context(failed)?;
+    let supervisor = expression(job, orders).context(failed)?;
+    let supervision = Supervision::start(&supervisor).context(failed)?;
     survivors::note(job.log, Role::Supervisor, supervision.pid());
     let listener = Listener::add(pipe, supervision.pid());
     cancel.include(&listener);
@@ -125,16 +124,17 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 }
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
-fn expression(job: &Job<'_>, orders: io::PipeReader) -> duct::Expression {
+fn expression(job: &Job<'_>, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let Limits { hard, idle } = job.limits;
-    let arguments = SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle };
-    let arguments = arguments.words().into_iter().chain(job.argv.iter().cloned());
+    let arguments =
+        SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle, world: job.world };
+    let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
     let mut environment = job.policy.environment(job.hide, &job.env);
     // git must not climb out of the worktree into the checkout that contains it.
     environment
         .extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
     environment.insert("PWD".into(), job.dir.into());
-    duct::cmd(myself(), arguments)
+    Ok(duct::cmd(myself(), arguments)
         .dir(job.dir)
         .full_env(environment)
         .stdin_file(orders)
@@ -144,7 +144,7 @@ fn expression(job: &Job<'_>, orders: io::PipeReader) -> duct::Expression {
         .before_spawn(|command| {
             command.process_group(0);
             Ok(())
-        })
+        }))
 }
 
 /// The end of a command by its supervisor's answer.
@@ -175,13 +175,6 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
     };
     Err(Error::fatal(format!("{unknown}; so nobody knows how the command ended"))
         .because(Cause::EndUnknown))
-}
-
-/// This program's file, to be started again as a supervisor.
-fn myself() -> PathBuf {
-    let path = std::env::current_exe().unwrap_or_default();
-    // If an upgrade replaced the file while it runs, Linux still has the old one under this name.
-    if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
 /// True if `program` can be started: see [`find`].

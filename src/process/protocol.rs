@@ -1,14 +1,25 @@
 //! The words between git-frites and its supervisors: arguments, orders and the report.
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::outcome::Outcome;
+use crate::process::world_spec::WorldSpec;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
+
+/// The time limits of a command; none is no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The limit from the command's start to its end.
+    pub hard: Option<Duration>,
+    /// The limit from one byte of output to the next.
+    pub idle: Option<Duration>,
+}
 
 /// The bytes that git-frites sends down the pipe.
 pub mod order {
@@ -32,16 +43,23 @@ pub struct SupervisorArguments<'a> {
     pub hard: Option<Duration>,
     /// The time limit between two bytes of output.
     pub idle: Option<Duration>,
+    /// The world to run the command in; the supervisor's own if none.
+    pub world: Option<&'a WorldSpec>,
 }
 
 impl SupervisorArguments<'_> {
-    /// The arguments before the command's own.
-    pub fn words(&self) -> Vec<OsString> {
+    /// The arguments before the command's own. Fails if the world has a path that is not UTF-8.
+    pub fn words(&self) -> io::Result<Vec<OsString>> {
         let millis = |d: Option<Duration>| {
             d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
         };
         let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
-        vec![VERB.into(), self.log.into(), stdin.into(), millis(self.hard), millis(self.idle)]
+        let world = match self.world {
+            Some(world) => serde_json::to_string(world).map_err(io::Error::other)?,
+            None => "-".to_owned(),
+        };
+        let (hard, idle) = (millis(self.hard), millis(self.idle));
+        Ok(vec![VERB.into(), self.log.into(), stdin.into(), hard, idle, world.into()])
     }
 }
 

@@ -9,7 +9,8 @@
 //! the group with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -19,7 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal, WaitOptions};
 use signal_hook::consts::{
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
@@ -27,8 +29,10 @@ use signal_hook::consts::{
 use crate::process::capped::Capped;
 use crate::process::descendants::{adopt_orphans, descendants};
 use crate::process::interrupt;
-use crate::process::protocol::{SupervisorReport, order};
+use crate::process::own_program::myself;
+use crate::process::protocol::{Limits, SupervisorReport, order};
 use crate::process::survivors::{self, Role};
+use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage};
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -44,15 +48,31 @@ const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
+/// The processes that make a world and start the command there: they end after all others.
+const PROCESSES_OF_A_WORLD: usize = 2;
+
 /// Something that happened to the tree, or an order about it.
 enum TreeEvent {
     Order(u8),
     /// git-frites is gone.
     Orphaned,
-    /// The command itself has ended.
-    Exited(WaitStatus),
+    /// The command itself has ended, with this exit code or by this signal.
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
+    /// The command could not be run, with the reason: it, or its world, did not start.
+    NotRun(NotRun),
     NoChildren,
     OutputClosed,
+}
+
+/// The reason why a command was not run.
+enum NotRun {
+    /// The system refused to start it.
+    NotStarted { reason: String, short_of_resources: bool },
+    /// Its world could not be entered, or ended before the command.
+    Refused(String),
 }
 
 /// The stages of a tree's life.
@@ -68,16 +88,18 @@ enum TreePhase {
 
 /// The supervisor's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, stdin, hard, idle, program, rest @ ..] = arguments else { return ExitCode::from(2) };
-    let report =
-        match supervise(log.as_ref(), stdin.as_ref(), limit(hard), limit(idle), program, rest) {
-            Ok(Some(report)) => report,
-            Ok(None) => return ExitCode::FAILURE,
-            Err(e) => SupervisorReport {
-                error: Some(crate::error::describe(&e)),
-                ..SupervisorReport::default()
-            },
-        };
+    let [log, stdin, hard, idle, world, command @ ..] = arguments else {
+        return ExitCode::from(2);
+    };
+    let limits = Limits { hard: limit(hard), idle: limit(idle) };
+    let report = match supervise(log.as_ref(), stdin.as_ref(), limits, world, command) {
+        Ok(Some(report)) => report,
+        Ok(None) => return ExitCode::FAILURE,
+        Err(e) => SupervisorReport {
+            error: Some(crate::error::describe(&e)),
+            ..SupervisorReport::default()
+        },
+    };
     let text = serde_json::to_string(&report).unwrap_or_default();
     // If nobody reads the report, git-frites is gone: that is no error.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -92,32 +114,27 @@ fn limit(text: &OsStr) -> Option<Duration> {
 fn supervise(
     log: &Path,
     stdin: &Path,
-    hard: Option<Duration>,
-    idle: Option<Duration>,
-    program: &OsStr,
-    arguments: &[OsString],
+    limits: Limits,
+    world: &OsStr,
+    words: &[OsString],
 ) -> io::Result<Option<SupervisorReport>> {
     let asked = outlive_signals()?;
     adopt_orphans()?;
     let mut capped = Capped::create(log)?;
     let (output, input) = io::pipe()?;
-    let mut command = Command::new(program);
+    let (mut command, status) = match world.to_str() {
+        Some("-") => (direct(words)?, None),
+        _ => {
+            let pipe = io::pipe()?;
+            (in_world(world, words, &pipe.1)?, Some(pipe))
+        }
+    };
     // The command gets its own process group, so that a signal to it cannot reach us.
-    command
-        .args(arguments)
-        .stdin(File::open(stdin)?)
-        .stdout(input.try_clone()?)
-        .stderr(input)
-        .process_group(0);
+    command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input).process_group(0);
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            let line = format!(
-                "git-frites: could not start {}: {}\n",
-                program.display(),
-                crate::error::describe(&e)
-            );
-            capped.write(line.as_bytes())?;
+            capped.write(not_started_line(words, &e).as_bytes())?;
             if is_short_of_resources(&e) {
                 return Err(e);
             }
@@ -125,7 +142,8 @@ fn supervise(
             return Ok(Some(SupervisorReport { reason, ..SupervisorReport::default() }));
         }
     };
-    drop(command); // and with it our copies of the pipe's other end
+    drop(command); // and with it our copies of the output's other end
+    let status = status.map(|(status, _)| status); // and of the status's
     let group = Pid::from_child(&child);
     survivors::note(log, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
@@ -136,8 +154,14 @@ fn supervise(
     });
     thread::spawn({
         let sender = sender.clone();
-        move || reap(group, &sender)
+        let command = status.is_none().then_some(group);
+        move || reap(command, &sender)
     });
+    let is_in_world = status.is_some();
+    if let Some(status) = status {
+        let sender = sender.clone();
+        thread::spawn(move || read_status(status, &sender));
+    }
     let pump = thread::spawn({
         let last_output = last_output.clone();
         move || pump(output, capped, &last_output, &sender)
@@ -150,8 +174,11 @@ fn supervise(
         output_open: true,
         orphaned: false,
         last_output,
-        hard: hard.map(|d| Instant::now() + d),
-        idle,
+        hard: limits.hard.map(|d| Instant::now() + d),
+        idle: limits.idle,
+        is_in_world,
+        not_run: None,
+        any_children: true,
         report: SupervisorReport::default(),
     };
     tree.follow_to_its_end();
@@ -161,7 +188,33 @@ fn supervise(
         let _ = pump.join();
     }
     tree.look_who_ended_it(&asked);
+    tree.take_account_of_a_refusal()?;
     Ok((!tree.orphaned).then_some(tree.report))
+}
+
+/// A command that is our own child.
+fn direct(words: &[OsString]) -> io::Result<Command> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// The process that makes the world and starts the command there. It tells on the pipe how the
+/// command ended.
+fn in_world(world: &OsStr, words: &[OsString], status: &io::PipeWriter) -> io::Result<Command> {
+    // The new process inherits the descriptor and finds it by its number.
+    rustix::io::fcntl_setfd(status, FdFlags::empty())?;
+    let number = status.as_raw_fd().to_string();
+    let mut command = Command::new(myself());
+    command.args([LAUNCHER_VERB, &number]).arg(world).args(words);
+    Ok(command)
+}
+
+/// The line of the log about a command that could not be started.
+pub fn not_started_line(words: &[OsString], e: &io::Error) -> String {
+    let program = words.first().map(|word| word.display().to_string()).unwrap_or_default();
+    format!("git-frites: could not start {program}: {}\n", crate::error::describe(e))
 }
 
 /// Lets this process live on when it gets a signal that asks it to end: its orders come down its
@@ -170,7 +223,7 @@ fn supervise(
 ///
 /// A handler, unlike an ignored signal, is not inherited: the command has the default actions. A
 /// signal that is ignored already stays ignored, here and in the command (`nohup`).
-fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
+pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU] {
         if !interrupt::is_ignored(signal) {
@@ -183,7 +236,7 @@ fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
 
 /// True if the system could not start a command for want of processes, memory or descriptors,
 /// whatever the command is.
-fn is_short_of_resources(e: &io::Error) -> bool {
+pub fn is_short_of_resources(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = e.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE))
@@ -203,6 +256,12 @@ struct SupervisedTree {
     /// The end of the time limit.
     hard: Option<Instant>,
     idle: Option<Duration>,
+    /// True if the command runs in a world of its own.
+    is_in_world: bool,
+    /// The reason why the command was not run, if it was not.
+    not_run: Option<NotRun>,
+    /// False once no descendant is left.
+    any_children: bool,
     report: SupervisorReport,
 }
 
@@ -222,29 +281,50 @@ impl SupervisedTree {
                     self.orphaned = true;
                     self.obey(order::KILL);
                 }
-                Ok(TreeEvent::Exited(status)) => {
-                    self.report.code = status.exit_status();
-                    self.report.signal = status.terminating_signal();
+                Ok(TreeEvent::Exited { code, signal }) => {
+                    (self.report.code, self.report.signal) = (code, signal);
                     if let TreePhase::Running = self.phase {
                         let until = Instant::now() + PATIENCE_WITH_LEFTOVERS;
                         self.phase = TreePhase::Leftovers { until };
                     }
                 }
+                Ok(TreeEvent::NotRun(reason)) => self.not_run = Some(reason),
                 // Orphans are our children on Linux alone: elsewhere the group counts.
-                Ok(TreeEvent::NoChildren) if cfg!(target_os = "linux") || !self.any_left() => {
-                    return;
+                Ok(TreeEvent::NoChildren) => {
+                    self.any_children = !cfg!(target_os = "linux") && self.any_left();
                 }
-                Ok(TreeEvent::NoChildren) => {}
                 Ok(TreeEvent::OutputClosed) => self.output_open = false,
                 Err(RecvTimeoutError::Timeout) if self.has_exited() && !self.any_left() => return,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // From a world, the end of the command arrives on another way than that of its
+            // processes.
+            if !self.any_children && (self.has_exited() || self.not_run.is_some()) {
+                return;
             }
         }
     }
 
     fn has_exited(&self) -> bool {
         self.report.code.is_some() || self.report.signal.is_some()
+    }
+
+    /// Completes the report if the command was not run, and nobody had asked it to end.
+    fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
+        if self.has_exited() || self.report.timed_out || self.report.cancelled || self.orphaned {
+            return Ok(());
+        }
+        match self.not_run.take() {
+            None => Ok(()),
+            Some(NotRun::NotStarted { reason, short_of_resources: false }) => {
+                self.report.reason = Some(reason);
+                Ok(())
+            }
+            Some(NotRun::NotStarted { reason, .. } | NotRun::Refused(reason)) => {
+                Err(io::Error::other(reason))
+            }
+        }
     }
 
     /// Ends what has run out of time.
@@ -254,7 +334,7 @@ impl SupervisedTree {
                 self.report.timed_out = true;
                 self.terminate(now + GRACE);
             }
-            TreePhase::Leftovers { until } if until <= now && self.any_left() => {
+            TreePhase::Leftovers { until } if until <= now && self.any_leftovers() => {
                 self.report.leaky = true;
                 self.terminate(now + GRACE_FOR_LEFTOVERS);
             }
@@ -385,6 +465,11 @@ impl SupervisedTree {
         }
     }
 
+    /// True if processes of the command are left, which are others than those of its world.
+    fn any_leftovers(&self) -> bool {
+        if self.is_in_world { descendants().len() > PROCESSES_OF_A_WORLD } else { self.any_left() }
+    }
+
     fn any_left(&self) -> bool {
         if cfg!(target_os = "linux") {
             !descendants().is_empty()
@@ -403,18 +488,39 @@ fn listen(sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::Orphaned);
 }
 
-/// Waits for every child, adopted ones included, until there is none.
-fn reap(command: Pid, sender: &Sender<TreeEvent>) {
+/// Waits for every child, adopted ones included, until there is none. `command` is the command
+/// itself, if it is a child.
+fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == command => {
-                drop(sender.send(TreeEvent::Exited(status)));
+            Ok(Some((pid, status))) if Some(pid) == command => {
+                let (code, signal) = (status.exit_status(), status.terminating_signal());
+                drop(sender.send(TreeEvent::Exited { code, signal }));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
         }
     }
     let _ = sender.send(TreeEvent::NoChildren);
+}
+
+/// Passes on how the command in a world ended.
+fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
+    let mut line = String::new();
+    let _ = io::BufReader::new(status).read_line(&mut line);
+    let event = match serde_json::from_str(&line) {
+        Ok(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },
+        Ok(WorldMessage::NotStarted { reason, short_of_resources }) => {
+            TreeEvent::NotRun(NotRun::NotStarted { reason, short_of_resources })
+        }
+        Ok(WorldMessage::Refused { reason }) => {
+            TreeEvent::NotRun(NotRun::Refused(format!("its world could not be entered: {reason}")))
+        }
+        Err(_) => {
+            TreeEvent::NotRun(NotRun::Refused("its world ended before the command".to_owned()))
+        }
+    };
+    let _ = sender.send(event);
 }
 
 /// Moves the output into the log until no process holds the pipe any more.

@@ -429,6 +429,7 @@ mod tests {
                     dropped: names,
                     flags: vec![Flag::TestsSkipped { path: reason.clone(), marker: reason }],
                     results: vec![failed, ended.clone()],
+                    stale: None,
                     base_tests: Some(BaseTestsResult {
                         tree,
                         results: vec![ended],

@@ -71,8 +71,10 @@ pub fn as_json(verdict: &Verdict) -> Value {
 
 /// A progress line: the end of one command on the tree that `name` stands for.
 pub fn stage_line(name: &str, result: &StageResult) -> String {
-    let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier } = result;
+    let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier, warm } =
+        result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
+    let time = if *warm { format!("{time}, over the base's outputs") } else { time };
     let mut line = format!("{name}: {stage} {outcome} ({time})");
     if !earlier.is_empty() {
         let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();
@@ -122,8 +124,10 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
         };
         lines.push(format!("{} command{plural} run{base}, saved {}", effort.ran, saved.join(", ")));
     }
-    if verdict.settings.warm {
-        lines.push("judged warm: ignored files were kept from one candidate to the next".into());
+    for entry in &verdict.candidates {
+        if let Some(stale) = &entry.stale {
+            lines.push(format!("{}: {stale}", entry.candidate));
+        }
     }
     if verdict.settings.in_place {
         lines.push(
@@ -365,6 +369,9 @@ fn flags(entry: &Entry) -> Vec<String> {
     if failing > 0 {
         words.push(format!("{failing} failing"));
     }
+    if entry.stale.is_some() {
+        words.push("stale build output".into());
+    }
     words.extend(remarks_on(&entry.results));
     words
 }
@@ -380,6 +387,7 @@ fn remarks_on(results: &[StageResult]) -> Vec<String> {
         (any(|r| !r.changed.is_empty()), "oracle wrote"),
         (any(|r| r.leaky), "leaky"),
         (any(|r| r.cached), "cached"),
+        (any(|r| r.warm), "warm"),
     ];
     more.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned()).collect()
 }

@@ -145,6 +145,8 @@ impl World {
             ("TZ".into(), "UTC".into()),
             ("TERM".into(), "dumb".into()),
         ];
+        // Most tests look at what oracle commands do outside of their checkouts.
+        env.push(("FRITES_SANDBOX_MODE".into(), "off".into()));
         // Toolchains live outside of HOME; a test that builds a crate needs the user's, offline.
         let real_home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         for (name, directory) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -407,8 +409,9 @@ impl World {
                 entry.display()
             );
         }
-        // Cached outcomes are meant to stay.
-        let known = |path: &PathBuf| path.components().any(|c| c.as_os_str() == "outcomes");
+        // Cached outcomes and layers are meant to stay.
+        let stays = |name: &OsStr| name == "outcomes" || name == "layers";
+        let known = |path: &PathBuf| path.components().any(|c| stays(c.as_os_str()));
         let cache: Vec<PathBuf> =
             files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();
         assert!(cache.is_empty(), "the cache directory holds {cache:?}");

@@ -24,7 +24,7 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
 /// The seeds of a checkout, by their paths.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Seeds {
     root: PathBuf,
     /// The original of each seed: a file below the root, or the target of a link that is the seed.

@@ -36,16 +36,17 @@ pub struct BaseOfAttempts {
 }
 
 impl<'a> BaseBeside<'a> {
-    /// The base of a run, to be judged by these commands as `options` say.
+    /// The base of a run, to be judged by these commands as `options` say. Fails if they cannot be
+    /// run as the configuration requires.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
         options: &'a JudgeOptions,
         oracle: ResolvedOracle,
-    ) -> BaseBeside<'a> {
-        let settings = options.settings(session, &oracle);
+    ) -> Result<BaseBeside<'a>> {
+        let settings = options.settings_to_run(session, &oracle)?;
         let oracle = oracle.commands;
-        BaseBeside { session, run, options, oracle, settings, judged: Mutex::default() }
+        Ok(BaseBeside { session, run, options, oracle, settings, judged: Mutex::default() })
     }
 
     /// Judges the base, until it ends or is cancelled. An error is only a warning: the base is then
@@ -66,7 +67,7 @@ impl<'a> BaseBeside<'a> {
     fn try_judge(&self, cancel: &Cancel) -> Result<Option<JudgedBase>> {
         let BaseBeside { session, run, options, oracle, settings, .. } = self;
         let timeout = options.timeout(session);
-        let runner = OracleRunner::new(session, run, oracle, settings, timeout, !options.no_cache)?;
+        let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
         let (judged, _) =
             runner.covered_by_another_watch().watched(|runner| runner.judge_base(cancel, true))?;
         Ok(judged)

@@ -86,6 +86,7 @@ fn entry_of(
         dropped: Vec::new(),
         flags: Vec::new(),
         results: Vec::new(),
+        stale: None,
         base_tests: None,
     };
     if !captured.usable() {

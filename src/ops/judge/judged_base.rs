@@ -2,10 +2,13 @@
 //!
 //! A base that passes makes a pass prove less, and a command that cannot start on the base starts
 //! on no candidate either, which a person should know before every attempt has ended.
+use std::sync::Arc;
+
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::Baseline;
 use crate::ops::session::Session;
+use crate::oracle::sealed::BaseInUse;
 
 /// The outcome of a run's base, and how many commands that took.
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub struct JudgedBase {
     pub baseline: Baseline,
     /// The number of commands that were started.
     pub ran: u64,
+    /// The layers with the outputs of these commands, if they ran in a sealed world.
+    pub layer: Option<Arc<BaseInUse>>,
 }
 
 /// The base as the judging of a run finds it.

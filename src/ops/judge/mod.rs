@@ -2,6 +2,7 @@
 mod base;
 mod base_tests;
 mod changed_file;
+mod confirm;
 mod entries;
 mod judged_base;
 mod judged_once;
@@ -16,6 +17,7 @@ mod schedule;
 mod tamper;
 mod terms;
 pub mod unseeded;
+mod worlds;
 
 pub use base::{BaseBeside, BaseOfAttempts};
 pub use base_tests::plan_for as plan_base_tests;
@@ -53,7 +55,7 @@ pub fn judge(
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
-    let settings = options.settings(session, &oracle);
+    let settings = options.settings_to_run(session, &oracle)?;
     let oracle = oracle.commands;
     let mut entries = entries::of_run(session, run, &oracle, &settings)?;
     let mut verdict = Verdict {
@@ -110,7 +112,7 @@ fn run_oracle(
 ) -> Result<()> {
     let Verdict { oracle, settings, .. } = &*verdict;
     let timeout = options.timeout(session);
-    let runner = OracleRunner::new(session, run, oracle, settings, timeout, !options.no_cache)?;
+    let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
     let seeds = runner.seeds();
     let leads_back = runner.warn_of_seeds();
     let stop = if options.until_pass {

@@ -8,6 +8,8 @@ use crate::model::base_tests::BaseTests;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::verdict::JudgeSettings;
+use crate::model::world::WorldKind;
+use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
@@ -31,10 +33,10 @@ pub struct JudgeOptions {
     pub until_pass: bool,
     /// True to judge in the worktrees themselves.
     pub in_place: bool,
-    /// True to keep ignored build directories from one candidate to the next.
-    pub warm: bool,
     /// True to run everything, even if its outcome is cached.
     pub no_cache: bool,
+    /// True to run nothing over the base's build outputs.
+    pub cold: bool,
 }
 
 impl JudgeOptions {
@@ -48,6 +50,18 @@ impl JudgeOptions {
     /// The time limit of each command.
     pub fn timeout(&self, session: &Session) -> Duration {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
+    }
+
+    /// The settings for running these commands now, with the worlds that they run in. Fails if the
+    /// configuration requires sealed worlds and the system refuses them.
+    pub(super) fn settings_to_run(
+        &self,
+        session: &Session,
+        oracle: &ResolvedOracle,
+    ) -> Result<JudgeSettings> {
+        let settings = self.settings(session, oracle);
+        let world = if self.in_place { WorldKind::Open } else { worlds::choose(session)? };
+        Ok(JudgeSettings { world, ..settings })
     }
 
     /// The settings to record: these options, completed by configuration, for these commands.
@@ -71,11 +85,11 @@ impl JudgeOptions {
                 config.get(keys::ORACLE_BASE_TESTS)
             },
             retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
+            world: WorldKind::default(),
             refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
             junit: config.get(keys::ORACLE_JUNIT),
             renames: true,
             in_place: self.in_place,
-            warm: self.warm,
             tainted: false,
             leads_back: Vec::new(),
             tests_nothing: oracle.tests_nothing(),

@@ -36,7 +36,7 @@ pub fn judge_some(
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
-    let mut settings = options.settings(session, &oracle);
+    let mut settings = options.settings_to_run(session, &oracle)?;
     let oracle = oracle.commands;
     let mut captured = Vec::new();
     for name in names {
@@ -49,8 +49,9 @@ pub fn judge_some(
     let mut entries = entries::from_captured(session, run, &oracle, &settings, &captured)?;
     if !oracle.is_empty() {
         let timeout = options.timeout(session);
-        let runner =
-            OracleRunner::new(session, run, &oracle, &settings, timeout, !options.no_cache)?;
+        // Whoever decides over stored outcomes cannot confirm claims.
+        let options = &JudgeOptions { cold: true, ..options.clone() };
+        let runner = OracleRunner::new(session, run, &oracle, &settings, timeout, options)?;
         seeds = runner.seeds();
         let run_all = |runner: &OracleRunner<'_>| {
             runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)

@@ -9,11 +9,11 @@ use crate::model::name::Name;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, PartialVerdict, Verdict};
-use crate::ops::judge::entries;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
 use crate::ops::judge::terms::OwnTerms;
+use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
 
 /// Decides again from the stored outcomes, without running anything. The terms are this side's; see
@@ -80,11 +80,9 @@ fn decide_and_save(
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
     verdict.settings.rank = options.rank.unwrap_or(verdict.settings.rank);
-    verdict.decision = decide(
-        &verdict.candidates,
-        verdict.baseline.as_ref(),
-        Rules::from_settings(&verdict.settings),
-    );
+    let rules = Rules::from_settings(&verdict.settings);
+    confirm::drop_decisive_claims(&mut verdict.candidates, rules);
+    verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
     if stored != Some(&verdict) {
         save(session, run, &verdict)?;
     }
@@ -187,7 +185,6 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
         }
     }
     verdict.settings.in_place |= settings.in_place;
-    verdict.settings.warm |= settings.warm;
     let Entry { problem, results, base_tests, .. } = candidate;
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
+use crate::config::value::WarmMode;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::seed::find::Seeds;
@@ -12,15 +13,18 @@ use crate::integrity::{baseline, watch};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{self, Outcome, StageResult};
+use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
+use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, LEADS_BACK_HINT, Verdict};
+use crate::model::world::WorldKind;
 use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
+use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
-use crate::ops::judge::{keep, kept_trees};
+use crate::ops::judge::{confirm, keep, kept_trees, worlds};
 use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
@@ -28,7 +32,9 @@ use crate::oracle::cache::{Cache, Conditions, JudgedTree, copy_logs};
 use crate::oracle::outcomes::KnownOutcomes;
 use crate::oracle::pool::{CheckoutPool, OUTCOMES};
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd, OracleOptions};
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
+use crate::process::world_spec::WorldSpec;
 use crate::ui::comparison;
 
 /// Runs one oracle with one set of options.
@@ -39,11 +45,17 @@ pub struct OracleRunner<'a> {
     settings: &'a JudgeSettings,
     options: OracleOptions,
     pool: CheckoutPool<'a>,
+    /// The checkouts in sealed worlds, if the commands run there.
+    sealed: Option<SealedCheckouts<'a>>,
+    /// True if candidates may be judged over the base's outputs.
+    may_be_warm: bool,
     /// A digest of the seeds; none when a commit is judged on its own.
     seeds: Option<String>,
     /// None if the cache does not matter: the outcomes depend on more than the tree.
     cache: Option<Cache>,
     once: JudgedOnce,
+    /// The outcomes that confirm claims.
+    confirmed_once: JudgedOnce,
     tamper: TamperWatch<'a>,
     leads: BackLeads,
 }
@@ -70,20 +82,21 @@ impl ReportTo {
 }
 
 impl<'a> OracleRunner<'a> {
-    /// A runner for a run's own oracle. With `use_cache` it uses the cache, unless the settings
-    /// forbid that.
+    /// A runner for a run's own oracle. It uses the cache, unless the options or the settings forbid
+    /// that.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
         oracle: &'a [OracleCommand],
         settings: &'a JudgeSettings,
         timeout: Duration,
-        use_cache: bool,
+        judging: &JudgeOptions,
     ) -> Result<OracleRunner<'a>> {
         let seeds = session.seeds(&run.base)?;
         let digest = seeds.digest()?;
-        let options = options(settings, timeout);
-        let leads = if settings.in_place {
+        let options = options(session, settings, timeout);
+        // In a sealed world, the path of the user's checkout leads to the judged tree.
+        let leads = if settings.in_place || settings.world == WorldKind::Sealed {
             BackLeads::default()
         } else {
             leads_back::find(&session.repo, &seeds, &run.base)?
@@ -91,18 +104,33 @@ impl<'a> OracleRunner<'a> {
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
         // In a checkout that is not clean, an outcome depends on more than the tree.
-        let cache = if !settings.in_place && !settings.warm && !others_judge {
+        let cache = if !settings.in_place && !others_judge {
             let conditions = Conditions::new(oracle, &options, digest.clone(), &session.policy);
             let distrusted = when_attempts_ran(session)?;
             let home = session.home.as_deref();
             let cache = Cache::open(&session.repo, home, conditions, distrusted)?;
-            Some(if use_cache { cache } else { cache.only_forgetting() })
+            Some(if judging.no_cache { cache.only_forgetting() } else { cache })
         } else {
             None
         };
-        let runner =
-            OracleRunner::with_cache(session, run, oracle, settings, options, seeds, cache)?;
-        Ok(OracleRunner { seeds: Some(digest), leads, ..runner })
+        let runner = OracleRunner::with_cache(
+            session,
+            run,
+            (&run.base, seeds),
+            oracle,
+            settings,
+            options,
+            cache,
+        )?;
+        let may_be_warm = !judging.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base;
+        let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
+        if let (Some(sealed), Some(cache)) = (&runner.sealed, &runner.cache) {
+            let tree = session.repo.commit(&run.base)?.tree;
+            let base = JudgedTree { tree, commit: run.base };
+            let name = cache.name_of(&session.repo, &base)?;
+            sealed.use_kept(&name, cache.distrusted())?;
+        }
+        Ok(runner)
     }
 
     /// Names the seeds that lead back to a checkout of the repository; gives them for the record.
@@ -120,15 +148,15 @@ impl<'a> OracleRunner<'a> {
     fn with_cache(
         session: &'a Session,
         run: &'a Run,
+        (base, seeds): (&Oid, Seeds),
         oracle: &'a [OracleCommand],
         settings: &'a JudgeSettings,
         options: OracleOptions,
-        seeds: Seeds,
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
+        let sealed = worlds::checkouts(session, options.sandbox.as_ref(), base, &seeds)?;
         let pool = CheckoutPool::open(&session.repo, &session.store)?
-            .with_seeds(session.home.as_deref(), seeds)
-            .warm(settings.warm);
+            .with_seeds(session.home.as_deref(), seeds);
         let outcomes = match &cache {
             Some(cache) => cache.known(),
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
@@ -142,9 +170,12 @@ impl<'a> OracleRunner<'a> {
             settings,
             options,
             pool,
+            sealed,
+            may_be_warm: false,
             seeds: None,
             cache,
             once,
+            confirmed_once: JudgedOnce::default(),
             tamper,
             leads,
         })
@@ -215,25 +246,64 @@ impl<'a> OracleRunner<'a> {
             BaseState::Unjudged => (None, true),
             BaseState::Judged(judged) => (Some(judged), false),
         };
+        if let (Some(sealed), Some(JudgedBase { layer: Some(layer), .. })) = (&self.sealed, &base) {
+            sealed.adopt(layer.clone())?;
+        }
         let trees = waiting.len() + usize::from(with_base);
         if trees > 0 && !self.settings.in_place {
             self.require_space(&self.run.base, jobs.min(trees))?;
         }
         let workers = scheduler.workers(jobs, usize::from(with_base));
-        let judge = EntryJudge { runner: self, alone: workers == 1 };
+        // The candidates wait for the outputs of the base.
+        let base_first = workers == 1 || self.sealed.is_some() && self.may_be_warm;
+        let mut warmth = Warmth::Cold;
         progress::live(self.session, self.run, &waiting, || {
+            if with_base && base_first {
+                base = self.judge_base(&Cancel::default(), true)?;
+            }
+            warmth = self.warmth()?;
             let judge_base = |cancel: &Cancel| {
-                if with_base {
-                    base = self.judge_base(cancel, workers == 1)?;
+                if with_base && !base_first {
+                    base = self.judge_base(cancel, false)?;
                 }
                 Ok(())
             };
-            scheduler.run(workers, judge_base, &judge);
+            scheduler.run(workers, judge_base, &EntryJudge::new(self, workers, warmth));
             Ok(())
         })?;
-        let effort = scheduler.finish(self.oracle.len())?;
+        let mut effort = scheduler.finish(self.oracle.len())?;
+        if confirm::any_claims(entries) {
+            effort.add(self.confirm(entries, jobs)?);
+        }
         let ran_base = base.as_ref().map_or(0, |base| base.ran);
         Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
+    }
+
+    /// The share of the base's outputs that candidates are judged over first.
+    fn warmth(&self) -> Result<Warmth> {
+        let has_outputs = match &self.sealed {
+            Some(sealed) if self.may_be_warm => sealed.has_outputs()?,
+            _ => false,
+        };
+        Ok(if has_outputs { Warmth::Warm } else { Warmth::Cold })
+    }
+
+    /// Runs the oracle without the base's outputs on those of the entries that the recommendation
+    /// depends on.
+    fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<Effort> {
+        let mut confirmed = confirm::without_claims(entries);
+        let stop = StopWhen::Decided(Rules::from_settings(self.settings));
+        let scheduler = Scheduler::new(&mut confirmed, false, stop);
+        let waiting = scheduler.waiting();
+        let workers = scheduler.workers(jobs.min(waiting.len()), 0);
+        progress::live(self.session, self.run, &waiting, || {
+            let judge = EntryJudge::new(self, workers, Warmth::Cold);
+            scheduler.run(workers, |_| Ok(()), &judge);
+            Ok(())
+        })?;
+        let effort = scheduler.finish(0)?;
+        confirm::settle(entries, confirmed);
+        Ok(effort)
     }
 
     /// Runs the oracle on the base itself. None if it was cancelled. `first` is true if no
@@ -246,13 +316,16 @@ impl<'a> OracleRunner<'a> {
             logs: self.session.store.run_dir(&self.run.run).join("base"),
         };
         let mut ran = 0;
-        let found = self.once.get_or_judge(&tree, || {
+        // Nothing is decided by the base's results, so that a claim will do.
+        let warmth = self.warmth()?;
+        let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
             let logs = report.logs.clone();
-            if let Some(results) = self.find_cached(&judged, &report)? {
+            if let Some(results) = self.find_cached(&judged, &report, Warmth::Warm)? {
                 return Ok(Some(TreeOutcome { results, logs }));
             }
-            let OracleEnd::Finished(results) = self.run_on_commit(&commit, &report, cancel)? else {
+            let end = self.run_on_commit(&commit, &report, cancel, warmth)?;
+            let OracleEnd::Finished(results) = end else {
                 return Ok(None);
             };
             let cache = || {
@@ -275,7 +348,8 @@ impl<'a> OracleRunner<'a> {
         warn_if_not_started(self.session, self.run, &results, |result| {
             regular::read(&report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
         });
-        Ok(Some(JudgedBase { baseline: Baseline { results }, ran }))
+        let layer = self.sealed.as_ref().and_then(SealedCheckouts::layer_in_use);
+        Ok(Some(JudgedBase { baseline: Baseline { results }, ran, layer }))
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
@@ -319,16 +393,19 @@ impl<'a> OracleRunner<'a> {
 
     fn look_up(&self, tree: &Oid, report: &ReportTo) -> Result<Option<Vec<StageResult>>> {
         let Some(cache) = &self.cache else { return Ok(None) };
-        cache.find(&self.session.repo, &self.judged_tree(tree)?, &report.logs)
+        let warm = self.may_be_warm;
+        cache.find(&self.session.repo, &self.judged_tree(tree)?, &report.logs, warm)
     }
 
     fn find_cached(
         &self,
         judged: &JudgedTree,
         report: &ReportTo,
+        warmth: Warmth,
     ) -> Result<Option<Vec<StageResult>>> {
         let Some(cache) = &self.cache else { return Ok(None) };
-        let found = cache.find(&self.session.repo, judged, &report.logs)?;
+        let warm = warmth == Warmth::Warm;
+        let found = cache.find(&self.session.repo, judged, &report.logs, warm)?;
         self.note_all(report, found.as_deref().unwrap_or_default());
         Ok(found)
     }
@@ -348,17 +425,17 @@ impl<'a> OracleRunner<'a> {
         tree: &Oid,
         report: &ReportTo,
         suspect: Option<&Name>,
-        cancel: &Cancel,
+        (cancel, warmth): (&Cancel, Warmth),
     ) -> Result<Option<(Vec<StageResult>, Effort)>> {
         let mut effort = Effort::default();
-        let found = self.once.get_or_judge(tree, || {
+        let found = self.once(warmth).get_or_judge(tree, || {
             let judged = self.judged_tree(tree)?;
             let logs = report.logs.clone();
-            if let Some(results) = self.find_cached(&judged, report)? {
+            if let Some(results) = self.find_cached(&judged, report, warmth)? {
                 effort.saved_cached = commands_run(&results);
                 return Ok(Some(TreeOutcome { results, logs }));
             }
-            let end = self.run_on_commit(&judged.commit, report, cancel)?;
+            let end = self.run_on_commit(&judged.commit, report, cancel, warmth)?;
             let results = match end {
                 OracleEnd::Finished(results) => Some(results),
                 OracleEnd::Cancelled => None,
@@ -378,6 +455,14 @@ impl<'a> OracleRunner<'a> {
             self.note_all(report, &known.results);
         }
         Ok(Some((known.results, effort)))
+    }
+
+    /// The outcomes of this judging, with outputs of the base or without them.
+    fn once(&self, warmth: Warmth) -> &JudgedOnce {
+        match warmth {
+            Warmth::Warm => &self.once,
+            Warmth::Cold => &self.confirmed_once,
+        }
     }
 
     fn keep_cached(
@@ -402,11 +487,21 @@ impl<'a> OracleRunner<'a> {
         if !dir.is_dir() {
             return Ok(self.not_started(report, "its worktree is gone"));
         }
-        self.execute(&dir, report, cancel, &|| Ok(Vec::new()))
+        let place = JudgedPlace { dir: &dir, written: &dir, world: &|_| None };
+        self.execute(&place, report, cancel, &|| Ok(Vec::new()))
     }
 
     /// Runs the oracle on one commit in a clean checkout.
-    fn run_on_commit(&self, commit: &Oid, report: &ReportTo, cancel: &Cancel) -> Result<OracleEnd> {
+    fn run_on_commit(
+        &self,
+        commit: &Oid,
+        report: &ReportTo,
+        cancel: &Cancel,
+        warmth: Warmth,
+    ) -> Result<OracleEnd> {
+        if let Some(sealed) = &self.sealed {
+            return self.run_in_world(sealed, commit, report, cancel, warmth);
+        }
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
             let watch = scope.spawn(|| self.tamper.begin());
@@ -418,16 +513,49 @@ impl<'a> OracleRunner<'a> {
             Some(reason) => Ok(self.not_started(report, reason)),
             None => {
                 let files = &checkout.checkout.files;
-                self.execute(&files.worktree.path, report, cancel, &|| files.changed())
+                let dir = &files.worktree.path;
+                let place = JudgedPlace { dir, written: dir, world: &|_| None };
+                self.execute(&place, report, cancel, &|| files.changed())
             }
         });
         self.pool.release(checkout.checkout);
         end
     }
 
+    /// Runs the oracle on one commit in a sealed world. What it leaves on the base is kept for the
+    /// candidates.
+    fn run_in_world(
+        &self,
+        sealed: &SealedCheckouts<'_>,
+        commit: &Oid,
+        report: &ReportTo,
+        cancel: &Cancel,
+        warmth: Warmth,
+    ) -> Result<OracleEnd> {
+        self.tamper.begin()?;
+        let checkout = sealed.acquire(commit, warmth)?;
+        if let Some(reason) = &checkout.problem {
+            return Ok(self.not_started(report, reason));
+        }
+        let written = checkout.written();
+        let world = |stage| Some(checkout.world(stage));
+        let place = JudgedPlace { dir: checkout.dir(), written: &written, world: &world };
+        let repo = &self.session.repo;
+        let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
+        if let OracleEnd::Finished(results) = &mut end {
+            for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+                result.warm = checkout.is_warm;
+            }
+            if *commit == self.run.base {
+                sealed.keep_outputs(&checkout)?;
+            }
+        }
+        Ok(end)
+    }
+
     /// Runs the oracle on one commit to its end, as nothing cancels it.
     fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Vec<StageResult>> {
-        match self.run_on_commit(commit, report, &Cancel::default())? {
+        match self.run_on_commit(commit, report, &Cancel::default(), Warmth::Cold)? {
             OracleEnd::Finished(results) => Ok(results),
             OracleEnd::Cancelled => Err(ended_too_early(report)),
         }
@@ -440,7 +568,7 @@ impl<'a> OracleRunner<'a> {
 
     fn execute(
         &self,
-        dir: &Path,
+        place: &JudgedPlace<'_>,
         report: &ReportTo,
         cancel: &Cancel,
         changed: &dyn Fn() -> Result<Vec<TreePath>>,
@@ -449,7 +577,8 @@ impl<'a> OracleRunner<'a> {
         std::fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
         let policy = &self.session.policy;
         let on_end = &|result: &StageResult| self.note(report, result);
-        let context = ExecContext { dir, logs, policy, cancel, changed, on_end };
+        let JudgedPlace { dir, written, world } = *place;
+        let context = ExecContext { dir, written, world, logs, policy, cancel, changed, on_end };
         oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,
@@ -461,12 +590,30 @@ impl<'a> OracleRunner<'a> {
     }
 }
 
+/// The place in which a tree's commands run.
+struct JudgedPlace<'p> {
+    /// The checkout, as the commands see it.
+    dir: &'p Path,
+    /// The directory in which files appear that the commands write to the checkout.
+    written: &'p Path,
+    /// The world of each stage's command.
+    world: &'p dyn Fn(Stage) -> Option<WorldSpec>,
+}
+
 /// Judges candidates by really running the oracle.
 struct EntryJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
     /// True if no other candidate is judged at the same time: then changes outside the checkout are
     /// this one's.
     alone: bool,
+    /// The share of the base's outputs to judge over.
+    warmth: Warmth,
+}
+
+impl<'r, 'a> EntryJudge<'r, 'a> {
+    fn new(runner: &'r OracleRunner<'a>, workers: usize, warmth: Warmth) -> EntryJudge<'r, 'a> {
+        EntryJudge { runner, alone: workers == 1, warmth }
+    }
 }
 
 impl Judge for EntryJudge<'_, '_> {
@@ -475,6 +622,7 @@ impl Judge for EntryJudge<'_, '_> {
         let name = &entry.candidate;
         let report = runner.report_to(name);
         let suspect = self.alone.then_some(name);
+        let how = (cancel, self.warmth);
         if runner.settings.in_place {
             runner.tamper.begin()?;
             let end = runner.run_in_worktree(name, &report, cancel)?;
@@ -484,13 +632,13 @@ impl Judge for EntryJudge<'_, '_> {
         let Some(tree) = entry.judged() else {
             return Ok(entry_outcome(runner.not_started(&report, "nothing was captured")));
         };
-        let Some((results, mut effort)) = runner.outcome_of(tree, &report, suspect, cancel)? else {
+        let Some((results, mut effort)) = runner.outcome_of(tree, &report, suspect, how)? else {
             return Ok(None);
         };
         let mut base_tests = Vec::new();
         if let Some(tree) = tree_with_base_tests(entry, &results) {
             let second = report.with_base_tests();
-            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, cancel)? else {
+            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how)? else {
                 return Ok(None);
             };
             base_tests = results;
@@ -517,12 +665,13 @@ fn ended_too_early(report: &ReportTo) -> Error {
     Error::internal(format!("{}: judging ended too early", report.name))
 }
 
-fn options(settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
+fn options(session: &Session, settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
     OracleOptions {
         timeout,
         retries: settings.retries,
         refuse_flaky: settings.refuse_flaky,
         junit: settings.junit.clone(),
+        sandbox: worlds::options(session, settings.world),
     }
 }
 
@@ -574,14 +723,15 @@ pub fn judge_commit(
             Error::no(format!("the merged tree cannot be verified: {lead}")).hint(LEADS_BACK_HINT)
         );
     }
-    let options = options(&verdict.settings, session.config.get(keys::ORACLE_TIMEOUT));
+    let timeout = session.config.get(keys::ORACLE_TIMEOUT);
+    let options = options(session, &verdict.settings, timeout);
     let runner = OracleRunner::with_cache(
         session,
         run,
+        (commit, seeds),
         &verdict.oracle,
         &verdict.settings,
         options,
-        seeds,
         None,
     )?;
     let report = ReportTo { name: name.to_owned(), logs: logs.to_owned() };

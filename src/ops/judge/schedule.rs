@@ -350,6 +350,7 @@ mod tests {
             flags: Vec::new(),
             results: Vec::new(),
             base_tests: None,
+            stale: None,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::model::outcome::Stage;
 use crate::model::rank::Rank;
 use crate::model::run::Run;
 use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
@@ -152,7 +153,7 @@ fn comparable(settings: &JudgeSettings) -> JudgeSettings {
         // The sizes are counted here.
         renames: false,
         in_place: false,
-        warm: false,
+        world: WorldKind::default(),
         tainted: false,
         leads_back: Vec::new(),
         ..settings.clone()

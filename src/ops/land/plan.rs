@@ -436,6 +436,9 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
             format!("{address} was built, but nothing tests the change")
         }
         Some(v) => match v.entry(name) {
+            Some(entry) if entry.passed() && entry.is_claim() => {
+                format!("{address} passed over the base's build outputs only")
+            }
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
             }

@@ -180,8 +180,17 @@ fn attempt(
     let stdin = stdin.then_some(prompt_file.as_path());
     // If git-frites runs in another candidate's command, its variables are not this candidate's.
     let hide = &env::ALL;
-    let job =
-        Job { argv: &argv, dir: &dir, policy, env, hide, stdin, log: &log, limits: options.limits };
+    let job = Job {
+        argv: &argv,
+        dir: &dir,
+        policy,
+        env,
+        hide,
+        stdin,
+        log: &log,
+        limits: options.limits,
+        world: None,
+    };
     let clock = Instant::now();
     let admin = worktree::admin_of(&session.repo, &dir)?;
     let reason = format!("the command of {candidate} runs here");

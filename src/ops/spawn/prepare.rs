@@ -138,7 +138,17 @@ fn run_setup(
     let argv = setup.command.argv();
     let policy = &session.policy;
     let hide = &env::ALL;
-    let job = Job { argv: &argv, dir, policy, env: Vec::new(), hide, stdin: None, log, limits };
+    let job = Job {
+        argv: &argv,
+        dir,
+        policy,
+        env: Vec::new(),
+        hide,
+        stdin: None,
+        log,
+        limits,
+        world: None,
+    };
     let end = process::run(&job).map_err(|e| e.context("could not run the setup command"))?;
     if end.cancelled {
         return Err(Error::no("interrupted while the worktrees were set up")

@@ -113,7 +113,8 @@ fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
 fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
-    for entry in ranked.filter(|e| e.verified() && e.drew_on.is_empty()) {
+    let passed = |e: &Entry| e.passed() && !e.passed_own_tests_only();
+    for entry in ranked.filter(|e| passed(e) && e.drew_on.is_empty()) {
         if found.iter().all(|other| other.judged() != entry.judged()) {
             found.push(entry);
         }

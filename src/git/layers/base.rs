@@ -1,0 +1,167 @@
+//! The base's layers: its pristine checkout, and what its own commands left beside it.
+//!
+//! Each judged tree lies above them, so that a compiler finds the base's outputs at the path and
+//! with the times that it left them with.
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use gix::bstr::ByteSlice;
+
+use crate::error::{IoContext, Result};
+use crate::fs::tree;
+use crate::git::cli::Git;
+use crate::git::layers::{check_out, forget_opaque, read_index, visit};
+use crate::git::repo::digest;
+use crate::model::oid::Oid;
+
+/// The layers of one base, in a directory of their own.
+#[derive(Clone, Debug)]
+pub struct BaseLayer {
+    dir: PathBuf,
+}
+
+impl BaseLayer {
+    /// The layers in this directory.
+    pub fn at(dir: PathBuf) -> BaseLayer {
+        BaseLayer { dir }
+    }
+
+    /// The directory of all layers.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The base's tracked files and seeds.
+    pub fn sources(&self) -> PathBuf {
+        self.dir.join("src")
+    }
+
+    /// An index of the tracked files, with their stat data.
+    pub fn index(&self) -> PathBuf {
+        self.dir.join("index")
+    }
+
+    /// What the base's commands left in its checkout, if they ran.
+    pub fn outputs(&self) -> Option<PathBuf> {
+        Some(self.dir.join("out")).filter(|dir| dir.is_dir())
+    }
+
+    /// What the base's commands left in the user's home directory, if they ran.
+    pub fn home(&self) -> Option<PathBuf> {
+        Some(self.dir.join("home")).filter(|dir| dir.is_dir())
+    }
+
+    /// True if the base's commands ran and left something that another judging could use.
+    pub fn has_outputs(&self) -> bool {
+        self.outputs().is_some_and(|dir| !is_empty(&dir))
+    }
+
+    /// True if the base's commands left anything that would take time to make again.
+    pub fn is_worth_keeping(&self) -> bool {
+        self.has_outputs() || self.home().is_some_and(|dir| !is_empty(&dir))
+    }
+
+    /// Makes the directory, and checks a commit out into it.
+    pub fn check_out(&self, git: &Git, commit: &Oid) -> Result<()> {
+        let sources = self.sources();
+        fs::create_dir_all(&sources)
+            .context(|| format!("could not make '{}'", sources.display()))?;
+        check_out(git, commit, &sources, &self.index())
+    }
+
+    /// Takes what the base's commands wrote, so that trees that are judged from now on find it. The
+    /// two directories are upper layers of a world that has ended.
+    ///
+    /// Tracked files stay as they were checked out, whatever the commands did to them; and no
+    /// output is younger than this moment, for a tree's own files must be younger than all outputs
+    /// (GIT-FACTS, "Worlds").
+    pub fn take_outputs(&self, checkout: &Path, home: Option<&Path>) -> Result<()> {
+        let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
+        let index = read_index(&self.index())?;
+        let tracked = |path: &[u8]| {
+            index.entry_by_path(path.as_bstr()).is_some() || index.path_is_directory(path.as_bstr())
+        };
+        clean(checkout, &tracked).context(failed)?;
+        fs::rename(checkout, self.dir.join("out")).context(failed)?;
+        if let Some(home) = home {
+            clean(home, &|_| false).context(failed)?;
+            fs::rename(home, self.dir.join("home")).context(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what the base's commands left in the home directory.
+    pub fn forget_home(&self) -> Result<()> {
+        let home = self.dir.join("home");
+        tree::delete_tree(&home).context(|| format!("could not delete '{}'", home.display()))
+    }
+
+    /// A digest of the stat data of everything in the layers: if it is the same, nobody has written
+    /// to them. A change time cannot be set.
+    pub fn stamp(&self) -> Result<String> {
+        let mut text = Vec::new();
+        visit(&self.dir, &mut |path, meta| {
+            text.extend_from_slice(path);
+            text.extend(
+                format!(
+                    "\0{} {} {} {}.{}\n",
+                    meta.ino(),
+                    meta.mode(),
+                    meta.size(),
+                    meta.ctime(),
+                    meta.ctime_nsec()
+                )
+                .into_bytes(),
+            );
+        })
+        .context(|| format!("could not read '{}'", self.dir.display()))?;
+        Ok(digest(&text))
+    }
+
+    /// True if nothing in the layers was changed in one of these spans of time.
+    pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
+        let mut is_clean = true;
+        let visited = visit(&self.dir, &mut |_, meta| {
+            let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
+            let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+            let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+            is_clean &= !spans.iter().any(|(start, end)| (*start..=*end).contains(&changed));
+        });
+        visited.is_ok() && is_clean
+    }
+}
+
+/// Prepares an upper layer to be a lower one: removes git's own directory, and everything that
+/// changes or hides what is tracked.
+fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
+    let now = SystemTime::now();
+    let git = layer.join(".git");
+    match fs::symlink_metadata(&git) {
+        Ok(meta) if meta.is_dir() => tree::delete_tree(&git)?,
+        Ok(_) => fs::remove_file(&git)?,
+        Err(_) => {}
+    }
+    let mut found = Vec::new();
+    visit(layer, &mut |path, meta| found.push((path.to_vec(), meta.clone())))?;
+    for (path, meta) in found {
+        let full = layer.join(OsStr::from_bytes(&path));
+        let is_future = meta.modified().is_ok_and(|time| time > now);
+        if tracked(&path) && !meta.is_dir() {
+            fs::remove_file(&full)?;
+        } else if tracked(&path) {
+            forget_opaque(&full)?;
+        } else if is_future && (meta.is_file() || meta.is_dir()) {
+            fs::File::open(&full)?.set_modified(now)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}

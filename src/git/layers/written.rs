@@ -1,0 +1,64 @@
+//! The tracked files that commands changed, as their upper layer shows.
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use gix::bstr::ByteSlice;
+
+use crate::error::{IoContext, Result};
+use crate::git::cli::{Git, nul_separated};
+use crate::git::index::ScratchIndex;
+use crate::git::layers::{is_opaque, is_whiteout, read_index, visit};
+use crate::model::path::TreePath;
+
+/// The tracked files that are not as they were checked out, sorted. `upper` is the layer that got
+/// every write, and `index` the index file of the tree below it.
+pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
+    let file = index;
+    let index = read_index(file)?;
+    let mut rewritten = Vec::new();
+    let mut gone = Vec::new();
+    let mut hidden = Vec::new();
+    visit(upper, &mut |path, meta| {
+        let is_directory = index.path_is_directory(path.as_bstr());
+        if is_directory && (!meta.is_dir() || is_opaque(&upper.join(OsStr::from_bytes(path)))) {
+            hidden.push([path, b"/"].concat());
+        } else if index.entry_by_path(path.as_bstr()).is_some() {
+            let is_gone = is_whiteout(meta) || meta.is_dir();
+            (if is_gone { &mut gone } else { &mut rewritten }).push(TreePath::new(path));
+        }
+    })
+    .context(|| format!("could not read '{}'", upper.display()))?;
+    for directory in hidden {
+        let below = index.prefixed_entries(directory.as_bstr()).unwrap_or_default();
+        let paths = below.iter().map(|entry| TreePath::new(entry.path(&index)));
+        gone.extend(paths.filter(|path| fs::symlink_metadata(path.on_disk(upper)).is_err()));
+    }
+    let mut changed = with_other_content(git, file, upper, &rewritten)?;
+    changed.extend(gone);
+    changed.sort();
+    changed.dedup();
+    Ok(changed)
+}
+
+/// Those of the written files that have another content or mode than the tree.
+fn with_other_content(
+    git: &Git,
+    index: &Path,
+    upper: &Path,
+    written: &[TreePath],
+) -> Result<Vec<TreePath>> {
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scratch = ScratchIndex::empty(&git.clone().work_tree(upper))?;
+    fs::copy(index, scratch.file()).context(|| "could not write a temporary index".into())?;
+    let list = scratch
+        .git()
+        .call("diff-files")
+        .args(["-z", "--name-only", "--ignore-submodules=all"])
+        .bytes()?;
+    let differ = nul_separated(&list).map(TreePath::new);
+    Ok(differ.filter(|path| written.contains(path)).collect())
+}

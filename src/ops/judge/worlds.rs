@@ -1,0 +1,57 @@
+//! The choice of the worlds that oracle commands run in.
+use crate::config::keys;
+use crate::config::value::{ByteSize, SandboxMode};
+use crate::error::{Error, IoContext, Result};
+use crate::git::seed::find::Seeds;
+use crate::model::oid::Oid;
+use crate::model::world::WorldKind;
+use crate::ops::session::Session;
+use crate::oracle::pool;
+use crate::oracle::sealed::SealedCheckouts;
+use crate::oracle::sealed::surroundings::SandboxOptions;
+use crate::world::probe;
+
+/// The world for the oracle's commands: sealed if the configuration and the system allow it. Fails
+/// if the configuration requires one, and the system refuses it.
+pub fn choose(session: &Session) -> Result<WorldKind> {
+    let mode = session.config.get(keys::SANDBOX_MODE);
+    if mode == SandboxMode::Off {
+        return Ok(WorldKind::Open);
+    }
+    let dir = pool::home(&session.repo)?;
+    std::fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
+    match probe::refusal(&dir) {
+        None => Ok(WorldKind::Sealed),
+        Some(reason) if mode == SandboxMode::Auto => {
+            tracing::debug!(reason, "no sealed world");
+            Ok(WorldKind::Open)
+        }
+        Some(reason) => Err(Error::fatal(format!("no sealed world can be made here: {reason}"))
+            .hint("see git-frites-sandbox(7), or judge without one: set `sandbox.mode` to auto")),
+    }
+}
+
+/// The settings of worlds of this kind; none of the open one.
+pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
+    let config = &session.config;
+    (kind == WorldKind::Sealed).then(|| SandboxOptions {
+        network: config.get(keys::SANDBOX_NETWORK),
+        write: config.get(keys::SANDBOX_WRITE),
+        hide: config.get(keys::SANDBOX_HIDE),
+        processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
+        memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
+        layers: config.get(keys::LIMITS_LAYERS).0,
+    })
+}
+
+/// The checkouts for a base in worlds with these settings; none in the open one.
+pub fn checkouts<'a>(
+    session: &'a Session,
+    options: Option<&SandboxOptions>,
+    base: &Oid,
+    seeds: &Seeds,
+) -> Result<Option<SealedCheckouts<'a>>> {
+    let Some(options) = options else { return Ok(None) };
+    let home = session.home.as_deref();
+    SealedCheckouts::open(&session.repo, home, seeds.clone(), *base, options.clone()).map(Some)
+}

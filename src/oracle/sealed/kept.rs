@@ -1,0 +1,97 @@
+//! Layers that are kept in the cache directory for later commands, up to a size.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{IoContext, Result};
+use crate::fs::lock::{self, Lock};
+use crate::fs::tree;
+use crate::git::layers::base::BaseLayer;
+
+/// The extension of the lock beside a directory of layers. Its time is that of the last use.
+const LOCK: &str = "lock";
+
+/// The file with the size of a directory of layers, in bytes: to count it anew takes long.
+const SIZE: &str = "size";
+
+/// The place of one base's layers among those that are kept.
+#[derive(Debug)]
+pub struct KeptLayer {
+    root: PathBuf,
+    name: String,
+}
+
+impl KeptLayer {
+    /// The place with this name below a repository's directory of layers.
+    pub fn at(root: PathBuf, name: &str) -> KeptLayer {
+        KeptLayer { root, name: name.to_owned() }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.root.join(&self.name)
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.dir().with_extension(LOCK)
+    }
+
+    /// The layers, if they are there, with a lock that keeps them there.
+    pub fn open(&self) -> Result<Option<(BaseLayer, Lock)>> {
+        if !self.dir().is_dir() {
+            return Ok(None);
+        }
+        let Some(lock) = lock::attempt_shared(&self.lock())? else { return Ok(None) };
+        if !self.dir().is_dir() {
+            return Ok(None);
+        }
+        if let Ok(file) = fs::File::open(self.lock()) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Ok(Some((BaseLayer::at(self.dir()), lock)))
+    }
+
+    /// Moves layers to this place, unless another process uses it; then removes the ones that were
+    /// not used for longest, until all together take at most `limit` bytes.
+    pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
+        let failed = || format!("could not keep layers in '{}'", self.root.display());
+        if let Some(_lock) = lock::attempt(&self.lock())? {
+            tree::delete_tree(&self.dir()).context(failed)?;
+            let size = tree::disk_usage(layer.dir());
+            fs::write(layer.dir().join(SIZE), size.to_string()).context(failed)?;
+            fs::rename(layer.dir(), self.dir()).context(failed)?;
+        }
+        remove_oldest(&self.root, limit)
+    }
+}
+
+/// The directories of layers below this one, each with its size in bytes and the time of its last
+/// use.
+fn list(root: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let found = entries.filter(|path| path.is_dir()).map(|dir| {
+        let size = fs::read_to_string(dir.join(SIZE)).ok().and_then(|text| text.parse().ok());
+        let used = fs::metadata(dir.with_extension(LOCK)).and_then(|meta| meta.modified());
+        (dir, size.unwrap_or_default(), used.unwrap_or(SystemTime::UNIX_EPOCH))
+    });
+    found.collect()
+}
+
+/// Removes the layers that were not used for longest until the others take at most `limit` bytes.
+/// Layers in use stay.
+fn remove_oldest(root: &Path, limit: u64) -> Result<()> {
+    let mut layers = list(root);
+    layers.sort_by_key(|(_, _, used)| *used);
+    let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();
+    for (dir, size, _) in layers {
+        if total <= limit {
+            return Ok(());
+        }
+        let file = dir.with_extension(LOCK);
+        if let Some(_lock) = lock::attempt(&file)? {
+            tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;
+            let _ = fs::remove_file(&file);
+            total -= size;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The mounts of a sealed world: which directories its commands see, and where their writes go.
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::process::world_spec::Mount;
+
+/// The beginning of the names of the directories behind those for temporary files.
+const TEMPORARY: &[u8] = b"tmp-";
+
+/// The places of the machine that a world covers, all without links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The user's checkout, or the directory that stands for one.
+    pub checkout: PathBuf,
+    /// The repository's git directory, with objects and refs.
+    pub git_dir: PathBuf,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// The directories for temporary files, which are private and empty.
+    pub temporary: Vec<PathBuf>,
+    /// Paths that cannot be seen.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that can be written to outside.
+    pub writable: Vec<PathBuf>,
+}
+
+/// The directories of one world, in which all its writes end.
+#[derive(Clone, Debug)]
+pub struct WorldRoom(PathBuf);
+
+impl WorldRoom {
+    /// The room in this directory.
+    pub fn at(dir: &Path) -> WorldRoom {
+        WorldRoom(dir.to_owned())
+    }
+
+    /// The checkout's upper layer.
+    pub fn checkout(&self) -> PathBuf {
+        self.0.join("checkout")
+    }
+
+    /// The home directory's upper layer.
+    pub fn home(&self) -> PathBuf {
+        self.0.join("home")
+    }
+
+    /// The git directory's upper layer.
+    pub fn git_dir(&self) -> PathBuf {
+        self.0.join("git")
+    }
+
+    /// The files by which the judged tree differs from the base.
+    pub fn difference(&self) -> PathBuf {
+        self.0.join("difference")
+    }
+
+    /// The judged tree's files, where they do not lie above the base's.
+    pub fn sources(&self) -> PathBuf {
+        self.0.join("src")
+    }
+
+    /// The judged tree's index, as it was checked out.
+    pub fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    /// The mount point that [`crate::process::world_spec::WorldSpec`] needs.
+    pub fn stage(&self) -> PathBuf {
+        self.0.join("stage")
+    }
+
+    /// The directory that overlayfs works in for this upper layer.
+    fn work(upper: &Path) -> PathBuf {
+        upper.with_extension("work")
+    }
+
+    /// The directory behind one for temporary files.
+    fn temporary(&self, number: usize) -> PathBuf {
+        self.0.join(format!("tmp-{number}"))
+    }
+
+    /// The permissions of one of the directories: everybody may write to those for temporary files.
+    pub fn mode(&self, directory: &Path) -> Permissions {
+        let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
+        Permissions::from_mode(if name.starts_with(TEMPORARY) { 0o1777 } else { 0o755 })
+    }
+
+    /// The directories that have to be there before the world is entered.
+    pub fn directories(&self, surroundings: &Surroundings) -> Vec<PathBuf> {
+        let uppers = [self.checkout(), self.home(), self.git_dir()];
+        let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
+        let temporary = (0..surroundings.temporary.len()).map(|number| self.temporary(number));
+        uppers.into_iter().chain(work).chain(temporary).chain([self.stage()]).collect()
+    }
+}
+
+/// The layers below a judged tree's own writes, the topmost first.
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    /// Those of the checkout.
+    pub checkout: Vec<PathBuf>,
+    /// Those of the home directory, above the user's.
+    pub home: Vec<PathBuf>,
+}
+
+/// The mounts of a world in this room.
+pub fn mounts(surroundings: &Surroundings, layers: Layers, room: &WorldRoom) -> Vec<Mount> {
+    let overlay = |at: &Path, lower: Vec<PathBuf>, upper: PathBuf| {
+        let work = WorldRoom::work(&upper);
+        Mount::Overlay { at: at.to_owned(), lower, upper, work }
+    };
+    let Surroundings { checkout, git_dir, home, temporary, hidden, writable } = surroundings;
+    let mut mounts = vec![Mount::Devices];
+    for (number, at) in temporary.iter().enumerate() {
+        mounts.push(Mount::Directory { at: at.clone(), from: room.temporary(number) });
+    }
+    if let Some(home) = home {
+        let lower = layers.home.into_iter().chain([home.clone()]).collect();
+        mounts.push(overlay(home, lower, room.home()));
+    }
+    mounts.push(overlay(checkout, layers.checkout, room.checkout()));
+    mounts.push(overlay(git_dir, vec![git_dir.clone()], room.git_dir()));
+    mounts.extend(hidden.iter().map(|at| Mount::Hidden { at: at.clone() }));
+    mounts.extend(writable.iter().map(|at| Mount::Writable { at: at.clone() }));
+    mounts
+}

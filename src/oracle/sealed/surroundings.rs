@@ -1,0 +1,123 @@
+//! The places of the machine that a sealed world covers, from the configuration and the
+//! environment.
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::config::value::Network;
+use crate::error::Result;
+use crate::fs::tree::nearest_real;
+use crate::git::repo::Repo;
+use crate::oracle::sealed::plan::Surroundings;
+
+/// `[sandbox]`: the parts of it that shape a world.
+#[derive(Clone, Debug, Serialize)]
+pub struct SandboxOptions {
+    /// Whether commands may use the network.
+    pub network: Network,
+    /// Paths that can be written to outside.
+    pub write: Vec<String>,
+    /// Paths that cannot be seen.
+    pub hide: Vec<String>,
+    /// The maximum number of processes.
+    pub processes: Option<u64>,
+    /// The maximum address space of each process, in bytes.
+    pub memory: Option<u64>,
+    /// The maximum size of all layers that are kept, in bytes. No outcome depends on it.
+    #[serde(skip)]
+    pub layers: u64,
+}
+
+/// The directory that stands for the checkout of a bare repository, in that of a repository in the
+/// cache.
+pub const STAND_IN: &str = "checkout";
+
+/// The directories for temporary files that programs use without being told.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Sockets of the machine's services: a read-only mount does not keep anybody from connecting.
+const SOCKETS: [&str; 6] = [
+    "/run/docker.sock",
+    "/run/podman",
+    "/run/containerd",
+    "/run/dbus",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+];
+
+/// The variables that name a socket of the user's session.
+const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
+
+/// The places for checkouts of a repository. `home` is the user's checkout, and `cache` the
+/// repository's directory in the cache.
+pub fn of(
+    repo: &Repo,
+    home: Option<&Path>,
+    cache: &Path,
+    options: &SandboxOptions,
+) -> Result<Surroundings> {
+    let user_home = variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir());
+    // A bare repository has no checkout: a directory that is the same each time stands for one.
+    let checkout = match home {
+        Some(home) => nearest_real(home),
+        None => {
+            let place = cache.join(STAND_IN);
+            std::fs::create_dir_all(&place).map_err(|e| {
+                crate::error::Error::io(format!("could not make '{}'", place.display()), e)
+            })?;
+            place
+        }
+    };
+    let git_dir = nearest_real(repo.common_dir());
+    let overlaid_home =
+        user_home.clone().filter(|home| home.parent().is_some() && !home.starts_with(&checkout));
+    let mut temporary: Vec<PathBuf> =
+        TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
+    let runtime = variable("XDG_RUNTIME_DIR");
+    temporary.extend(runtime);
+    let temporary =
+        distinct(temporary.into_iter().map(|path| nearest_real(&path)).filter(|path| {
+            path.is_dir()
+                && path.parent().is_some()
+                && *path != checkout
+                && Some(path) != user_home.as_ref()
+        }));
+    let named = |paths: &[String]| {
+        paths.iter().filter_map(|path| expand(path, user_home.as_deref(), &checkout)).collect()
+    };
+    let mut hidden: Vec<PathBuf> = named(&options.hide);
+    hidden.extend(SOCKETS.iter().map(PathBuf::from));
+    hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
+    hidden.extend(cache.parent().map(Path::to_owned));
+    hidden.push(repo.state_root().join(".frites"));
+    let hidden = distinct(
+        hidden
+            .into_iter()
+            .map(|path| nearest_real(&path))
+            .filter(|path| path.exists() && !checkout.starts_with(path)),
+    );
+    let writable: Vec<PathBuf> = named(&options.write);
+    let writable =
+        distinct(writable.into_iter().map(|path| nearest_real(&path)).filter(|path| path.exists()));
+    Ok(Surroundings { checkout, git_dir, home: overlaid_home, temporary, hidden, writable })
+}
+
+/// The absolute path in a variable.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// A configured path: `~` is the home directory, and a relative path begins at the checkout.
+fn expand(path: &str, home: Option<&Path>, checkout: &Path) -> Option<PathBuf> {
+    match path.strip_prefix('~') {
+        Some(rest) => Some(home?.join(rest.trim_start_matches('/'))),
+        None => Some(checkout.join(path)),
+    }
+}
+
+fn distinct(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = paths.collect();
+    found.sort();
+    found.dedup();
+    found
+}

@@ -1,0 +1,126 @@
+//! The description of a world, and the words between its processes.
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The hidden first argument of the process that unshares and mounts.
+pub const LAUNCHER_VERB: &str = "__world";
+
+/// The hidden first argument of the first process of the new PID namespace.
+pub const INIT_VERB: &str = "__init";
+
+/// The hidden first argument of the process that maps all ids, for root.
+pub const MAP_VERB: &str = "__map";
+
+/// All that a world is made of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WorldSpec {
+    /// The directory in which the command starts, as the world has it.
+    pub dir: PathBuf,
+    /// The mounts that differ from those outside. Everything else is read-only.
+    pub mounts: Vec<Mount>,
+    /// An empty directory outside of the world, which serves as a mount point meanwhile.
+    pub stage: PathBuf,
+    /// True if the command may use the network; else it has the loopback device alone.
+    pub network: bool,
+    /// The maximum number of processes; it does not bind root.
+    pub processes: Option<u64>,
+    /// The maximum address space of each process, in bytes.
+    pub memory: Option<u64>,
+}
+
+/// One mount of a world.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mount {
+    /// A directory that shows several layers as one. Writes go to the upper one.
+    Overlay {
+        /// The mount point, which exists outside as well.
+        at: PathBuf,
+        /// The read-only layers, the topmost first.
+        lower: Vec<PathBuf>,
+        /// The layer that gets every write.
+        upper: PathBuf,
+        /// An empty directory on the upper layer's file system.
+        work: PathBuf,
+    },
+    /// Another directory, with everything below it, in place of the one that is there.
+    Directory {
+        /// The mount point.
+        at: PathBuf,
+        /// The directory that is shown there.
+        from: PathBuf,
+    },
+    /// A path that commands can write to outside of the world.
+    Writable {
+        /// The path.
+        at: PathBuf,
+    },
+    /// A path that commands cannot see: a directory is empty, and a file or socket is `/dev/null`.
+    /// Nothing happens if there is none.
+    Hidden {
+        /// The path.
+        at: PathBuf,
+    },
+    /// Device files of its own: `/dev`.
+    Devices,
+}
+
+impl Mount {
+    /// The mount point.
+    pub fn at(&self) -> &Path {
+        match self {
+            Mount::Overlay { at, .. }
+            | Mount::Directory { at, .. }
+            | Mount::Writable { at }
+            | Mount::Hidden { at } => at,
+            Mount::Devices => Path::new("/dev"),
+        }
+    }
+}
+
+impl WorldSpec {
+    /// The arguments that start a command in this world. `status` is the number of the descriptor
+    /// on which [`WorldMessage`]s arrive, which the new process inherits.
+    ///
+    /// Fails if a path is not UTF-8.
+    pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
+        let text = serde_json::to_string(self).map_err(io::Error::other)?;
+        Ok(vec![verb.into(), status.into(), text.into()])
+    }
+}
+
+/// A message of a world's processes to the supervisor: one line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorldMessage {
+    /// The world could not be entered.
+    Refused {
+        /// The step that failed, and the system's reason.
+        reason: String,
+    },
+    /// The command could not be started.
+    NotStarted {
+        /// The system's reason.
+        reason: String,
+        /// True if the system was short of processes, memory or descriptors.
+        short_of_resources: bool,
+    },
+    /// The command has ended.
+    Exited {
+        /// Its exit code.
+        code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+}
+
+impl WorldMessage {
+    /// Sends the message. Nobody reads it if the supervisor is gone: that is no error.
+    pub fn send(&self, mut to: impl Write) {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let _ = to.write_all(format!("{text}\n").as_bytes());
+    }
+}

@@ -1,0 +1,61 @@
+//! The device files of a world: those that every program expects, and nothing of the machine's.
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::MountFlags;
+
+/// The device files that are shared with the outside.
+const SHARED: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// The links of `/dev`, and where they lead.
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Mounts a new `/dev`. A read-only mount would not do: it does not keep root from writing to a
+/// device.
+pub(super) fn mount() -> io::Result<()> {
+    let dev = Path::new("/dev");
+    let mut shared = Vec::new();
+    for name in SHARED {
+        // A container may lack one.
+        if let Ok(device) = open_path(&dev.join(name)) {
+            shared.push((name, device));
+        }
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    rustix::mount::mount("tmpfs", dev, "tmpfs", flags, Some(c"mode=755,size=1M"))?;
+    for (name, device) in shared {
+        let file = dev.join(name);
+        File::create(&file)?;
+        rustix::mount::mount_bind(reopened(&device), &file)?;
+    }
+    for (name, target) in LINKS {
+        symlink(target, dev.join(name))?;
+    }
+    let [pts, shm] = ["pts", "shm"].map(|name| dev.join(name));
+    fs::create_dir(&pts)?;
+    let options = Some(c"newinstance,ptmxmode=0666,mode=620");
+    rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
+    fs::create_dir(&shm)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777"))?)
+}
+
+/// Opens a file or directory only to name it later, whatever is mounted over it by then.
+pub(super) fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The path of something that is open.
+pub(super) fn reopened(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}

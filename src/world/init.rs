@@ -1,0 +1,145 @@
+//! The first process of a world: it makes `/proc`, gives up every capability, starts the command
+//! and waits for everything in its PID namespace.
+//!
+//! The end of this process is the end of every other one in the namespace, whatever they do
+//! (pid_namespaces(7)).
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, geteuid,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::error::describe;
+use crate::process::supervisor::{is_short_of_resources, not_started_line};
+use crate::process::world_spec::{WorldMessage, WorldSpec};
+use crate::world::loopback;
+use crate::world::refusal::{Refusal, Step, open_status};
+
+/// The capabilities that root keeps: suites that run as root change owners and users. None of them
+/// reaches beyond the files and processes of the world.
+const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE);
+
+/// The paths in a new `/proc` by which root changes the machine, whatever its capabilities are.
+const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
+
+/// The life of the first process. `arguments` are those after the verb.
+pub fn main(arguments: &[OsString]) -> ExitCode {
+    let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
+    let Ok(status) = open_status(status) else { return ExitCode::from(2) };
+    match prepare(spec, program, rest) {
+        Ok(command) => {
+            start_and_reap(command, &status);
+            ExitCode::SUCCESS
+        }
+        Err(refusal) => {
+            refusal.message().send(&status);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Command, Refusal> {
+    let text = spec.to_string_lossy();
+    let spec: WorldSpec =
+        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .step("following the launcher")?;
+    mount_proc().step("mounting /proc")?;
+    if !spec.network {
+        loopback::bring_up().step("bringing up the loopback device")?;
+    }
+    let limits = [(Resource::Nproc, spec.processes), (Resource::As, spec.memory)];
+    for (resource, limit) in limits {
+        if limit.is_some() {
+            let limit = Rlimit { current: limit, maximum: limit };
+            rustix::process::setrlimit(resource, limit).step("setting limits")?;
+        }
+    }
+    drop_capabilities().step("dropping capabilities")?;
+    let mut command = Command::new(program);
+    command.args(rest).current_dir(&spec.dir).process_group(0);
+    Ok(command)
+}
+
+/// Mounts a `/proc` that shows this PID namespace alone.
+fn mount_proc() -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    for name in OF_THE_MACHINE {
+        let path = Path::new("/proc").join(name);
+        if path.exists() {
+            rustix::mount::mount_bind(&path, &path)?;
+            rustix::mount::mount_change(&path, MountPropagationFlags::PRIVATE)?;
+            rustix::mount::mount_remount(&path, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives up all that the command must not have, for good.
+fn drop_capabilities() -> io::Result<()> {
+    let kept = if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() };
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        if kept.contains(capability) {
+            continue;
+        }
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            // The system knows no more capabilities.
+            Err(rustix::io::Errno::INVAL) => break,
+            other => other?,
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)?;
+    // Otherwise the command, which has the same user id, could trace this process and forge the
+    // exit code.
+    Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Starts the command and tells how it ended; then waits until the namespace is empty.
+fn start_and_reap(mut command: Command, status: &File) {
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => {
+            let line = not_started_line(&[command.get_program().to_owned()], &e);
+            let _ = io::stderr().write_all(line.as_bytes());
+            let short_of_resources = is_short_of_resources(&e);
+            WorldMessage::NotStarted { reason: describe(&e), short_of_resources }.send(status);
+            return;
+        }
+    };
+    let pid = Pid::from_child(&child);
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((ended, how))) if ended == pid => tell(how, status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn tell(how: WaitStatus, status: &File) {
+    let (code, signal) = (how.exit_status(), how.terminating_signal());
+    WorldMessage::Exited { code, signal }.send(status);
+}

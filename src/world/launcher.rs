@@ -1,0 +1,102 @@
+//! The process that makes a world: it unshares its namespaces, maps its ids, mounts, and starts the
+//! world's first process.
+//!
+//! It is a process of its own because only a process with one thread can unshare a user namespace,
+//! and because the process that unshares a PID namespace is not in it.
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::process::{Command, ExitCode};
+
+use nix::sched::CloneFlags;
+use rustix::io::FdFlags;
+use rustix::process::Signal;
+use rustix::thread::CapabilitySet;
+
+use crate::process;
+use crate::process::supervisor::outlive_signals;
+use crate::process::world_spec::{INIT_VERB, WorldSpec};
+use crate::world::identity::IdentityMap;
+use crate::world::mounts;
+use crate::world::refusal::{Refusal, Step, open_status};
+
+/// The capabilities that the first process needs until the command starts. Without the ambient set
+/// they would be lost when it is executed, because its user id is not that of root.
+const FOR_INIT: [CapabilitySet; 4] = [
+    CapabilitySet::SYS_ADMIN,
+    CapabilitySet::NET_ADMIN,
+    CapabilitySet::SYS_RESOURCE,
+    CapabilitySet::SETPCAP,
+];
+
+/// The launcher's whole life. `arguments` are those after the verb.
+pub fn main(arguments: &[OsString]) -> ExitCode {
+    let [status, spec, command @ ..] = arguments else { return ExitCode::from(2) };
+    let Ok(status) = open_status(status) else { return ExitCode::from(2) };
+    match launch(&status, spec, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(refusal) => {
+            refusal.message().send(&status);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Refusal> {
+    let text = spec.to_string_lossy();
+    let spec: WorldSpec =
+        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    // The supervisor ends the tree, with a grace for the command; this process only waits.
+    let _asked = outlive_signals().step("handling signals")?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .step("following the supervisor")?;
+    close_inherited(status.as_raw_fd()).step("closing inherited descriptors")?;
+    let map = IdentityMap::prepare().step("preparing the map of ids")?;
+    let mut namespaces = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWIPC;
+    if !spec.network {
+        namespaces |= CloneFlags::CLONE_NEWNET;
+    }
+    nix::sched::unshare(namespaces).step("making namespaces")?;
+    map.write().step("mapping the user's ids")?;
+    mounts::mount_all(&spec)?;
+    keep_capabilities_for_init().step("keeping capabilities")?;
+    rustix::io::fcntl_setfd(status, FdFlags::empty()).step("handing over the descriptor")?;
+    let number = status.as_raw_fd().to_string();
+    let words = spec.words(INIT_VERB, &number).step("writing the description")?;
+    let mut init = Command::new(process::myself());
+    // A working directory from before the mounts would show what they hide.
+    init.args(words).args(command).current_dir(&spec.dir);
+    let mut child = init.spawn().step("starting the first process")?;
+    child.wait().step("waiting for the first process")?;
+    Ok(())
+}
+
+/// Closes every descriptor above the standard ones but `kept`. An inherited directory would be a
+/// way out: paths below it lead to the old, writable mounts.
+fn close_inherited(kept: i32) -> io::Result<()> {
+    let mut open: Vec<i32> = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
+        // The descriptor of the listing itself is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
+}
+
+fn keep_capabilities_for_init() -> io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    for capability in FOR_INIT {
+        sets.inheritable |= capability;
+    }
+    rustix::thread::set_capabilities(None, sets)?;
+    for capability in FOR_INIT {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}

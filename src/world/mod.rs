@@ -1,0 +1,47 @@
+//! The world of a judged tree: what its commands see of the machine, and what of it they can
+//! change.
+//!
+//! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands
+//! write goes to a layer that is thrown away; the rest of the file system is read-only
+//! (GIT-FACTS, "Worlds"). No privileges and no helper programs are needed: git-frites starts
+//! itself, once to unshare and mount ([`launcher`]) and once as the first process of the new PID
+//! namespace ([`init`]).
+#[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
+mod identity;
+#[cfg(target_os = "linux")]
+pub mod init;
+#[cfg(target_os = "linux")]
+pub mod launcher;
+#[cfg(target_os = "linux")]
+mod loopback;
+#[cfg(target_os = "linux")]
+mod mounts;
+pub mod probe;
+#[cfg(target_os = "linux")]
+mod refusal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB};
+
+/// The exit code if these arguments start a process of a world; none if they do not.
+#[cfg(target_os = "linux")]
+pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
+    let (verb, rest) = arguments.split_first()?;
+    match verb.to_str()? {
+        LAUNCHER_VERB => Some(launcher::main(rest)),
+        INIT_VERB => Some(init::main(rest)),
+        MAP_VERB => Some(identity::main(rest)),
+        _ => None,
+    }
+}
+
+/// Other systems have no namespaces: there are no such processes.
+#[cfg(not(target_os = "linux"))]
+pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
+    let verb = arguments.first()?.to_str()?;
+    [LAUNCHER_VERB, INIT_VERB, MAP_VERB].contains(&verb).then_some(ExitCode::from(2))
+}

@@ -1,0 +1,242 @@
+//! The mounts of a world, made in the mount namespace of the process that enters it.
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+
+use crate::process::world_spec::{Mount, WorldSpec};
+use crate::world::devices::{self, open_path, reopened};
+use crate::world::refusal::{Refusal, Step};
+
+/// Makes the mounts, outer directories first, and then everything else read-only.
+///
+/// All directories are opened before the first mount: afterwards their paths may lead to something
+/// else.
+pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
+    // Without this, mounts would appear outside.
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", flags).step("separating the mounts")?;
+    let before = existing().step("reading the mounts")?;
+    let mut sources = Sources::default();
+    for mount in &spec.mounts {
+        sources.open_all(mount).step("opening the layers")?;
+    }
+    sources.stage(spec).step("staging a layer")?;
+    let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
+    mounts.sort_by_key(|mount| mount.at().components().count());
+    let mut done: Vec<&Path> = Vec::new();
+    for mount in mounts {
+        make(mount, &sources, &done)?;
+        done.push(mount.at());
+    }
+    for (path, flags) in before {
+        let is_covered = done.iter().any(|at| path.starts_with(at) && path != Path::new("/"));
+        if !is_covered && path != Path::new("/proc") {
+            make_read_only(&path, flags).step("making the file system read-only")?;
+        }
+    }
+    Ok(())
+}
+
+/// Directories and files that are mounted elsewhere, open.
+#[derive(Default)]
+struct Sources(BTreeMap<PathBuf, OwnedFd>);
+
+impl Sources {
+    fn open_all(&mut self, mount: &Mount) -> io::Result<()> {
+        match mount {
+            Mount::Overlay { lower, upper, work, .. } => {
+                lower.iter().chain([upper, work]).try_for_each(|path| self.open(path))
+            }
+            Mount::Directory { from, .. } => self.open(from),
+            Mount::Writable { at } => self.open(at),
+            Mount::Hidden { .. } | Mount::Devices => Ok(()),
+        }
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<()> {
+        if !self.0.contains_key(path) {
+            let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+            self.0.insert(path.to_owned(), open_path(path).map_err(named)?);
+        }
+        Ok(())
+    }
+
+    /// Makes a lowest layer that contains one above it an overlay of its own. This goes before the
+    /// other mounts, which may hide the stage.
+    fn stage(&mut self, spec: &WorldSpec) -> io::Result<()> {
+        for mount in &spec.mounts {
+            let Mount::Overlay { lower, .. } = mount else { continue };
+            let Some(base) = own_ancestor(lower) else { continue };
+            // An overlay without an upper layer has at least two lower ones. The second is empty,
+            // and on a file system of its own, because the first may contain the stage.
+            let flags = MountFlags::NOSUID | MountFlags::NODEV;
+            rustix::mount::mount("tmpfs", &spec.stage, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
+            let empty = open_path(&spec.stage)?;
+            let options = overlay_options([self.name(base), reopened(&empty)].into_iter());
+            mount_overlay(&spec.stage, &options)?;
+            self.0.insert(base.clone(), open_path(&spec.stage)?);
+        }
+        Ok(())
+    }
+
+    /// A name for something that was opened, which needs no escaping in mount options.
+    fn name(&self, path: &Path) -> String {
+        self.0.get(path).map(reopened).unwrap_or_default()
+    }
+}
+
+fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal> {
+    let at = mount.at();
+    let exists = fs::symlink_metadata(at).is_ok();
+    match mount {
+        Mount::Hidden { .. } if exists => hide(at).step("hiding paths"),
+        Mount::Hidden { .. } => Ok(()),
+        Mount::Devices => devices::mount().step("making /dev"),
+        Mount::Overlay { lower, upper, work, .. } => {
+            make_mount_point(at, done).step("making mount points")?;
+            let options = overlay_options(lower.iter().map(|path| sources.name(path)));
+            let (upper, work) = (sources.name(upper), sources.name(work));
+            let options = format!("{options},upperdir={upper},workdir={work}");
+            mount_overlay(at, &options).step("mounting an overlay")?;
+            require_writable(at).step("mounting an overlay")
+        }
+        Mount::Directory { from, .. } => {
+            make_mount_point(at, done).step("making mount points")?;
+            rustix::mount::mount_bind_recursive(sources.name(from), at).step("mounting directories")
+        }
+        Mount::Writable { .. } => {
+            make_mount_point(at, done).step("making mount points")?;
+            rustix::mount::mount_bind_recursive(sources.name(at), at).step("opening paths")
+        }
+    }
+}
+
+/// Makes a mount point that a mount of ours hides. Anywhere else it exists, or this is an error:
+/// nothing is made outside.
+fn make_mount_point(at: &Path, done: &[&Path]) -> io::Result<()> {
+    if at.exists() {
+        return Ok(());
+    }
+    if !done.iter().any(|mounted| at.starts_with(mounted)) {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{}", at.display())));
+    }
+    fs::create_dir_all(at)
+}
+
+/// The lowest layer, if it contains one of those above it: one overlay cannot have two such layers
+/// (ELOOP).
+fn own_ancestor(lower: &[PathBuf]) -> Option<&PathBuf> {
+    let (base, others) = lower.split_last()?;
+    others.iter().any(|other| other.starts_with(base)).then_some(base)
+}
+
+fn overlay_options(lower: impl Iterator<Item = String>) -> String {
+    // Without `userxattr`, directories of a lower layer cannot be removed (EIO).
+    format!("userxattr,lowerdir={}", lower.collect::<Vec<_>>().join(":"))
+}
+
+fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
+    let options = CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
+}
+
+/// An upper layer that this user does not own is mounted without an error, and read-only.
+fn require_writable(at: &Path) -> io::Result<()> {
+    let stat = rustix::fs::statvfs(at)?;
+    if stat.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+    }
+    Ok(())
+}
+
+/// Covers a directory by an empty one, and anything else by `/dev/null`.
+fn hide(at: &Path) -> io::Result<()> {
+    if !fs::metadata(at).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(rustix::mount::mount_bind("/dev/null", at)?);
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
+    Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?)
+}
+
+/// The mounts of this namespace, with the flags that a remount must repeat.
+fn existing() -> io::Result<Vec<(PathBuf, MountFlags)>> {
+    let text = fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
+}
+
+/// Reads one line of mountinfo (proc_pid_mountinfo(5)): the fifth field is the mount point, the
+/// sixth the mount's own options.
+fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let path = unescape(fields.nth(4)?);
+    let options = std::str::from_utf8(fields.next()?).ok()?;
+    let mut flags = MountFlags::empty();
+    for option in options.split(',') {
+        flags |= match option {
+            "nosuid" => MountFlags::NOSUID,
+            "nodev" => MountFlags::NODEV,
+            "noexec" => MountFlags::NOEXEC,
+            "noatime" => MountFlags::NOATIME,
+            "nodiratime" => MountFlags::NODIRATIME,
+            "relatime" => MountFlags::RELATIME,
+            _ => MountFlags::empty(),
+        };
+    }
+    Some((PathBuf::from(OsStr::from_bytes(&path)), flags))
+}
+
+/// A path in mountinfo, in which four characters are written in octal.
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| *first == b'\\');
+        let byte = octal
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[3..] } else { after };
+    }
+    bytes
+}
+
+/// A mount that is covered by another cannot be reached, and one that vanished need not be changed.
+fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
+    let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
+    match rustix::mount::mount_remount(path, flags, "") {
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS) => {
+            Ok(())
+        }
+        other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_gives_the_path_and_the_flags_to_repeat() {
+        let line = b"36 35 98:0 / /mnt/two\\040words\\134x rw,nosuid,nodev,relatime shared:1 - ext4 /dev/x rw,errors=remount-ro";
+        let (path, flags) = parse_mount(line).expect("a mount");
+        assert_eq!(path, Path::new("/mnt/two words\\x"));
+        assert_eq!(flags, MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME);
+        assert!(parse_mount(b"").is_none());
+    }
+
+    #[test]
+    fn a_lowest_layer_that_contains_another_is_found() {
+        let layers = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert!(own_ancestor(&layers(&["/home/u/.cache/x", "/home/u"])).is_some());
+        assert!(own_ancestor(&layers(&["/cache/x", "/home/u"])).is_none());
+        assert!(own_ancestor(&layers(&["/home/u"])).is_none());
+    }
+}

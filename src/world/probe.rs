@@ -1,0 +1,58 @@
+//! Whether this machine lets us make a sealed world.
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::error::describe;
+use crate::process;
+use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
+
+/// The reason why no sealed world can be made here; none if one can. `dir` is a directory on the
+/// file system that will hold the layers.
+///
+/// A world is really entered, once per process: no setting of the system tells the truth
+/// (GIT-FACTS, "Worlds").
+pub fn refusal(dir: &Path) -> Option<String> {
+    static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
+    REFUSAL.get_or_init(|| try_to_enter(dir).unwrap_or_else(|e| Some(describe(&e)))).clone()
+}
+
+fn try_to_enter(dir: &Path) -> io::Result<Option<String>> {
+    let room = tempfile::Builder::new().prefix(".probe-").tempdir_in(dir)?;
+    let below = |name: &str| {
+        let path = room.path().join(name);
+        std::fs::create_dir(&path).map(|()| path)
+    };
+    let at = below("at")?;
+    let overlay = Mount::Overlay {
+        at: at.clone(),
+        lower: vec![below("lower")?],
+        upper: below("upper")?,
+        work: below("work")?,
+    };
+    let spec = WorldSpec {
+        dir: at,
+        mounts: vec![Mount::Devices, overlay],
+        stage: below("stage")?,
+        network: true,
+        processes: None,
+        memory: None,
+    };
+    let words = spec.words(LAUNCHER_VERB, "1")?;
+    let output = Command::new(process::myself())
+        .args(words)
+        .arg("/bin/sh")
+        .args(["-c", "echo > written"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()?;
+    Ok(match serde_json::from_slice(&output.stdout) {
+        Ok(WorldMessage::Exited { code: Some(0), .. }) => None,
+        Ok(WorldMessage::Refused { reason } | WorldMessage::NotStarted { reason, .. }) => {
+            Some(reason)
+        }
+        Ok(WorldMessage::Exited { .. }) => Some("writing to an overlay failed".to_owned()),
+        Err(_) => Some("the world's processes ended without an answer".to_owned()),
+    })
+}

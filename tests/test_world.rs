@@ -1,0 +1,253 @@
+//! Sealed worlds: oracle commands run at the path of the user's checkout, over the base's outputs,
+//! and everything that they write is thrown away.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::common::World;
+
+/// A world in which oracle commands are sealed, and can write to the directory `shared` in the home
+/// directory.
+fn sealed() -> World {
+    let mut world = World::new();
+    fs::create_dir(world.home().join("shared")).unwrap();
+    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    world.set_env("FRITES_SANDBOX_WRITE", world.home().join("shared"));
+    world
+}
+
+/// The lines that oracle commands wrote to a file in `shared`, sorted.
+fn shared_lines(world: &World, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(world.home().join("shared").join(name)).unwrap_or_default();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Everything below the repository and the home directory but git-frites' own state, with contents.
+fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![world.home()];
+    let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            // Verdicts are refs, and captures are objects.
+            let is_state = path.ends_with(".git/refs/frites")
+                || path.ends_with(".git/objects")
+                || path.ends_with(".git/logs")
+                || path.ends_with(".git/worktrees")
+                || path.ends_with(".git/frites-deleting");
+            if own.contains(&path) || is_state {
+                continue;
+            }
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.insert(path.clone(), fs::read(&path).unwrap_or_default());
+            }
+        }
+    }
+    found
+}
+
+/// Fails with the names of files that are not as before.
+#[track_caller]
+fn assert_untouched(world: &World, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    let now = user_files(world);
+    let names = now.keys().chain(before.keys());
+    let changed: BTreeSet<&PathBuf> =
+        names.filter(|path| now.get(*path) != before.get(*path)).collect();
+    assert!(changed.is_empty(), "{changed:?}");
+}
+
+#[test]
+fn commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files() {
+    let world = sealed();
+    world.write("untracked", "of the user");
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let script = r#"
+        echo "$FRITES_RUN $PWD $(cat README) $(ls -A | tr '\n' ' ')" >> ~/shared/seen
+        git status --porcelain >> ~/shared/status
+        git log --format=%s -1 >> ~/shared/log
+        test "$(git rev-parse --show-toplevel)" = "$PWD"
+    "#;
+    let answer = world.frites(["judge", "--json", "--test", script]).expect(0);
+    let repo = world.repo.display();
+    let base = format!(" {repo} hello .git README src ");
+    let candidate = format!(" {repo} changed .git README src ");
+    assert_eq!(shared_lines(&world, "seen"), [candidate, base]);
+    assert_eq!(shared_lines(&world, "status"), [""; 0], "the judged tree is clean");
+    assert_eq!(shared_lines(&world, "log"), ["base", "frites: judged tree"]);
+    assert_eq!(answer.json()["terms"]["world"], "sealed");
+    world.assert_clean();
+}
+
+#[test]
+fn nothing_that_commands_write_is_left() {
+    let world = sealed();
+    fs::create_dir(world.home().join(".ssh")).unwrap();
+    fs::write(world.home().join(".ssh/id"), "secret").unwrap();
+    world.write(".gitignore", "node_modules\n");
+    world.commit("ignore");
+    world.write("node_modules/left.js", "mine");
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let before = user_files(&world);
+    let script = r#"
+        cat ~/.ssh/id && exit 7
+        rm -rf ~/.ssh ~/.gitconfig ~/shared/.. node_modules 2>/dev/null
+        echo x > ~/dropped; echo x > /tmp/dropped-by-a-test; echo x > dropped
+        git config --file .git/config core.hooksPath /evil
+        git -c user.name=x -c user.email=x@y commit -qam mine
+        git branch -q forged; git update-ref -d refs/heads/main; git gc -q --prune=now
+        git stash -q; echo x > .git/info/attributes
+        touch /etc/dropped-by-a-test && exit 8
+        mkdir -p src; echo rewritten > src/lib.txt
+    "#;
+    let answer = world.frites(["judge", "--test", &format!("{script}\ntrue")]).expect(0);
+    assert_untouched(&world, &before);
+    assert!(!PathBuf::from("/tmp/dropped-by-a-test").exists());
+    assert!(!answer.stderr.contains("while"), "nothing changed outside: {}", answer.stderr);
+    assert!(answer.out().contains("oracle wrote"), "{}", answer.out());
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+#[test]
+fn no_process_outlives_its_command_or_reaches_another() {
+    let world = sealed();
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let script = r#"
+        setsid sh -c 'trap "" TERM HUP; sleep 1000' &
+        (setsid sleep 1000 &)
+        kill -STOP 1; kill -KILL 1
+        ls /proc | grep -c '^[0-9]' > ~/shared/processes
+    "#;
+    let answer = world.frites(["judge", "--json", "--test", script]);
+    let sleeps = answer.json();
+    assert_eq!(sleeps["candidates"][0]["results"][0]["leaky"], true, "{sleeps}");
+    let few: u32 = shared_lines(&world, "processes")[0].parse().unwrap();
+    assert!(few < 10, "the machine's processes cannot be seen: {few}");
+    world.assert_clean();
+}
+
+/// A project whose build leaves an object for each source, and links all objects that there are: a
+/// deleted source stays linked where its object is left over.
+pub fn stale_project() -> World {
+    let world = sealed();
+    world.write(
+        "Makefile",
+        "objects = $(patsubst %.src,%.obj,$(wildcard *.src))\n\
+         app: $(objects)\n\tcat *.obj > app\n\
+         %.obj: %.src\n\techo $@ >> ~/shared/compiled; cp $< $@\n\
+         test: app\n\tgrep -q needed app\n",
+    );
+    world.write(".gitignore", "*.obj\napp\n");
+    world.write("a.src", "first\n");
+    world.write("b.src", "needed\n");
+    world.commit("a project with outputs");
+    world
+}
+
+#[test]
+fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
+    let world = stale_project();
+    let change = "echo more >> a.src; test $FRITES_CANDIDATE = x || echo more >> a.src";
+    world.frites(["spawn", "-c", "x", "-c", "y", "--", "sh", "-c", change]).expect(0);
+    let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
+    let verdict = answer.json();
+    assert_eq!(verdict["recommended"], "x");
+    // The base compiles both sources, each candidate the one that it changed, and the winner both
+    // again.
+    let a = "a.obj";
+    let b = "b.obj";
+    assert_eq!(shared_lines(&world, "compiled"), [a, a, a, a, b, b]);
+    let warm = |at: usize| verdict["candidates"][at]["results"][0]["warm"].clone();
+    assert_eq!([warm(0), warm(1)], [serde_json::Value::Null, true.into()]);
+    // The next judging finds the outputs in the cache directory.
+    world.frites(["judge", "--no-cache", "--test", "make -s test"]).expect(0);
+    assert_eq!(shared_lines(&world, "compiled").len(), 6 + 4, "nothing for the base");
+    world.frites(["judge", "--no-cache", "--cold", "--test", "make -s test"]).expect(0);
+    assert_eq!(shared_lines(&world, "compiled").len(), 10 + 6, "all sources of three trees");
+    world.assert_clean();
+}
+
+#[test]
+fn a_pass_that_only_a_stale_output_explains_does_not_win() {
+    let world = stale_project();
+    // The smaller change deletes a source that is needed; its object is left over from the base.
+    let change =
+        "case $FRITES_CANDIDATE in x) rm b.src;; y) echo 1 >> a.src; echo 2 >> a.src;; esac";
+    world.frites(["spawn", "-c", "x", "-c", "y", "--", "sh", "-c", change]).expect(0);
+    let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
+    let verdict = answer.json();
+    assert_eq!(verdict["recommended"], "y", "{verdict:#}");
+    let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
+    assert!(stale.starts_with("stale build output: over the base's outputs it passed"), "{stale}");
+    let table = world.frites(["judge", "--replay"]).expect(0);
+    assert!(table.out().contains("stale build output"), "{}", table.out());
+    world.assert_clean();
+}
+
+#[test]
+fn a_failure_that_only_a_stale_output_explains_can_still_win() {
+    let world = stale_project();
+    world.write("broken.src", "broken\n");
+    world.write(
+        "Makefile",
+        "test:\n\ttest ! -e left.obj || ! grep -q fixed a.src\n\tcp a.src left.obj\n",
+    );
+    world.commit("a test that an old output breaks");
+    let change = "test $FRITES_CANDIDATE = x || echo more >> a.src; echo fixed >> a.src";
+    world.frites(["spawn", "-c", "x", "-c", "y", "--", "sh", "-c", change]).expect(0);
+    let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
+    assert_eq!(answer.json()["recommended"], "x", "{:#}", answer.json());
+    world.assert_clean();
+}
+
+#[test]
+fn without_the_network_there_is_the_loopback_device_alone() {
+    let mut world = sealed();
+    world.set_env("FRITES_SANDBOX_NETWORK", "false");
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let script = "grep -c : /proc/net/dev > ~/shared/devices; grep lo: /proc/net/dev";
+    world.frites(["judge", "--test", script]).expect(0);
+    assert_eq!(shared_lines(&world, "devices"), ["1"]);
+}
+
+#[test]
+fn where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all() {
+    let world = sealed();
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let refused = |mode: &str| {
+        let script = format!(
+            "echo 0 > /proc/sys/user/max_user_namespaces\n\
+             FRITES_SANDBOX_MODE={mode} exec git frites judge --json --test true"
+        );
+        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+        world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+    };
+    let answer = refused("auto").expect(0);
+    assert_eq!(answer.json()["terms"]["world"], "open");
+    refused("required").refuses(128, "no sealed world can be made here: making namespaces");
+    world.assert_clean();
+}
+
+#[test]
+fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
+    let world = sealed();
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    let bare = world.home().join("bare.git");
+    world.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    for dir in [linked, bare] {
+        world
+            .run(&dir, "git", ["frites", "spawn", "-c", "a", "--", "sh", "-c", "echo 1 > README"])
+            .expect(0);
+        let script =
+            "test -z \"$(git status --porcelain)\" && git log -1 --format=%s && cat README";
+        let answer =
+            world.run(&dir, "git", ["frites", "judge", "--json", "--test", script]).expect(0);
+        assert_eq!(answer.json()["terms"]["world"], "sealed");
+    }
+}
