@@ -248,7 +248,7 @@ fn impossible_agent_options_are_refused_before_anything_is_made() {
     assert!(hint.contains("did you mean 'claude'?"), "{hint}");
     world.write(".frites.toml", "[agents.claude]\ncommand = \"claude 'unclosed\"\n");
     world
-        .frites(["status"])
+        .frites(["diff"])
         .refuses(128, "'agents.claude.command' takes a program and its arguments");
 }
 

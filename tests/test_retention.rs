@@ -135,7 +135,36 @@ fn landing_states_survive_the_loss_of_every_file() {
     assert_eq!(landings(), ["undone", "landed"]);
     lose();
     assert_eq!(landings(), ["undone", "landed"]);
-    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@unlanded/c2"]), "");
+    // A staged landing has no commit at all.
+    let world = World::new();
+    world.judged("true", &["echo a > a.txt", "echo bb > b.txt; echo more >> b.txt"]);
+    let remote = world.home().join("remote");
+    world.git(["init", "-q", "--bare", remote.to_str().unwrap()]);
+    let push =
+        || world.git(["push", "-q", remote.to_str().unwrap(), "refs/frites/*:refs/frites/*"]);
+    world.frites(["clean", "1"]).expect(0);
+    push();
+    world.frites(["apply", "1/c1"]).expect(0);
+    push();
+    let landed = world.first_candidate("1");
+    let intent = fs::read(world.repo.join(".frites/runs/1/c1/landed.toml")).unwrap();
+    fs::remove_dir_all(world.repo.join(".frites")).unwrap();
+    let now = world.first_candidate("1");
+    assert_eq!(
+        (&now["landing"], &now["landing_branch"]),
+        (&"landed".into(), &landed["landing_branch"])
+    );
+    world.git(["switch", "-q", "-f", "main"]);
+    world
+        .frites(["apply", "--undo", "1/c1"])
+        .refuses(1, "no record says at which commit 'frites/apply/1' was made");
+    world.write(".frites/runs/1/c1/landed.toml", intent);
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    assert_eq!(world.first_candidate("1")["landing"], "undone");
+    // The ref moves forward only, so no push needs force.
+    push();
+    fs::remove_dir_all(world.repo.join(".frites")).unwrap();
+    assert_eq!(world.first_candidate("1")["landing"], "undone");
     world.assert_clean();
 }
 

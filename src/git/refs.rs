@@ -63,10 +63,10 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@unlanded/CAND`: the landing state of a candidate, if no commit that landed
-/// tells it: that it was discarded, or that its branch was deleted.
-pub fn unlanded(run: &Name, candidate: &Name) -> RefName {
-    RefName::new(format!("refs/frites/{run}/@unlanded/{candidate}"))
+/// `refs/frites/RUN/@state/CAND`: the landing state of a candidate while no commit that landed
+/// tells it: that it is staged on a branch, that this branch was deleted, or that it was discarded.
+pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
 
 /// The run and the candidate of a ref that [`conflicts`] names; none for any other ref.

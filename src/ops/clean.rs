@@ -148,7 +148,7 @@ fn finish_removal(session: &Session, removal: BegunRemoval<'_>) -> Result<Option
     record.cleaned = true;
     if record.landing == Landing::Pending {
         record.landing = Landing::Discarded;
-        session.store.note_unlanded(candidate.run, candidate.name, Landing::Discarded)?;
+        session.store.note_state(candidate.run, candidate.name, Landing::Discarded, None)?;
     }
     session.store.save_candidate(&record)?;
     if first_time {

@@ -78,19 +78,33 @@ impl Store {
 
     /// Removes the record of [`Store::note_conflicts`], if there is one.
     pub fn forget_conflicts(&self, run: &Name, candidate: &Name) -> Result<()> {
-        self.delete_ref(&refs::conflicts(run, candidate), "conflicts settled")
+        let name = refs::conflicts(run, candidate);
+        match self.repo.read_ref(&name)? {
+            Some(old) => self.repo.update_ref(&name, None, Some(&old), "conflicts settled"),
+            None => Ok(()),
+        }
     }
 
-    /// Records in a ref that nothing of a candidate is landed, and why: no commit tells it, and the
-    /// candidate's file may be lost.
-    pub fn note_unlanded(&self, run: &Run, candidate: &Name, landing: Landing) -> Result<()> {
-        let message = format!(
+    /// Records a landing state in a ref that no commit of a landing tells: the candidate's file may
+    /// be lost. The ref only moves forward, so that a plain `git push` takes it along; a commit of
+    /// a landing has precedence over it.
+    pub fn note_state(
+        &self,
+        run: &Run,
+        candidate: &Name,
+        landing: Landing,
+        branch: Option<&RefName>,
+    ) -> Result<()> {
+        let mut message = format!(
             "frites: {}/{candidate} is {landing}\n\n{}\n{}",
             run.run,
             Trailer::Run.line(&run.run),
             Trailer::Landing.line(landing)
         );
-        let name = refs::unlanded(&run.run, candidate);
+        if let Some(branch) = branch {
+            message.push_str(&format!("\n{}", Trailer::Into.line(branch.short())));
+        }
+        let name = refs::landing_state(&run.run, candidate);
         let old = self.repo.read_ref(&name)?;
         let parents = [&run.base].into_iter().chain(&old);
         let tree = self.repo.commit(&run.base)?.tree;
@@ -98,14 +112,10 @@ impl Store {
         self.repo.update_ref(&name, Some(&commit), old.as_ref(), &landing.to_string())
     }
 
-    /// Removes the record of [`Store::note_unlanded`], if there is one.
-    pub fn forget_unlanded(&self, run: &Name, candidate: &Name) -> Result<()> {
-        self.delete_ref(&refs::unlanded(run, candidate), "lands")
-    }
-
-    fn delete_ref(&self, name: &RefName, why: &str) -> Result<()> {
-        match self.repo.read_ref(name)? {
-            Some(old) => self.repo.update_ref(name, None, Some(&old), why),
+    /// Records that a candidate is made again, if its state was recorded.
+    pub fn note_fresh_start(&self, run: &Run, candidate: &Name) -> Result<()> {
+        match self.repo.read_ref(&refs::landing_state(&run.run, candidate))? {
+            Some(_) => self.note_state(run, candidate, Landing::Pending, None),
             None => Ok(()),
         }
     }
@@ -115,7 +125,7 @@ impl Store {
 /// the record may be lost, or a landing fetched from elsewhere has none here.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
-        return restore_unlanded(repo, candidate);
+        return restore_state(repo, candidate);
     };
     if candidate.landing_commit.as_ref() == Some(&commit) {
         return Ok(());
@@ -136,21 +146,23 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// Completes the record of a candidate that has not landed from its ref.
-fn restore_unlanded(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
+/// Completes the record of a candidate that no commit has landed from its ref.
+fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());
     }
-    let noted = repo.read_ref(&refs::unlanded(&candidate.run, &candidate.candidate))?;
+    let noted = repo.read_ref(&refs::landing_state(&candidate.run, &candidate.candidate))?;
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = match Trailer::Landing.find(&read.message) {
         Some("discarded") => Landing::Discarded,
         Some("undone") => Landing::Undone,
+        Some("landed") => Landing::Landed,
         _ => return Ok(()),
     };
     candidate.landing = landing;
-    if landing == Landing::Undone {
+    if let Some(branch) = Trailer::Into.find(&read.message) {
+        candidate.landing_branch = Some(RefName::of_branch(branch));
         candidate.landing_time = Timestamp::from_second(read.time).ok();
     }
     Ok(())

@@ -44,9 +44,8 @@ pub(super) fn save_state(
         store.repo().update_ref(&mark, commit, marked.as_ref(), "apply")?;
     }
     let Some(run) = store.run(run)? else { return Ok(()) };
-    match commit {
-        None if landing == Landing::Undone => store.note_unlanded(&run, name, landing)?,
-        _ => store.forget_unlanded(&run.run, name)?,
+    if commit.is_none() {
+        store.note_state(&run, name, landing, Some(branch))?;
     }
     store.candidate(&run, name).update(|candidate| {
         candidate.landing = landing;

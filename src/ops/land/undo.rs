@@ -366,6 +366,11 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
         return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
     };
     let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
+    if landed_at.is_none() {
+        return Err(Error::no(format!("no record says at which commit '{short}' was made")).hint(
+            format!("look at it with `git log {short}`; `git branch -D {short}` deletes it"),
+        ));
+    }
     if landed_at != Some(tip) {
         return Err(Error::no(format!("'{short}' has commits that {address} did not bring")).hint(
             format!(

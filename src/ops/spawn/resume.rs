@@ -83,7 +83,7 @@ pub fn resume(
             candidate.update(Candidate::begin_remaking)?;
         }
         clean::remove(session, candidate, is_half_made)?;
-        store.forget_unlanded(&run.run, name)?;
+        store.note_fresh_start(run, name)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
