@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::processes::{living, marked};
-use crate::common::{Answer, LONG, World, answer};
+use crate::common::{Answer, LONG, World, answer, poll};
 
 /// Says that it is over, also to those who wait for it when a test fails.
 struct Over<'a>(&'a AtomicBool);
@@ -137,6 +137,38 @@ fn concurrent_writers_and_readers_of_a_run_lose_nothing() {
         })
         .sum();
     assert_eq!(captured, iterations, "each capture is an event, once");
+    world.assert_clean();
+}
+
+/// Records are written whole: each writer must begin with what the one before it wrote.
+#[test]
+fn concurrent_verdicts_and_bindings_of_a_run_lose_nothing() {
+    let world = World::new();
+    let scripts: Vec<String> = (1..=8).map(|n| format!("seq {n} > new")).collect();
+    let run = world.attempts(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    world.frites(["judge", "-q", "--test", "true", &run]).expect(0);
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let (world, run) = (&world, &run);
+            scope.spawn(move || {
+                for candidate in [2 * part + 1, 2 * part + 2] {
+                    let (address, id) = (format!("{run}/c{candidate}"), format!("T-{candidate}"));
+                    // Another writer may hold the run: then nothing is bound, and the exit code says so.
+                    poll(|| world.frites(["task", &address, &id]).code == 0);
+                }
+            });
+            scope.spawn(move || {
+                for rank in ["agreement", "blast-radius"].repeat(6) {
+                    let code = world.frites(["judge", "-q", "--replay", "--rank", rank, run]).code;
+                    assert!(matches!(code, 0 | 128), "{code}");
+                }
+            });
+        }
+    });
+    let tasks = world.frites(["task", &run, "--json"]).expect(0).json()["candidates"].take();
+    let bound: Vec<_> = tasks.as_object().unwrap().values().map(|t| t.as_str().unwrap()).collect();
+    let expected: Vec<_> = (1..=8).map(|n| format!("T-{n}")).collect();
+    assert_eq!(bound, expected);
     world.assert_clean();
 }
 

@@ -1,5 +1,5 @@
 //! Binds runs and candidates to tasks. The task itself lives elsewhere and is never changed.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -18,11 +18,7 @@ pub fn bind(
 ) -> Result<Run> {
     let Session { store, .. } = session;
     trust::require_own_record(session.integrity(), run)?;
-    let _lock = store.lock_run(&run.run)?;
-    let mut run = store.run(&run.run)?.ok_or_else(|| {
-        Error::fatal(format!("run {} was removed meanwhile", run.run))
-            .hint("`git frites status` lists the runs")
-    })?;
+    let (_lock, mut run) = store.lock_and_read(&run.run)?;
     let task = task.map(str::to_owned);
     let before = match (candidate, &task) {
         (None, _) => std::mem::replace(&mut run.task, task.clone()),

@@ -173,6 +173,18 @@ impl Store {
         self.try_lock_run(run)?.ok_or_else(|| busy(run))
     }
 
+    /// Takes a run's lock, and reads the run again: its record may have changed since it was last
+    /// read, and whoever writes a record begins with the newest. Fails if another process holds the
+    /// lock, or has removed the run.
+    pub fn lock_and_read(&self, run: &Name) -> Result<(Lock, Run)> {
+        let lock = self.lock_run(run)?;
+        match self.run(run)? {
+            Some(run) => Ok((lock, run)),
+            None => Err(Error::fatal(format!("run {run} was removed meanwhile"))
+                .hint("`git frites status` lists the runs")),
+        }
+    }
+
     /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process
     /// holds it alone.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {

@@ -51,7 +51,7 @@ pub fn judge(
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
-    let _lock = session.store.lock_run(&run.run)?;
+    let (_lock, run) = &session.store.lock_and_read(&run.run)?;
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;

@@ -22,7 +22,7 @@ use crate::ops::session::Session;
 /// A new decision is recorded, because `apply` lands by the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let store = &session.store;
-    let _lock = store.lock_run(&run.run)?;
+    let (_lock, run) = &store.lock_and_read(&run.run)?;
     trust::require_own_record(session.integrity(), run)?;
     let stored = store.verdict(&run.run)?;
     let (names, parts): (Vec<&Name>, Vec<PartialVerdict>) = store.parts(run)?.into_iter().unzip();

@@ -74,11 +74,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
     // From here on no other process judges the run, adds to it or removes it.
-    let lock = store.lock_run(&run.run)?;
-    let mut run = store.run(&run.run)?.ok_or_else(|| {
-        Error::fatal(format!("run {} was removed meanwhile", run.run))
-            .hint("`git frites status` lists the runs")
-    })?;
+    let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
     let commands = assignments.values().map(|a| CandidateCommand::assigned(a, None));

@@ -138,11 +138,7 @@ pub fn synthesize(
     limits::require_depth(session)?;
     limits::require_room(session, 0, 1)?;
     // From here on no other process judges the run, adds to it or removes it.
-    let _lock = store.lock_run(&run.run)?;
-    let mut run = store.run(&run.run)?.ok_or_else(|| {
-        Error::fatal(format!("run {} was removed meanwhile", run.run))
-            .hint("`git frites status` lists the runs")
-    })?;
+    let (_lock, mut run) = store.lock_and_read(&run.run)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
             .hint(format!("judge it first: `git frites judge {}`", run.run))
