@@ -155,8 +155,8 @@ keys! {
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs that were spawned with `--from`.";
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
     LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
-    CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "How often commands start `clean --expired` in the background when they end, at most.";
     LIMITS_LAYERS: ByteSize = "limits.layers", Is("'20GiB'"), "The disk space for the bases' build outputs that are kept for later judgings, for each repository.";
+    CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "How often commands start `clean --expired` in the background when they end, at most.";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
     RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which `clean --expired` removes the worktree of a candidate that failed, timed out or was cancelled.";
     RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which `clean --expired` removes any other worktree.";
