@@ -292,22 +292,29 @@ pub fn populate_all(
     let plain: Vec<&Worktree> = places.iter().filter(is_plain).map(|(_, w)| *w).collect();
     fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times())?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
-    process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
+    let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
         if let Some(tree) = run.seed(name) {
             worktree.populate_with(tree.as_str())?;
         }
         let candidate = session.store.candidate(run, name);
         prepare_candidate(session, candidate, worktree, preparation, ports.get(*at).copied())
-    })
+    })?;
+    let (prepared, records): (Vec<Prepared>, Vec<Candidate>) = made.into_iter().unzip();
+    process::in_parallel(RECORDS_AT_ONCE, &records, |record| session.store.save_candidate(record))?;
+    Ok(prepared)
 }
 
+/// The records that are written at the same time: each waits for the disk, and they wait together.
+const RECORDS_AT_ONCE: usize = 16;
+
+/// Fills one worktree with all but the files of the base, and gives its record, not yet stored.
 fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,
     worktree: &Worktree,
     preparation: &Preparation,
     port: Option<u16>,
-) -> Result<Prepared> {
+) -> Result<(Prepared, Candidate)> {
     let directory = candidate.directory();
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
@@ -329,6 +336,5 @@ fn prepare_candidate(
         record.state = State::Failed;
         record.reason = Some(failure.clone());
     }
-    session.store.save_candidate(&record)?;
-    Ok(prepared)
+    Ok((prepared, record))
 }
