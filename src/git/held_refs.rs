@@ -128,6 +128,10 @@ fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
 
 /// The refs of a run with their values. A ref that cannot be read is left out, as git does.
 fn list(repo: &Repo, run: &Name) -> Result<BTreeMap<RefName, String>> {
+    // git also reads past what code under test has put in the place of refs.
+    if let Ok(Some(found)) = repo.ref_values(&format!("refs/frites/{run}/")) {
+        return Ok(found.into_iter().collect());
+    }
     let format = "--format=%(refname) %(objectname) %(symref)";
     let call = repo.git().call("for-each-ref").arg(format).arg(format!("refs/frites/{run}/"));
     let bytes = call.bytes()?;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::git::cli::{Call, nul_separated};
+use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::repo::Repo;
+use crate::git::mode::EntryMode;
+use crate::git::repo::{Repo, to_oid};
+use crate::git::trees::{self, TreeDifference, TreeEntry};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -68,7 +70,7 @@ pub fn protected(
     let renames = renames.map_err(|e| e.hint(hint))?;
     let new_names: BTreeSet<&[u8]> = nul_separated(&renames).collect();
     let changes = diff().args(["--no-renames", base.as_str(), tree.as_str(), "--"]).args(protect);
-    restored(repo, base, tree, changes, |change| {
+    restored(repo, base, tree, &changes.bytes()?, |change| {
         let decides_now = || {
             let content = repo.blob(&change.new).unwrap_or_default();
             decides(&TreePath::new(change.path), &content)
@@ -85,20 +87,36 @@ pub fn put_back(
     tree: &Oid,
     choose: impl FnMut(&RawChange<'_>) -> Restore,
 ) -> Result<RestoredTree> {
-    let diff = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
-    restored(repo, base, tree, diff.args([base.as_str(), tree.as_str()]), choose)
+    restored(repo, base, tree, &raw(repo, base, tree)?, choose)
+}
+
+/// The records of `git diff-tree -z` for two trees (or commits).
+fn raw(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<u8>> {
+    let Some(differences) = trees::differences(repo, from, to) else {
+        let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
+        return call.args([from.as_str(), to.as_str()]).bytes();
+    };
+    let mut bytes = Vec::new();
+    for TreeDifference { path, old, new } in differences {
+        let parts = |entry: Option<TreeEntry>| {
+            entry.map_or((EntryMode::Absent, from.null()), |(mode, id)| (mode, to_oid(id)))
+        };
+        let ((old_mode, old), (new_mode, new)) = (parts(old), parts(new));
+        bytes.extend(format!(":{old_mode} {new_mode} {old} {new} X\0").into_bytes());
+        bytes.extend([path.as_bytes(), b"\0"].concat());
+    }
+    Ok(bytes)
 }
 
 fn restored(
     repo: &Repo,
     base: &Oid,
     tree: &Oid,
-    diff: Call,
+    changes: &[u8],
     mut choose: impl FnMut(&RawChange<'_>) -> Restore,
 ) -> Result<RestoredTree> {
-    let bytes = diff.bytes()?;
     let mut edits = IndexEdits::default();
-    for change in raw_changes(&bytes) {
+    for change in raw_changes(changes) {
         match choose(&change) {
             Restore::Keep => {}
             Restore::Base if change.is_added() => edits.remove(change.path, base),
@@ -118,8 +136,7 @@ fn restored(
     scratch.edit(edits)?;
     let restored = scratch.write_tree()?;
     // A path that is put back takes the place of a file or a directory of its name.
-    let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
-    let bytes = call.args([tree.as_str(), restored.as_str()]).bytes()?;
+    let bytes = raw(repo, tree, &restored)?;
     let (taken_out, put_back): (Vec<_>, Vec<_>) =
         raw_changes(&bytes).into_iter().partition(|change| change.new.is_null());
     let paths = |changes: Vec<RawChange<'_>>| {

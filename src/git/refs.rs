@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use gix::bstr::ByteSlice;
 use gix::lock::acquire::Fail;
-use gix::refs::Target;
 use gix::refs::file::find::ReferenceDecode;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
+use gix::refs::{Target, TargetRef};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
@@ -152,6 +152,23 @@ impl Repo {
             Some(names) => Ok(names),
             None => Ok(self.list_refs(prefix)?.into_iter().map(|(name, _)| name).collect()),
         }
+    }
+
+    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: `
+    /// and the name of the ref that it links to. None if another git moved refs all the time.
+    pub(super) fn ref_values(&self, prefix: &str) -> Result<Option<Vec<(RefName, String)>>> {
+        self.each_ref(prefix, |name, mut reference| {
+            let value = match reference.target() {
+                TargetRef::Object(id) => id.to_string(),
+                TargetRef::Symbolic(target) => {
+                    let value = format!("ref: {}", target.as_bstr());
+                    // git leaves a link to nothing out.
+                    reference.peel_to_id().ok()?;
+                    value
+                }
+            };
+            Some((name, value))
+        })
     }
 
     /// Reads refs in process; none if another git moved refs all the time.

@@ -1,4 +1,5 @@
 //! The user's repository, found as git finds it and read in process by gix.
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub struct Repo {
     /// The refs that this process has moved, in order, with their new values; none if deleted.
     own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
 }
+
+/// The most commits that are looked at for an ancestor before git is asked.
+const MOST_NEAR: usize = 64;
 
 /// The directory of the runs' records and logs in the state root.
 pub const RUNS: &str = "runs";
@@ -315,8 +319,8 @@ impl Repo {
 
     /// True if `ancestor` is reachable from `of`; a commit is reachable from itself.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
-        if ancestor == of {
-            return Ok(true);
+        if let Some(answer) = self.is_near_ancestor(ancestor, of) {
+            return Ok(answer);
         }
         let call =
             self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
@@ -326,6 +330,28 @@ impl Repo {
             1 => Ok(false),
             _ => Err(output.error("merge-base")),
         }
+    }
+
+    /// Answers [`Repo::is_ancestor`] if one look at few commits is enough.
+    fn is_near_ancestor(&self, ancestor: &Oid, of: &Oid) -> Option<bool> {
+        let gix = self.gix();
+        let wanted = from_oid(ancestor).ok()?;
+        let mut waiting = VecDeque::from([from_oid(of).ok()?]);
+        let mut seen = BTreeSet::new();
+        while let Some(id) = waiting.pop_front() {
+            if id == wanted {
+                return Some(true);
+            }
+            if !seen.insert(id) {
+                continue;
+            }
+            if seen.len() > MOST_NEAR {
+                return None;
+            }
+            waiting.extend(gix.find_commit(id).ok()?.parent_ids().map(gix::Id::detach));
+        }
+        // All of the history was seen, unless it is cut off.
+        (!gix.is_shallow().ok()?).then_some(false)
     }
 
     /// The best common ancestor of two commits; none if their histories are unrelated.

@@ -14,6 +14,7 @@ use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid};
+use crate::git::trees::{self, TreeDifference};
 use crate::git::{commit, worktree};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -62,14 +63,27 @@ impl AttemptGit {
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
         {
-            let path = TreePath::new(entry.path(index));
+            let path = entry.path(index);
             if entry.mode == Mode::COMMIT {
-                tracked.submodules.insert(path, entry.id);
-            } else if base_index.entry_by_path(path.as_bstr()).is_none() {
-                tracked.files.insert(path);
+                tracked.submodules.insert(TreePath::new(path), entry.id);
+            } else if base_index.entry_by_path(path).is_none() {
+                tracked.files.insert(TreePath::new(path));
             }
         }
         let Some(head) = self.head.filter(|head| head != base) else { return Ok(tracked) };
+        if let Some(differences) = trees::differences(repo, base, &head) {
+            for TreeDifference { path, new, .. } in
+                differences.into_iter().filter(|difference| difference.old.is_none())
+            {
+                match new {
+                    Some((EntryMode::Submodule, id)) => {
+                        tracked.submodules.entry(path).or_insert(id);
+                    }
+                    _ => drop(tracked.files.insert(path)),
+                }
+            }
+            return Ok(tracked);
+        }
         let added = repo
             .git()
             .call("diff-tree")
