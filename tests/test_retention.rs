@@ -236,18 +236,17 @@ fn cached_outcomes_are_removed_and_nothing_else() {
     };
     assert_eq!((ran(), ran()), (1, 0));
     let dry = world.frites(["clean", "--cache", "-n"]).expect(0).out();
-    assert!(dry.starts_with("would free ") && dry.contains("of cached outcomes"), "{dry}");
+    assert!(dry.starts_with("would free ") && dry.contains("of the cache"), "{dry}");
     assert_eq!(ran(), 0);
     let json = world.frites(["clean", "--cache", "--json"]).expect(0).json();
     assert!(json["cache"].as_u64().unwrap() > 0, "{json}");
+    let left = "find \"$XDG_CACHE_HOME\"/git-frites/*/outcomes \"$XDG_CACHE_HOME\"/git-frites/*/layers -mindepth 1 -type d 2> /dev/null";
+    assert_eq!(world.sh(&world.repo, left).out(), "");
     assert_eq!(ran(), 1);
     assert_eq!(there(&world, &["1/c1"]), [true]);
     world.frites(["clean", "--cache", "1"]).refuses(2, "cannot be used with");
     world.frites(["clean", "--cache"]).expect(0);
-    assert_eq!(
-        world.frites(["clean", "--cache"]).expect(0).out(),
-        "freed 0 B of cached outcomes\n"
-    );
+    assert_eq!(world.frites(["clean", "--cache"]).expect(0).out(), "freed 0 B of the cache\n");
     world.assert_clean();
 }
 

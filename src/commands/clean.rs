@@ -13,6 +13,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::session::Session;
+use crate::oracle::sealed::kept;
 use crate::oracle::{outcomes, pool};
 use crate::store::select::Matching;
 use crate::ui::{json, table};
@@ -44,7 +45,7 @@ pub struct CleanArgs {
     /// Let these candidates expire again
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes of this repository, and no run
+    /// Remove the cached outcomes and build outputs of this repository, and no run
     #[arg(
         long,
         conflicts_with_all = [
@@ -124,24 +125,27 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Removes the cached outcomes, or says how large they are.
+/// Removes the cached outcomes and the bases' kept build outputs that nobody uses, or says how large
+/// they are.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let home = pool::home(&session.repo)?;
-    let bytes = outcomes::disk_usage(&home);
+    let layers = home.join(pool::LAYERS);
+    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers);
+    let bytes = used();
     if !args.dry_run {
         outcomes::forget_all(&home);
+        kept::remove_oldest(&layers, 0)?;
     }
-    let left = if args.dry_run { 0 } else { outcomes::disk_usage(&home) };
-    let freed = bytes.saturating_sub(left);
+    let freed = if args.dry_run { bytes } else { bytes.saturating_sub(used()) };
     if args.json {
         let document =
             json!({ "dry_run": args.dry_run, "bytes": freed, "candidates": [], "cache": freed });
         session.ui.answer(json::document(document))?;
     } else if !args.quiet {
         let verb = if args.dry_run { "would free" } else { "freed" };
-        session.ui.answer(format!("{verb} {} of cached outcomes\n", table::size(freed)))?;
+        session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)))?;
     }
-    if left > 0 {
+    if !args.dry_run && outcomes::disk_usage(&home) > 0 {
         return Err(Error::no("some cached outcomes could not be removed")
             .hint(format!("look at '{}'", home.display())));
     }

@@ -64,6 +64,11 @@ impl KeptLayer {
     }
 }
 
+/// The disk space that the layers below a directory take.
+pub fn disk_usage(root: &Path) -> u64 {
+    list(root).iter().map(|(_, size, _)| size).sum()
+}
+
 /// The directories of layers below this one, each with its size in bytes and the time of its last
 /// use.
 fn list(root: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
@@ -78,7 +83,7 @@ fn list(root: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
 
 /// Removes the layers that were not used for longest until the others take at most `limit` bytes.
 /// Layers in use stay.
-fn remove_oldest(root: &Path, limit: u64) -> Result<()> {
+pub fn remove_oldest(root: &Path, limit: u64) -> Result<()> {
     let mut layers = list(root);
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();
