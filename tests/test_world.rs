@@ -169,6 +169,10 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     assert_eq!(shared_lines(&world, "compiled").len(), 6 + 4, "nothing for the base");
     world.frites(["judge", "--no-cache", "--cold", "--test", "make -s test"]).expect(0);
     assert_eq!(shared_lines(&world, "compiled").len(), 10 + 6, "all sources of three trees");
+    let freed = world.frites(["clean", "--cache"]).expect(0).out();
+    assert!(freed.starts_with("freed ") && !freed.starts_with("freed 0"), "{freed}");
+    world.frites(["judge", "--test", "make -s test"]).expect(0);
+    assert_eq!(shared_lines(&world, "compiled").len(), 16 + 6, "nothing was cached");
     world.assert_clean();
 }
 
@@ -229,6 +233,7 @@ fn where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all() {
     };
     let answer = refused("auto").expect(0);
     assert_eq!(answer.json()["terms"]["world"], "open");
+    assert!(answer.stderr.contains("commands run unconfined: "), "{}", answer.stderr);
     refused("required").refuses(128, "no sealed world can be made here: making namespaces");
     world.assert_clean();
 }
@@ -250,4 +255,29 @@ fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
             world.run(&dir, "git", ["frites", "judge", "--json", "--test", script]).expect(0);
         assert_eq!(answer.json()["terms"]["world"], "sealed");
     }
+}
+
+#[test]
+fn what_a_killed_judge_leaves_is_removed_by_the_next_command() {
+    let world = sealed();
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let script = "mkfifo ~/shared/started 2>/dev/null
+        git-frites judge --test 'grep -q hello README || { echo > ~/shared/started; sleep 4321; }' &
+        read line < ~/shared/started
+        kill -KILL $!; wait $! || :
+        while pgrep -f '^sleep 4321$'; do :; done";
+    world.sh(&world.repo, script).expect(0);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn only_confirmed_results_can_be_landed_or_replayed() {
+    let world = stale_project();
+    world.attempts(&["echo 1 >> a.src", "seq 2 >> a.src"]);
+    world.frites(["judge", "--test", "make -s test"]).expect(0);
+    world
+        .frites(["apply", "1/c2"])
+        .refuses(1, "nothing verified to land: 1/c2 passed over the base's build outputs only");
+    world.frites(["apply", "--no-switch", "1"]).expect(0);
 }

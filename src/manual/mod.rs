@@ -35,6 +35,9 @@ const PARTS: &[(&str, &str)] = &[
 
 const TUTORIAL: &str = include_str!("tutorial.txt");
 
+/// The text of git-frites-sandbox(7).
+const SANDBOX: &str = include_str!("sandbox.txt");
+
 /// A page of the manual.
 pub struct Page {
     /// The page's name: `git-frites-judge`.
@@ -66,6 +69,7 @@ pub fn pages(cli: Command) -> Vec<Page> {
         pages.push(Page { name: name.to_owned(), section, roff: markup::fill(&roff.render()) });
     };
     by_hand("git-frites-tutorial", 7, "a tutorial for git frites", TUTORIAL);
+    by_hand("git-frites-sandbox", 7, "the sealed world in which commands judge", SANDBOX);
     by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
 }

@@ -23,7 +23,9 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
     match probe::refusal(&dir) {
         None => Ok(WorldKind::Sealed),
         Some(reason) if mode == SandboxMode::Auto => {
-            tracing::debug!(reason, "no sealed world");
+            let line =
+                format!("commands run unconfined: no sealed world can be made here ({reason})");
+            session.ui.note(line);
             Ok(WorldKind::Open)
         }
         Some(reason) => Err(Error::fatal(format!("no sealed world can be made here: {reason}"))
