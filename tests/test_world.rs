@@ -281,3 +281,24 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
         .refuses(1, "nothing verified to land: 1/c2 passed over the base's build outputs only");
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }
+
+#[test]
+fn no_descriptor_of_a_command_leads_out_or_forges_its_end() {
+    let world = sealed();
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
+    let script = r#"
+        ls /proc/$$/fd | tr '\n' ' ' > ~/shared/open
+        for n in 3 4 5 6 7 8 9; do
+            (eval "echo '{\"exited\":{\"code\":0,\"signal\":null}}' >&$n") 2>/dev/null
+        done
+        exit 5
+    "#;
+    // `exec 9<` in the shell that starts git-frites is inherited by all of its children.
+    let judge = format!("exec 9< .; git frites judge --test '{}'", script.replace('\'', "'\\''"));
+    let answer = world.sh(&world.repo, &judge).expect(1);
+    assert!(answer.out().contains("exit 5"), "{}", answer.out());
+    // 10 is the shell's own script.
+    let open = shared_lines(&world, "open").concat();
+    assert!(!open.split(' ').any(|n| ["3", "4", "9"].contains(&n)), "{open}");
+    world.assert_clean();
+}

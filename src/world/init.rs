@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -19,8 +20,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use crate::error::describe;
 use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
+use crate::world::descriptors::{close_inherited, open_status};
 use crate::world::loopback;
-use crate::world::refusal::{Refusal, Step, open_status};
+use crate::world::refusal::{Refusal, Step};
 
 /// The capabilities that root keeps: suites that run as root change owners and users. None of them
 /// reaches beyond the files and processes of the world.
@@ -40,6 +42,9 @@ const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
+    if close_inherited(status.as_raw_fd()).is_err() {
+        return ExitCode::from(2);
+    }
     match prepare(spec, program, rest) {
         Ok(command) => {
             start_and_reap(command, &status);

@@ -17,9 +17,10 @@ use rustix::thread::CapabilitySet;
 use crate::process;
 use crate::process::supervisor::outlive_signals;
 use crate::process::world_spec::{INIT_VERB, WorldSpec};
+use crate::world::descriptors::{close_inherited, open_status};
 use crate::world::identity::IdentityMap;
 use crate::world::mounts;
-use crate::world::refusal::{Refusal, Step, open_status};
+use crate::world::refusal::{Refusal, Step};
 
 /// The capabilities that the first process needs until the command starts. Without the ambient set
 /// they would be lost when it is executed, because its user id is not that of root.
@@ -72,20 +73,6 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     init.args(words).args(command).current_dir(&spec.dir);
     let mut child = init.spawn().step("starting the first process")?;
     child.wait().step("waiting for the first process")?;
-    Ok(())
-}
-
-/// Closes every descriptor above the standard ones but `kept`. An inherited directory would be a
-/// way out: paths below it lead to the old, writable mounts.
-fn close_inherited(kept: i32) -> io::Result<()> {
-    let mut open: Vec<i32> = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")? {
-        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
-    }
-    for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
-        // The descriptor of the listing itself is closed already.
-        let _ = nix::unistd::close(number);
-    }
     Ok(())
 }
 

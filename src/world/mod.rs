@@ -7,6 +7,8 @@
 //! itself, once to unshare and mount ([`launcher`]) and once as the first process of the new PID
 //! namespace ([`init`]).
 #[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
 mod devices;
 #[cfg(target_os = "linux")]
 mod identity;

@@ -1,6 +1,4 @@
 //! The report of a world's processes about a step that the system refused.
-use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 
 use crate::error::describe;
@@ -30,10 +28,4 @@ impl Refusal {
     pub(super) fn message(&self) -> WorldMessage {
         WorldMessage::Refused { reason: format!("{}: {}", self.step, describe(&self.error)) }
     }
-}
-
-/// Opens the descriptor with this number again: a number alone can be no safe owner of it.
-pub(super) fn open_status(number: &OsString) -> io::Result<File> {
-    let path = format!("/proc/self/fd/{}", number.to_string_lossy());
-    File::options().write(true).open(path)
 }
