@@ -5,7 +5,7 @@
 //! flaky test. The next `judge` runs the commands again.
 //!
 //! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt can
-//! write to this directory as well, for nothing is sandboxed. But an outcome that appeared while an
+//! write to this directory as well, for attempts are not sandboxed. But an outcome that appeared while an
 //! attempt's command ran is not believed: its change time tells, and no program can choose that.
 use std::collections::BTreeMap;
 use std::fs;
