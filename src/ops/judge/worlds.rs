@@ -8,7 +8,7 @@ use crate::model::world::WorldKind;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 use crate::oracle::sealed::SealedCheckouts;
-use crate::oracle::sealed::surroundings::SandboxOptions;
+use crate::oracle::sealed::surroundings::{KEYS_AND_TOKENS, SandboxOptions};
 use crate::world::probe;
 
 /// The world for the oracle's commands: sealed if the configuration and the system allow it. Fails
@@ -39,7 +39,9 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     (kind == WorldKind::Sealed).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),
         write: config.get(keys::SANDBOX_WRITE),
-        hide: config.get(keys::SANDBOX_HIDE),
+        hide: config
+            .get(keys::SANDBOX_HIDE)
+            .unwrap_or_else(|| KEYS_AND_TOKENS.map(str::to_owned).to_vec()),
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
         layers: config.get(keys::LIMITS_LAYERS).0,

@@ -32,6 +32,27 @@ pub struct SandboxOptions {
 /// cache.
 pub const STAND_IN: &str = "checkout";
 
+/// The usual places of keys and tokens, which are hidden unless `sandbox.hide` names others.
+pub const KEYS_AND_TOKENS: [&str; 17] = [
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.aws",
+    "~/.azure",
+    "~/.config/gcloud",
+    "~/.config/gh",
+    "~/.docker/config.json",
+    "~/.kube",
+    "~/.netrc",
+    "~/.git-credentials",
+    "~/.config/git/credentials",
+    "~/.npmrc",
+    "~/.pypirc",
+    "~/.cargo/credentials.toml",
+    "~/.cargo/credentials",
+    "~/.gem/credentials",
+    "~/.config/containers/auth.json",
+];
+
 /// The directories for temporary files that programs use without being told.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
