@@ -17,7 +17,8 @@ use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{self, ChangeSource};
-use crate::ops::spawn::attempt::{self, AttemptReport};
+use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 use crate::ops::spawn::{self, SpawnedRun};
 use crate::process::interrupt;
@@ -97,18 +98,27 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let request = spawn_args::request(session, &args.shared)?;
     let commands = request.commands();
     let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;
-    let report = if commands.is_empty() {
-        AttemptReport::default()
-    } else {
-        attempt::run_attempts(session, &run, &commands, &options, &|_| ())
-            .map_err(|e| e.hint(resume_hint(&run)))?
-    };
+    let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
     answer(session, &run, &run.candidates, args, &report.escaped)?;
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
     Ok(conclude(session, &run, &report, &resume_hint(&run)))
+}
+
+/// Runs the commands of new candidates; none if people work there.
+fn run_commands(
+    session: &Session,
+    run: &Run,
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+) -> Result<AttemptReport> {
+    if commands.is_empty() {
+        return Ok(AttemptReport::default());
+    }
+    attempt::run_attempts(session, run, commands, options, &|_| ())
+        .map_err(|e| e.hint(resume_hint(run)))
 }
 
 /// Runs another command in one candidate's worktree, or its last one again, perhaps with a new
@@ -137,12 +147,7 @@ fn add(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let names = request.candidates.clone();
     let commands = request.commands(session, &run)?;
     let SpawnedRun { run, prepared, lock } = add::add(session, &run, request)?;
-    let report = if commands.is_empty() {
-        AttemptReport::default()
-    } else {
-        attempt::run_attempts(session, &run, &commands, &options, &|_| ())
-            .map_err(|e| e.hint(resume_hint(&run)))?
-    };
+    let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
     answer(session, &run, &names, args, &report.escaped)?;
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
