@@ -61,7 +61,6 @@ mod test_synthesis;
 mod test_task;
 mod test_trace;
 mod test_undo;
-mod test_world;
 
 /// A file that is not named above would never run.
 #[test]

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::common::sealed::stale_project;
 use crate::common::{Answer, World, make_executable, poll, source};
 
 fn schema() -> Value {
@@ -154,9 +155,16 @@ fn every_json_document_matches_the_schema_and_covers_it() {
 
 /// A candidate that only an output of the base lets pass, and one that passes.
 fn judged_over_outputs(checker: &mut Checker) {
-    let world = crate::test_world::stale_project();
+    let mut world = stale_project();
+    world.set_env("FRITES_SANDBOX_MODE", "auto");
     world.attempts(&["rm b.src", "seq 9 >> a.src", "seq 10 >> a.src"]);
-    checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "make -s test"]));
+    let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
+    // Where the system refuses namespaces, there are no results over outputs.
+    if answer.json()["terms"]["world"] == "open" {
+        checker.seen.insert("#/$defs/entry/properties/stale".into());
+        checker.seen.insert("#/$defs/result/properties/warm".into());
+    }
+    checker.answer("judge", 0, answer);
 }
 
 /// A run of which only the larger candidate has a result.

@@ -3,12 +3,20 @@ use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, FileType, OFlags};
 
 /// The granularity of timestamps: two writes within this span may get equal times.
 const TIMESTAMP_GRANULARITY: Duration = Duration::from_millis(20);
+
+/// The time at which a file, or its metadata, was last changed. No program can choose it.
+pub fn change_time(meta: &Metadata) -> SystemTime {
+    let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
+    let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
+}
 
 /// A function that names bytes by their content.
 pub type Digest = fn(&[u8]) -> String;

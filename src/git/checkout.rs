@@ -23,7 +23,7 @@ use crate::fs::regular;
 use crate::fs::stat::FileState;
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
-use crate::git::index::ScratchIndex;
+use crate::git::index::{ScratchIndex, read_index};
 use crate::git::repo::digest;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -168,13 +168,7 @@ impl ReusableCheckout {
         let failed = || format!("could not read '{}'", file.display());
         let bytes = regular::read(&file).context(failed)?;
         let written = fs::metadata(&file).and_then(|m| m.modified()).context(failed)?;
-        let parsed = gix::index::File::at(
-            &file,
-            gix::hash::Kind::Sha1,
-            true,
-            gix::index::decode::Options::default(),
-        );
-        let parsed = parsed.map_err(|e| Error::fatal(format!("{}: {e}", failed())))?;
+        let parsed = read_index(&file)?;
         // Back-date the index so that every entry is racily clean: a git that a command runs then
         // compares contents, always. It matters for files whose line ends are not those that their
         // attributes would give.

@@ -5,9 +5,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::git::cli::{Call, Git};
 use crate::model::oid::Oid;
+
+/// Reads an index file.
+pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
+    let options = gix::index::decode::Options::default();
+    gix::index::File::at(file, gix::hash::Kind::Sha1, true, options)
+        .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))
+}
 
 /// A temporary index file. It goes with the value.
 pub struct ScratchIndex {

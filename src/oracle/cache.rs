@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
+use crate::fs::stat::change_time;
 use crate::fs::tree;
 use crate::git::repo::{Repo, digest};
 use crate::model::FORMAT;
@@ -299,9 +300,7 @@ impl Cache {
     /// True if a file is less than a day old and did not appear while an attempt's command ran.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(path) else { return false };
-        let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
-        let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
-        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+        let changed = change_time(&meta);
         let planted = self.distrusted.iter().any(|(start, end)| (*start..=*end).contains(&changed));
         !planted && changed.elapsed().is_ok_and(|age| age < LIFETIME)
     }

@@ -209,10 +209,18 @@ impl<'a> CheckoutPool<'a> {
 impl CheckoutRoom {
     /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
     /// before it is locked itself.
-    pub fn make(pool: &Path) -> Result<CheckoutRoom> {
+    fn make(pool: &Path) -> Result<CheckoutRoom> {
         let dir = new_room(pool)?;
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
         Ok(CheckoutRoom { dir, _lock: lock })
+    }
+
+    /// Makes a room for a sealed world. `home` is the repository's directory in the cache.
+    pub fn sealed(store: &Store, home: &Path) -> Result<CheckoutRoom> {
+        let worlds = home.join(WORLDS);
+        fs::create_dir_all(&worlds).context(|| format!("could not make '{}'", worlds.display()))?;
+        let _repository = store.lock_repository()?;
+        CheckoutRoom::make(&worlds)
     }
 
     /// The room's directory.

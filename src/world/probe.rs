@@ -8,20 +8,19 @@ use crate::error::describe;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 
-/// The reason why no sealed world can be made here; none if one can. `dir` is a directory on the
-/// file system that will hold the layers.
+/// The reason why no sealed world can be made here; none if one can. `room` is an empty directory
+/// on the file system that will hold the layers.
 ///
 /// A world is really entered, once per process: no setting of the system tells the truth
 /// (GIT-FACTS, "Worlds").
-pub fn refusal(dir: &Path) -> Option<String> {
+pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
-    REFUSAL.get_or_init(|| try_to_enter(dir).unwrap_or_else(|e| Some(describe(&e)))).clone()
+    REFUSAL.get_or_init(|| try_to_enter(room).unwrap_or_else(|e| Some(describe(&e)))).clone()
 }
 
-fn try_to_enter(dir: &Path) -> io::Result<Option<String>> {
-    let room = tempfile::Builder::new().prefix(".probe-").tempdir_in(dir)?;
+fn try_to_enter(room: &Path) -> io::Result<Option<String>> {
     let below = |name: &str| {
-        let path = room.path().join(name);
+        let path = room.join(name);
         std::fs::create_dir(&path).map(|()| path)
     };
     let at = below("at")?;

@@ -3,6 +3,7 @@ pub mod cheats;
 pub mod edits;
 pub mod fixtures;
 pub mod processes;
+pub mod sealed;
 pub mod transcript;
 
 use std::collections::BTreeSet;

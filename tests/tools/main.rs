@@ -10,6 +10,7 @@ mod common;
 mod completion;
 mod file_systems;
 mod manual;
+mod sealed;
 mod terminal;
 mod terminal_output;
 mod tool;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());
     trials.extend(manual::trials());
+    trials.extend(sealed::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

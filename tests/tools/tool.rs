@@ -30,6 +30,9 @@ tools! {
     // macOS has another man.
     MAN_DB: "man --version | grep -q 'man 2'", "man-db is not installed";
     MANDOC: "command -v mandoc", "mandoc is not installed";
+    NAMESPACES: "mkdir lower upper work at && unshare --user --map-root-user --mount --pid --ipc --fork sh -euc '
+            mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay at; mount -t proc proc /proc'",
+        "`unshare` cannot make namespaces, or mount an overlay in them";
     NODE: "node --version", "node is not installed";
     NPM: "npm --version", "npm is not installed";
     PYTHON: "python3 --version", "python3 is not installed";

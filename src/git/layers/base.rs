@@ -8,14 +8,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
+use crate::fs::stat::change_time;
 use crate::fs::tree;
 use crate::git::cli::Git;
-use crate::git::layers::{check_out, forget_opaque, read_index, visit};
+use crate::git::index::read_index;
+use crate::git::layers::{check_out, forget_opaque, visit};
 use crate::git::repo::digest;
 use crate::model::oid::Oid;
 
@@ -83,13 +85,15 @@ impl BaseLayer {
     pub fn take_outputs(&self, checkout: &Path, home: Option<&Path>) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         let index = read_index(&self.index())?;
-        let tracked = |path: &[u8]| {
-            index.entry_by_path(path.as_bstr()).is_some() || index.path_is_directory(path.as_bstr())
+        let tracked = |path: &[u8]| match path.as_bstr() {
+            path if index.entry_by_path(path).is_some() => Tracked::File,
+            path if index.path_is_directory(path) => Tracked::Directory,
+            _ => Tracked::No,
         };
         clean(checkout, &tracked).context(failed)?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
         if let Some(home) = home {
-            clean(home, &|_| false).context(failed)?;
+            clean(home, &|_| Tracked::No).context(failed)?;
             fs::rename(home, self.dir.join("home")).context(failed)?;
         }
         Ok(())
@@ -127,39 +131,48 @@ impl BaseLayer {
     pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
         let mut is_clean = true;
         let visited = visit(&self.dir, &mut |_, meta| {
-            let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
-            let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
-            let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+            let changed = change_time(meta);
             is_clean &= !spans.iter().any(|(start, end)| (*start..=*end).contains(&changed));
         });
         visited.is_ok() && is_clean
     }
 }
 
+/// What a tree has at a path.
+enum Tracked {
+    File,
+    Directory,
+    No,
+}
+
 /// Prepares an upper layer to be a lower one: removes git's own directory, and everything that
 /// changes or hides what is tracked.
-fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
+fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
-    match fs::symlink_metadata(&git) {
-        Ok(meta) if meta.is_dir() => tree::delete_tree(&git)?,
-        Ok(_) => fs::remove_file(&git)?,
-        Err(_) => {}
+    if let Ok(meta) = fs::symlink_metadata(&git) {
+        remove(&git, &meta)?;
     }
     let mut found = Vec::new();
     visit(layer, &mut |path, meta| found.push((path.to_vec(), meta.clone())))?;
     for (path, meta) in found {
         let full = layer.join(OsStr::from_bytes(&path));
         let is_future = meta.modified().is_ok_and(|time| time > now);
-        if tracked(&path) && !meta.is_dir() {
-            fs::remove_file(&full)?;
-        } else if tracked(&path) {
-            forget_opaque(&full)?;
-        } else if is_future && (meta.is_file() || meta.is_dir()) {
-            fs::File::open(&full)?.set_modified(now)?;
+        match tracked(&path) {
+            Tracked::Directory if meta.is_dir() => forget_opaque(&full)?,
+            Tracked::File | Tracked::Directory => remove(&full, &meta)?,
+            // It may have gone with a directory above it.
+            Tracked::No if is_future && (full.is_file() || full.is_dir()) && !meta.is_symlink() => {
+                fs::File::open(&full)?.set_modified(now)?;
+            }
+            Tracked::No => {}
         }
     }
     Ok(())
+}
+
+fn remove(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
+    if meta.is_dir() { tree::delete_tree(path) } else { fs::remove_file(path) }
 }
 
 fn is_empty(dir: &Path) -> bool {

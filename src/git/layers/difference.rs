@@ -9,39 +9,31 @@ use gix::bstr::ByteSlice;
 use rustix::fs::{CWD, FileType, Mode};
 
 use crate::error::{IoContext, Result};
-use crate::git::cli::{Git, nul_separated};
+use crate::git::index::read_index;
 use crate::git::layers::base::BaseLayer;
-use crate::git::layers::read_index;
+use crate::git::layers::read_tree;
+use crate::git::mode::EntryMode;
+use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
+use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
-use crate::model::path::{TreePath, file_name};
-
-/// A path that differs between two trees.
-struct Difference {
-    path: TreePath,
-    is_deleted: bool,
-    is_submodule: bool,
-}
+use crate::model::path::TreePath;
 
 /// Writes the difference from a base to a commit into the directory `into`, with the present time,
 /// and the commit's index to the file `index`.
 ///
 /// False if a difference cannot stand above the base's files: with other attributes git would write
-/// the same blobs differently, and a submodule is a tree of its own. Then nothing is written.
+/// the same blobs differently, and a submodule is a tree of its own. Also false if the trees cannot
+/// be read in process. Then nothing is written.
 pub fn write(
-    git: &Git,
+    repo: &Repo,
     layer: &BaseLayer,
     [base, commit]: [&Oid; 2],
     seeds: &Seeds,
     into: &Path,
     index: &Path,
 ) -> Result<bool> {
-    let differences = between(git, base, commit)?;
-    let bends_others = |difference: &Difference| {
-        difference.is_submodule
-            || [&b".gitattributes"[..], b".gitmodules"]
-                .contains(&file_name(difference.path.as_bytes()))
-    };
+    let Some(differences) = trees::differences(repo, base, commit) else { return Ok(false) };
     if differences.iter().any(bends_others) {
         return Ok(false);
     }
@@ -49,12 +41,9 @@ pub fn write(
     fs::create_dir_all(into).context(failed)?;
     fs::copy(layer.index(), index).context(failed)?;
     // The base's checkout has the attributes by which git writes the files.
-    let git = git.clone().work_tree(&layer.sources()).index(index);
-    git.call("-c")
-        .args(["core.sparseCheckout=false", "read-tree", "--reset"])
-        .arg(commit.as_str())
-        .run()?;
-    let written = differences.iter().filter(|d| !d.is_deleted).map(|d| &d.path);
+    let git = repo.git().work_tree(&layer.sources()).index(index);
+    read_tree(&git, &[], commit)?;
+    let written = differences.iter().filter(|d| d.new.is_some()).map(|d| &d.path);
     let list = TreePath::nul_terminated(written);
     if !list.is_empty() {
         let mut option = OsString::from("--prefix=");
@@ -63,31 +52,18 @@ pub fn write(
         git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()?;
     }
     let index = read_index(index)?;
-    let deleted = differences.iter().filter(|d| d.is_deleted).map(|d| &d.path);
+    let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
     for place in gone(deleted, &index, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
 }
 
-fn between(git: &Git, base: &Oid, commit: &Oid) -> Result<Vec<Difference>> {
-    let list = git
-        .call("diff-tree")
-        .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
-        .args([base.as_str(), commit.as_str()])
-        .bytes()?;
-    let mut fields = nul_separated(&list);
-    let mut found = Vec::new();
-    // `:MODE MODE ID ID STATUS`, then the path (git-diff-tree(1), "Raw output format").
-    while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
-        let words: Vec<&[u8]> = meta.split(|byte| *byte == b' ').collect();
-        found.push(Difference {
-            path: TreePath::new(path),
-            is_deleted: words.last() == Some(&&b"D"[..]),
-            is_submodule: words.iter().take(2).any(|mode| mode.ends_with(b"160000")),
-        });
-    }
-    Ok(found)
+/// True if a difference at this path changes how others are checked out, or is a tree of its own.
+fn bends_others(difference: &TreeDifference) -> bool {
+    let TreeDifference { path, old, new } = difference;
+    let is_submodule = old.iter().chain(new).any(|(mode, _)| *mode == EntryMode::Submodule);
+    is_submodule || [&b".gitattributes"[..], b".gitmodules"].contains(&path.file_name())
 }
 
 /// The paths to mark as deleted, for deleted files: where nothing is left of a directory, the

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::cli::Git;
 use crate::model::oid::Oid;
 
@@ -22,27 +22,27 @@ const OPAQUE: &str = "user.overlay.opaque";
 
 /// Checks a commit out into a directory, and writes its index.
 pub fn check_out(git: &Git, commit: &Oid, into: &Path, index: &Path) -> Result<()> {
-    let git = git.clone().work_tree(into).index(index);
-    // A sparse checkout is the user's own.
-    git.call("-c")
-        .args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"])
-        .arg(commit.as_str())
-        .run()
+    read_tree(&git.clone().work_tree(into).index(index), &["-u"], commit)
 }
 
-/// Reads an index file.
-pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
-    let options = gix::index::decode::Options::default();
-    gix::index::File::at(file, gix::hash::Kind::Sha1, true, options)
-        .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))
+/// Reads all files of a commit into the index. A sparse checkout is the user's own.
+fn read_tree(git: &Git, options: &[&str], commit: &Oid) -> Result<()> {
+    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset"]);
+    call.args(options).arg(commit.as_str()).run()
 }
 
-/// Calls `each` for everything below a directory, in a fixed order, with its path from there.
+/// Calls `each` for everything below a directory, in a fixed order, with its path from there. A
+/// directory that may not be read is passed over: to write there, somebody has to change its mode
+/// first, which shows in its change time.
 pub(super) fn visit(dir: &Path, each: &mut dyn FnMut(&[u8], &fs::Metadata)) -> io::Result<()> {
     let mut waiting = vec![Vec::new()];
     while let Some(below) = waiting.pop() {
         let here = dir.join(OsStr::from_bytes(&below));
-        let mut entries = fs::read_dir(here)?.collect::<io::Result<Vec<_>>>()?;
+        let listing = match fs::read_dir(here) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => continue,
+            other => other?,
+        };
+        let mut entries = listing.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let meta = entry.metadata()?;

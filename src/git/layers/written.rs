@@ -8,8 +8,8 @@ use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
 use crate::git::cli::{Git, nul_separated};
-use crate::git::index::ScratchIndex;
-use crate::git::layers::{is_opaque, is_whiteout, read_index, visit};
+use crate::git::index::{ScratchIndex, read_index};
+use crate::git::layers::{is_opaque, is_whiteout, visit};
 use crate::model::path::TreePath;
 
 /// The tracked files that are not as they were checked out, sorted. `upper` is the layer that got

@@ -95,12 +95,7 @@ impl<'a> OracleRunner<'a> {
         let seeds = session.seeds(&run.base)?;
         let digest = seeds.digest()?;
         let options = options(session, settings, timeout);
-        // In a sealed world, the path of the user's checkout leads to the judged tree.
-        let leads = if settings.in_place || settings.world == WorldKind::Sealed {
-            BackLeads::default()
-        } else {
-            leads_back::find(&session.repo, &seeds, &run.base)?
-        };
+        let leads = back_leads(session, settings, &seeds, &run.base)?;
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
         // In a checkout that is not clean, an outcome depends on more than the tree.
@@ -256,12 +251,11 @@ impl<'a> OracleRunner<'a> {
         let workers = scheduler.workers(jobs, usize::from(with_base));
         // The candidates wait for the outputs of the base.
         let base_first = workers == 1 || self.sealed.is_some() && self.may_be_warm;
-        let mut warmth = Warmth::Cold;
         progress::live(self.session, self.run, &waiting, || {
             if with_base && base_first {
                 base = self.judge_base(&Cancel::default(), true)?;
             }
-            warmth = self.warmth()?;
+            let warmth = self.warmth();
             let judge_base = |cancel: &Cancel| {
                 if with_base && !base_first {
                     base = self.judge_base(cancel, false)?;
@@ -280,12 +274,9 @@ impl<'a> OracleRunner<'a> {
     }
 
     /// The share of the base's outputs that candidates are judged over first.
-    fn warmth(&self) -> Result<Warmth> {
-        let has_outputs = match &self.sealed {
-            Some(sealed) if self.may_be_warm => sealed.has_outputs()?,
-            _ => false,
-        };
-        Ok(if has_outputs { Warmth::Warm } else { Warmth::Cold })
+    fn warmth(&self) -> Warmth {
+        let has_outputs = self.sealed.as_ref().is_some_and(SealedCheckouts::has_outputs);
+        if self.may_be_warm && has_outputs { Warmth::Warm } else { Warmth::Cold }
     }
 
     /// Runs the oracle without the base's outputs on those of the entries that the recommendation
@@ -317,7 +308,7 @@ impl<'a> OracleRunner<'a> {
         };
         let mut ran = 0;
         // Nothing is decided by the base's results, so that a claim will do.
-        let warmth = self.warmth()?;
+        let warmth = self.warmth();
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
             let logs = report.logs.clone();
@@ -546,8 +537,11 @@ impl<'a> OracleRunner<'a> {
             for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
                 result.warm = checkout.is_warm;
             }
-            if *commit == self.run.base {
-                sealed.keep_outputs(&checkout)?;
+            // Without outputs the candidates take longer, and nothing else differs.
+            if *commit == self.run.base
+                && let Err(error) = sealed.keep_outputs(&checkout)
+            {
+                tracing::debug!(error = error.message, "the base's outputs are not kept");
             }
         }
         Ok(end)
@@ -665,6 +659,20 @@ fn ended_too_early(report: &ReportTo) -> Error {
     Error::internal(format!("{}: judging ended too early", report.name))
 }
 
+/// The seeds that lead back to a checkout of the repository. In a sealed world the path of the user's
+/// checkout leads to the judged tree, and in place there are no seeds.
+fn back_leads(
+    session: &Session,
+    settings: &JudgeSettings,
+    seeds: &Seeds,
+    commit: &Oid,
+) -> Result<BackLeads> {
+    if settings.in_place || settings.world == WorldKind::Sealed {
+        return Ok(BackLeads::default());
+    }
+    leads_back::find(&session.repo, seeds, commit)
+}
+
 fn options(session: &Session, settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
     OracleOptions {
         timeout,
@@ -714,7 +722,10 @@ pub fn judge_commit(
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
-    let leads = leads_back::find(&session.repo, &seeds, known)?;
+    // The commit is judged in a world of this machine, wherever the verdict was reached.
+    let world = worlds::choose(session)?;
+    let settings = &JudgeSettings { world, in_place: false, ..verdict.settings.clone() };
+    let leads = back_leads(session, settings, &seeds, known)?;
     // Whoever lands what was judged with such seeds knows that it is not verified.
     if verdict.settings.leads_back.is_empty()
         && let Some(lead) = leads.first_in_words()
@@ -724,13 +735,13 @@ pub fn judge_commit(
         );
     }
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
-    let options = options(session, &verdict.settings, timeout);
+    let options = options(session, settings, timeout);
     let runner = OracleRunner::with_cache(
         session,
         run,
         (commit, seeds),
         &verdict.oracle,
-        &verdict.settings,
+        settings,
         options,
         None,
     )?;

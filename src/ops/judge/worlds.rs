@@ -1,12 +1,12 @@
 //! The choice of the worlds that oracle commands run in.
 use crate::config::keys;
 use crate::config::value::{ByteSize, SandboxMode};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 use crate::model::world::WorldKind;
 use crate::ops::session::Session;
-use crate::oracle::pool;
+use crate::oracle::pool::{self, CheckoutRoom};
 use crate::oracle::sealed::SealedCheckouts;
 use crate::oracle::sealed::surroundings::{KEYS_AND_TOKENS, SandboxOptions};
 use crate::world::probe;
@@ -18,9 +18,8 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
     if mode == SandboxMode::Off {
         return Ok(WorldKind::Open);
     }
-    let dir = pool::home(&session.repo)?;
-    std::fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
-    match probe::refusal(&dir) {
+    let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
+    match probe::refusal(room.path()) {
         None => Ok(WorldKind::Sealed),
         Some(reason) if mode == SandboxMode::Auto => {
             let line =
@@ -57,5 +56,5 @@ pub fn checkouts<'a>(
 ) -> Result<Option<SealedCheckouts<'a>>> {
     let Some(options) = options else { return Ok(None) };
     let home = session.home.as_deref();
-    SealedCheckouts::open(&session.repo, home, seeds.clone(), *base, options.clone()).map(Some)
+    SealedCheckouts::open(&session.store, home, seeds.clone(), *base, options.clone()).map(Some)
 }

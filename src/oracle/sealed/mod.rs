@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::config::value::Network;
 use crate::error::{IoContext, Result};
@@ -22,14 +22,16 @@ use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
-use crate::oracle::pool::{self, CheckoutRoom, LAYERS, WORLDS};
+use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::world_spec::WorldSpec;
+use crate::store::Store;
 
 /// The checkouts in sealed worlds of one process, for one base.
 pub struct SealedCheckouts<'a> {
+    store: &'a Store,
     repo: &'a Repo,
     /// The user's checkout, which has the submodules.
     home: Option<PathBuf>,
@@ -90,20 +92,20 @@ pub struct SealedCheckout {
 impl<'a> SealedCheckouts<'a> {
     /// Checkouts for a base, with these seeds and the submodules of the user's checkout at `home`.
     pub fn open(
-        repo: &'a Repo,
+        store: &'a Store,
         home: Option<&Path>,
         seeds: Seeds,
         base: Oid,
         options: SandboxOptions,
     ) -> Result<SealedCheckouts<'a>> {
+        let repo = store.repo();
         let dir = pool::home(repo)?;
-        let worlds = dir.join(WORLDS);
-        fs::create_dir_all(&worlds).context(|| format!("could not make '{}'", worlds.display()))?;
         let surroundings = surroundings::of(repo, home, &dir, &options)?;
         let home = home.map(Path::to_owned);
         let base_layer = Mutex::default();
         let kept = OnceLock::new();
         Ok(SealedCheckouts {
+            store,
             repo,
             home,
             seeds,
@@ -120,7 +122,7 @@ impl<'a> SealedCheckouts<'a> {
     /// The tree of a commit in a world of its own.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let layer = self.base_layer()?;
-        let guard = CheckoutRoom::make(&self.dir.join(WORLDS))?;
+        let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
         for directory in room.directories(&self.surroundings) {
             fs::create_dir(&directory)
@@ -134,7 +136,7 @@ impl<'a> SealedCheckouts<'a> {
                 .context(|| format!("could not copy '{}'", index.display()))?;
             (vec![layer.sources()], true)
         } else if difference::write(
-            &self.repo.git(),
+            self.repo,
             &layer,
             [&self.base, commit],
             &self.seeds,
@@ -150,8 +152,9 @@ impl<'a> SealedCheckouts<'a> {
             problem = self.complete(commit, &sources)?;
             (vec![sources], false)
         };
-        let outputs = layer.outputs().filter(|_| warmth == Warmth::Warm && is_above_base);
-        let is_warm = outputs.is_some() && layer.has_outputs();
+        let may_be_warm = warmth == Warmth::Warm && is_above_base;
+        let outputs = layer.outputs().filter(|_| may_be_warm && layer.has_outputs());
+        let is_warm = outputs.is_some();
         if let Some(outputs) = outputs {
             checkout.insert(checkout.len() - 1, outputs);
         }
@@ -216,8 +219,8 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// True if there are outputs of the base to judge over.
-    pub fn has_outputs(&self) -> Result<bool> {
-        Ok(self.base_layer()?.has_outputs())
+    pub fn has_outputs(&self) -> bool {
+        self.lock().as_ref().is_some_and(|base| base.layer.has_outputs())
     }
 
     fn base_layer(&self) -> Result<BaseLayer> {
@@ -230,7 +233,7 @@ impl<'a> SealedCheckouts<'a> {
         if let Some(base) = &*in_use {
             return Ok(base.clone());
         }
-        let room = CheckoutRoom::make(&self.dir.join(WORLDS))?;
+        let room = CheckoutRoom::sealed(self.store, &self.dir)?;
         let layer = BaseLayer::at(room.path().join("base"));
         layer.check_out(&self.repo.git(), &self.base)?;
         self.complete(&self.base, &layer.sources())?;
@@ -281,8 +284,7 @@ impl<'a> SealedCheckouts<'a> {
         fs::copy(room.index(), &index).context(failed)?;
         // Every entry is racily clean: a git that a command runs then compares contents, always.
         let file = fs::File::options().write(true).open(&index).context(failed)?;
-        file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1))
-            .context(failed)
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1)).context(failed)
     }
 }
 

@@ -5,15 +5,24 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::World;
+use crate::common::sealed::{sealed, stale_project};
+use crate::tool::{MAKE, NAMESPACES, UNREADABLE_DIRECTORY, trials};
 
-/// A world in which oracle commands are sealed, and can write to the directory `shared` in the home
-/// directory.
-fn sealed() -> World {
-    let mut world = World::new();
-    fs::create_dir(world.home().join("shared")).unwrap();
-    world.set_env("FRITES_SANDBOX_MODE", "sealed");
-    world.set_env("FRITES_SANDBOX_WRITE", world.home().join("shared"));
-    world
+trials! {
+    commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files: [NAMESPACES];
+    nothing_that_commands_write_is_left: [NAMESPACES];
+    no_process_outlives_its_command_or_reaches_another: [NAMESPACES];
+    candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them: [NAMESPACES, MAKE];
+    a_pass_that_only_a_stale_output_explains_does_not_win: [NAMESPACES, MAKE];
+    a_failure_that_only_a_stale_output_explains_can_still_win: [NAMESPACES, MAKE];
+    without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
+    where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all: [NAMESPACES];
+    a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
+    what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
+    only_confirmed_results_can_be_landed_or_replayed: [NAMESPACES, MAKE];
+    no_descriptor_of_a_command_leads_out_or_forges_its_end: [NAMESPACES];
+    outputs_that_cannot_be_read_or_kept_stop_no_judging: [NAMESPACES, UNREADABLE_DIRECTORY];
+    landing_is_judged_in_a_world_of_this_machine: [NAMESPACES];
 }
 
 /// The lines that oracle commands wrote to a file in `shared`, sorted.
@@ -61,7 +70,6 @@ fn assert_untouched(world: &World, before: &BTreeMap<PathBuf, Vec<u8>>) {
     assert!(changed.is_empty(), "{changed:?}");
 }
 
-#[test]
 fn commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files() {
     let world = sealed();
     world.write("untracked", "of the user");
@@ -83,7 +91,6 @@ fn commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files() {
     world.assert_clean();
 }
 
-#[test]
 fn nothing_that_commands_write_is_left() {
     let world = sealed();
     fs::create_dir(world.home().join(".ssh")).unwrap();
@@ -113,7 +120,6 @@ fn nothing_that_commands_write_is_left() {
     world.assert_clean();
 }
 
-#[test]
 fn no_process_outlives_its_command_or_reaches_another() {
     let world = sealed();
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
@@ -131,25 +137,6 @@ fn no_process_outlives_its_command_or_reaches_another() {
     world.assert_clean();
 }
 
-/// A project whose build leaves an object for each source, and links all objects that there are: a
-/// deleted source stays linked where its object is left over.
-pub fn stale_project() -> World {
-    let world = sealed();
-    world.write(
-        "Makefile",
-        "objects = $(patsubst %.src,%.obj,$(wildcard *.src))\n\
-         app: $(objects)\n\tcat *.obj > app\n\
-         %.obj: %.src\n\techo $@ >> ~/shared/compiled; cp $< $@\n\
-         test: app\n\tgrep -q needed app\n",
-    );
-    world.write(".gitignore", "*.obj\napp\n");
-    world.write("a.src", "first\n");
-    world.write("b.src", "needed\n");
-    world.commit("a project with outputs");
-    world
-}
-
-#[test]
 fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     let world = stale_project();
     let change = "echo more >> a.src; test $FRITES_CANDIDATE = x || echo more >> a.src";
@@ -164,6 +151,9 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     assert_eq!(shared_lines(&world, "compiled"), [a, a, a, a, b, b]);
     let warm = |at: usize| verdict["candidates"][at]["results"][0]["warm"].clone();
     assert_eq!([warm(0), warm(1)], [serde_json::Value::Null, true.into()]);
+    let calls = world.frites(["judge", "-v", "--test", "make -s test"]).expect(0).stderr;
+    assert!(!calls.contains("read-tree"), "what is cached needs no checkout:\n{calls}");
+    assert_eq!(shared_lines(&world, "compiled").len(), 6);
     // The next judging finds the outputs in the cache directory.
     world.frites(["judge", "--no-cache", "--test", "make -s test"]).expect(0);
     assert_eq!(shared_lines(&world, "compiled").len(), 6 + 4, "nothing for the base");
@@ -176,7 +166,6 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     world.assert_clean();
 }
 
-#[test]
 fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     let world = stale_project();
     // The smaller change deletes a source that is needed; its object is left over from the base.
@@ -193,7 +182,6 @@ fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     world.assert_clean();
 }
 
-#[test]
 fn a_failure_that_only_a_stale_output_explains_can_still_win() {
     let world = stale_project();
     world.write("broken.src", "broken\n");
@@ -205,11 +193,13 @@ fn a_failure_that_only_a_stale_output_explains_can_still_win() {
     let change = "test $FRITES_CANDIDATE = x || echo more >> a.src; echo fixed >> a.src";
     world.frites(["spawn", "-c", "x", "-c", "y", "--", "sh", "-c", change]).expect(0);
     let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
-    assert_eq!(answer.json()["recommended"], "x", "{:#}", answer.json());
+    let verdict = answer.json();
+    assert_eq!(verdict["recommended"], "x", "{verdict:#}");
+    let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
+    assert!(stale.contains("over the base's outputs it ended at test: exit 2"), "{stale}");
     world.assert_clean();
 }
 
-#[test]
 fn without_the_network_there_is_the_loopback_device_alone() {
     let mut world = sealed();
     world.set_env("FRITES_SANDBOX_NETWORK", "false");
@@ -219,7 +209,6 @@ fn without_the_network_there_is_the_loopback_device_alone() {
     assert_eq!(shared_lines(&world, "devices"), ["1"]);
 }
 
-#[test]
 fn where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all() {
     let world = sealed();
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
@@ -238,7 +227,6 @@ fn where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all() {
     world.assert_clean();
 }
 
-#[test]
 fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
     let world = sealed();
     let linked = world.home().join("linked");
@@ -257,7 +245,6 @@ fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
     }
 }
 
-#[test]
 fn what_a_killed_judge_leaves_is_removed_by_the_next_command() {
     let world = sealed();
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
@@ -271,7 +258,6 @@ fn what_a_killed_judge_leaves_is_removed_by_the_next_command() {
     world.assert_clean();
 }
 
-#[test]
 fn only_confirmed_results_can_be_landed_or_replayed() {
     let world = stale_project();
     world.attempts(&["echo 1 >> a.src", "seq 2 >> a.src"]);
@@ -282,7 +268,6 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }
 
-#[test]
 fn no_descriptor_of_a_command_leads_out_or_forges_its_end() {
     let world = sealed();
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
@@ -300,5 +285,41 @@ fn no_descriptor_of_a_command_leads_out_or_forges_its_end() {
     // 10 is the shell's own script.
     let open = shared_lines(&world, "open").concat();
     assert!(!open.split(' ').any(|n| ["3", "4", "9"].contains(&n)), "{open}");
+    world.assert_clean();
+}
+
+/// The base's commands leave a directory that nobody may read, and put a directory in the place of a
+/// tracked file.
+fn outputs_that_cannot_be_read_or_kept_stop_no_judging() {
+    let world = sealed();
+    world.attempts(&["echo changed > src/lib.txt"]);
+    let test = "mkdir -p out/unreadable; echo x > out/unreadable/x; chmod 0 out/unreadable
+        grep -q hello README; rm README; mkdir README; echo x > README/x";
+    // Root reads everything, but without these capabilities.
+    let words =
+        ["--bounding-set=-dac_override,-dac_read_search", "git", "frites", "judge", "--test"];
+    let judge = words.into_iter().chain([test]);
+    let answer = world.run(&world.repo, "setpriv", judge.clone()).expect(0);
+    assert!(answer.out().contains("oracle wrote"), "{}", answer.out());
+    let answer = world.run(&world.repo, "setpriv", judge.chain(["--no-cache"])).expect(0);
+    assert!(!answer.stderr.contains("warning: "), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+/// A verdict may come from another machine, and the configuration may have changed since.
+fn landing_is_judged_in_a_world_of_this_machine() {
+    let mut world = sealed();
+    world.attempts(&["echo changed > README"]);
+    let test = "pwd >> \"$HOME/shared/places\"";
+    world.frites(["judge", "--test", test]).expect(0);
+    let place = world.repo.display().to_string();
+    assert_eq!(shared_lines(&world, "places"), [place.as_str(), place.as_str()]);
+    world.write("other", "moved");
+    world.commit("main has moved");
+    world.set_env("FRITES_SANDBOX_MODE", "off");
+    world.frites(["apply"]).expect(0);
+    let places = shared_lines(&world, "places");
+    assert_eq!(places.iter().filter(|line| **line == place).count(), 2, "{places:?}");
+    assert_eq!(places.len(), 3, "the merged tree was judged below the cache directory");
     world.assert_clean();
 }

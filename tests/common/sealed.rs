@@ -1,0 +1,32 @@
+//! Repositories whose oracle commands run in sealed worlds.
+use std::fs;
+
+use super::World;
+
+/// A world in which oracle commands are sealed, and can write to the directory `shared` in the home
+/// directory.
+pub fn sealed() -> World {
+    let mut world = World::new();
+    fs::create_dir(world.home().join("shared")).unwrap();
+    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    world.set_env("FRITES_SANDBOX_WRITE", world.home().join("shared"));
+    world
+}
+
+/// A project whose build leaves an object for each source, and links all objects that there are: a
+/// deleted source stays linked where its object is left over.
+pub fn stale_project() -> World {
+    let world = sealed();
+    world.write(
+        "Makefile",
+        "objects = $(patsubst %.src,%.obj,$(wildcard *.src))\n\
+         app: $(objects)\n\tcat *.obj > app\n\
+         %.obj: %.src\n\techo $@ >> ~/shared/compiled; cp $< $@\n\
+         test: app\n\tgrep -q needed app\n",
+    );
+    world.write(".gitignore", "*.obj\napp\n");
+    world.write("a.src", "first\n");
+    world.write("b.src", "needed\n");
+    world.commit("a project with outputs");
+    world
+}
