@@ -83,7 +83,7 @@ fn apply_with_message_commits_as_the_user_with_trailers() {
         world.git(["log", "-1", "--format=%an <%ae>|%cn|%P|%T|%B"]),
         format!(
             "Test User <test@example.com>|Test User|{base}|{tree}|Shout\n\nIt is louder.\n\nFrites-Run: 1/c1@1\nFrites-Base: {base}\n\
-             Frites-Tree: {tree}\nFrites-Oracle: test: {TEST}\n"
+             Frites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: open\n"
         )
     );
     assert_eq!(fs::read_to_string(world.home().join("hooked")).unwrap(), "ran\n");

@@ -43,7 +43,7 @@ fn winner_is_merged_as_one_commit_of_the_user() {
         format!(
             "Merge 1/c1\n\nc1 is the only usable candidate, and it passed test: 3 lines in 2 files; the base passes, \
              too: this shows that nothing broke, not that the change works.\n\nFrites-Run: 1/c1@1\n\
-             Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-Into: main\n"
+             Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: open\nFrites-Into: main\n"
         )
     );
     assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "Land 1/c1");

@@ -238,7 +238,8 @@ fn render_parts(
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
-        ui.answer(comparison::table(ui.out, entries()))?;
+        let settings = parts.first().map(|part| part.settings.clone()).unwrap_or_default();
+        ui.answer(comparison::table(ui.out, &settings, entries()))?;
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
             run.run,

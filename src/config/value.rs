@@ -1,4 +1,5 @@
 //! The types of keys: how each is read from TOML, and from the layers that hold only text.
+use std::fmt;
 use std::time::Duration;
 
 use toml::Value;
@@ -6,6 +7,7 @@ use toml::Value;
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
+use crate::model::world::WorldKind;
 
 /// A type that a key can have.
 pub trait Setting: Sized {
@@ -177,6 +179,15 @@ macro_rules! choice {
                 }
             }
         }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $name::$variant => $first,
+                    $($name::$other => $word),+
+                })
+            }
+        }
     };
 }
 
@@ -203,8 +214,21 @@ choice! {
 }
 choice! {
     /// `sandbox.mode`
-    SandboxMode: "auto" Auto, "required" Required, "sealed" Sealed, "off" Off
+    SandboxMode: "auto" Auto, "required" Required, "sealed" Sealed, "landlock" Landlock, "off" Off
 }
+
+impl SandboxMode {
+    /// True if this mode accepts outcomes from such a world.
+    pub fn allows(self, world: WorldKind) -> bool {
+        match self {
+            SandboxMode::Auto | SandboxMode::Off => true,
+            SandboxMode::Required => world != WorldKind::Open,
+            SandboxMode::Sealed => world == WorldKind::Sealed,
+            SandboxMode::Landlock => world == WorldKind::Landlock,
+        }
+    }
+}
+
 choice! {
     /// `oracle.warm`
     WarmMode: "base" Base, "never" Never

@@ -28,6 +28,8 @@ pub enum Trailer {
     Tree,
     /// A command that passed, or `unverified`.
     Oracle,
+    /// The world in which the commands passed.
+    World,
     /// The reason why the change is unverified.
     Reason,
     /// The branch that was merged into.
@@ -57,6 +59,7 @@ impl Trailer {
             Trailer::Head => "Frites-Head",
             Trailer::Tree => "Frites-Tree",
             Trailer::Oracle => "Frites-Oracle",
+            Trailer::World => "Frites-World",
             Trailer::Reason => "Frites-Reason",
             Trailer::Into => "Frites-Into",
             Trailer::Landing => "Frites-Landing",

@@ -10,14 +10,28 @@ pub enum WorldKind {
     /// None: the commands can do all that the user can. Older records are of this kind.
     #[default]
     Open,
+    /// Landlock: writes outside of the checkout and of directories that are thrown away are refused.
+    Landlock,
     /// Namespaces: all writes are thrown away, and no process of the outside can be reached.
     Sealed,
+}
+
+impl WorldKind {
+    /// Where commands ran, as a phrase.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            WorldKind::Open => "unconfined, in the open world",
+            WorldKind::Landlock => "confined by Landlock",
+            WorldKind::Sealed => "in sealed worlds",
+        }
+    }
 }
 
 impl fmt::Display for WorldKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             WorldKind::Open => "open",
+            WorldKind::Landlock => "landlock",
             WorldKind::Sealed => "sealed",
         })
     }

@@ -402,6 +402,7 @@ fn environment(policy: &Policy) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
     use crate::model::outcome::Stage;
+    use crate::model::world::WorldKind;
 
     fn conditions() -> Conditions {
         let options = OracleOptions {
@@ -409,6 +410,7 @@ mod tests {
             retries: 0,
             refuse_flaky: false,
             junit: None,
+            world: WorldKind::Open,
             sandbox: None,
         };
         let command = CommandLine::Argv(vec!["sh".into(), "-c".into(), "true".into()]);
@@ -426,11 +428,12 @@ mod tests {
     fn every_condition_is_part_of_the_key() {
         let usual = conditions();
         assert_eq!(usual.version, env!("CARGO_PKG_VERSION"));
-        let changes: [fn(&mut Conditions); 8] = [
+        let changes: [fn(&mut Conditions); 9] = [
             |c| c.version = "another",
             |c| c.format += 1,
             |c| c.oracle[0].stage = Stage::Lint,
             |c| c.options.retries = 1,
+            |c| c.options.world = WorldKind::Landlock,
             |c| c.seeds.push('x'),
             |c| c.programs[0].modified += 1,
             |c| c.machine.push('x'),

@@ -10,6 +10,7 @@ use crate::model::env;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
+use crate::model::world::WorldKind;
 use crate::oracle::junit;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::environment::Policy;
@@ -29,7 +30,9 @@ pub struct OracleOptions {
     /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
     /// root.
     pub junit: Option<String>,
-    /// The settings of the sealed worlds that commands run in; none if they run in the open one.
+    /// The kind of worlds that commands run in.
+    pub world: WorldKind,
+    /// The settings of these worlds; none of the open one.
     pub sandbox: Option<SandboxOptions>,
 }
 

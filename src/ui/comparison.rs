@@ -12,7 +12,7 @@ use crate::model::name::Name;
 use crate::model::oracle::as_options;
 use crate::model::outcome::{Outcome, StageResult, TestReport};
 use crate::model::rationale::some_of;
-use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict};
+use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 
@@ -27,17 +27,36 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
         let rows = verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()));
         grid(styles, verdict.baseline.as_ref(), rows) + "\n"
     };
+    let world = world(styles, &verdict.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
     format!(
-        "{table}{}: {}\n",
+        "{table}{world}{}: {}\n",
         paint.paint(decision.decision.as_str()),
         table::printable(&decision.rationale)
     )
 }
 
-/// The table of candidates that were judged by themselves.
-pub fn table<'a>(styles: Styles, entries: impl Iterator<Item = &'a Entry>) -> String {
-    grid(styles, None, entries.map(|e| (e, false, false)))
+/// The table of candidates that were judged by themselves, all with the same settings.
+pub fn table<'a>(
+    styles: Styles,
+    settings: &JudgeSettings,
+    entries: impl Iterator<Item = &'a Entry> + Clone,
+) -> String {
+    let world = world(styles, settings, entries.clone());
+    grid(styles, None, entries.map(|e| (e, false, false))) + &world
+}
+
+/// The line about the world in which commands ran, if any did.
+fn world<'a>(
+    styles: Styles,
+    settings: &JudgeSettings,
+    mut entries: impl Iterator<Item = &'a Entry>,
+) -> String {
+    if entries.all(|entry| entry.results.is_empty()) {
+        return String::new();
+    }
+    let line = format!("the commands ran {}", settings.world.in_words());
+    format!("{}\n", styles.dim.paint(&line))
 }
 
 /// The exit code of `judge` for a verdict (DESIGN.md §2).

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
-use crate::tool::{MAKE, NAMESPACES, UNREADABLE_DIRECTORY, trials};
+use crate::tool::{MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials};
 
 trials! {
     commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files: [NAMESPACES];
@@ -23,6 +23,8 @@ trials! {
     no_descriptor_of_a_command_leads_out_or_forges_its_end: [NAMESPACES];
     outputs_that_cannot_be_read_or_kept_stop_no_judging: [NAMESPACES, UNREADABLE_DIRECTORY];
     landing_is_judged_in_a_world_of_this_machine: [NAMESPACES];
+    outcomes_of_different_worlds_are_never_mixed: [NAMESPACES];
+    outcomes_of_a_world_that_nothing_confines_are_kept_only_if_the_user_wants_no_other: [NAMESPACES, SECCOMP];
 }
 
 /// The lines that oracle commands wrote to a file in `shared`, sorted.
@@ -323,5 +325,69 @@ fn landing_is_judged_in_a_world_of_this_machine() {
     let places = shared_lines(&world, "places");
     assert_eq!(places.iter().filter(|line| **line == place).count(), 2, "{places:?}");
     assert_eq!(places.len(), 3, "the merged tree was judged below the cache directory");
+    world.assert_clean();
+}
+
+fn outcomes_of_different_worlds_are_never_mixed() {
+    let mut world = sealed();
+    world.attempts(&["echo changed > README", "echo more > README; echo x > new"]);
+    let part = |world: &World, name| {
+        world.frites(["judge", "--candidate", name, "--test", "true"]).expect(0).out()
+    };
+    let table = part(&world, "c1");
+    assert!(table.contains("the commands ran in sealed worlds\n"), "{table}");
+    world.set_env("FRITES_SANDBOX_MODE", "off");
+    let table = part(&world, "c2");
+    assert!(table.contains("the commands ran unconfined, in the open world\n"), "{table}");
+    let replay = ["judge", "--replay", "--json", "--test", "true"];
+    world.frites(replay).refuses(
+        128,
+        "1/c2 was judged on other terms than this side's: its commands ran unconfined, in the open \
+         world, and those of other outcomes in sealed worlds",
+    );
+    // The deciding side may insist on a world, too.
+    world.set_env("FRITES_SANDBOX_MODE", "landlock");
+    world.frites(replay).refuses(
+        128,
+        "1/c1 was judged on other terms than this side's: its commands ran in sealed worlds, and \
+         here sandbox.mode is landlock",
+    );
+    world.set_env("FRITES_SANDBOX_MODE", "required");
+    part(&world, "c2");
+    let verdict = world.frites(replay).expect(0).json();
+    assert_eq!(verdict["terms"]["world"], "sealed");
+    // So does a part beside a verdict that was reached here.
+    world.set_env("FRITES_SANDBOX_MODE", "off");
+    part(&world, "c2");
+    world.frites(replay).refuses(128, "1/c2 was judged on other terms than this side's");
+    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    let verdict = world.frites(["judge", "--test", "true"]).expect(0).out();
+    assert!(verdict.contains("the commands ran in sealed worlds\n"), "{verdict}");
+    world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);
+    let message = world.git(["log", "-1", "--format=%B", "frites/apply/1"]);
+    assert!(message.contains("\nFrites-World: sealed\n"), "{message}");
+    world.assert_clean();
+}
+
+/// Code under test can write to the cache directory where nothing confines it.
+fn outcomes_of_a_world_that_nothing_confines_are_kept_only_if_the_user_wants_no_other() {
+    let world = sealed();
+    world.attempts(&["echo changed > README"]);
+    let judge = |mode: &str| {
+        let script = format!(
+            "echo 0 > /proc/sys/user/max_user_namespaces; FRITES_SANDBOX_MODE={mode} \
+             python3 -c '{WITHOUT_LANDLOCK}' git frites judge --json --test true"
+        );
+        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+        let words = shell.into_iter().chain([script.as_str()]);
+        let verdict = world.run(&world.repo, "unshare", words).expect(0).json();
+        assert_eq!(verdict["terms"]["world"], "open");
+        verdict["effort"]["saved_cached"].as_u64().unwrap()
+    };
+    assert_eq!(judge("auto"), 0);
+    assert_eq!(judge("auto"), 0, "nothing was kept");
+    assert_eq!(judge("off"), 0);
+    assert_eq!(judge("off"), 1);
+    assert_eq!(judge("auto"), 0, "what was kept is not used");
     world.assert_clean();
 }

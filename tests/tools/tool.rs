@@ -38,6 +38,8 @@ tools! {
     PYTHON: "python3 --version", "python3 is not installed";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
+    SECCOMP: "test -e /proc/sys/user/max_user_namespaces && python3 -c 'import sys; sys.exit(sys.maxsize < 2**32)' && grep -q Seccomp: /proc/self/status",
+        "no system calls can be refused here";
     // The exit code shows that the options are those of util-linux, too.
     TERMINAL: "script -qec 'exit 7' /dev/null; test $? = 7", "`script` cannot make a terminal here";
     TMPFS: "mkdir small; unshare -rm mount -t tmpfs -o size=4m tmpfs small", "`unshare -rm` cannot mount a tmpfs here";
@@ -46,6 +48,22 @@ tools! {
         "root may read everything, and `setpriv` is not installed";
     ZSH: "zsh --version", "zsh is not installed";
 }
+
+/// A program in Python that refuses itself Landlock, whose system calls have the same numbers on all
+/// machines, and then becomes the command that its arguments name.
+pub const WITHOUT_LANDLOCK: &str = r#"
+import ctypes, os, struct, sys
+load, jump, answer = 0x20, 0x15, 0x06
+steps = [(load, 0, 0, 0), (jump, 0, 1, 444), (answer, 0, 0, 0x50000 + 38), (answer, 0, 0, 0x7FFF0000)]
+code = b"".join(struct.pack("HBBI", *step) for step in steps)
+buffer = ctypes.create_string_buffer(code)
+program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(buffer)))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, program, 0, 0):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[1], sys.argv[1:])
+"#;
 
 /// Prints the path of git's completion for bash.
 pub const FIND_GIT_BASH_COMPLETION: &str = "

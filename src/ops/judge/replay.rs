@@ -30,9 +30,10 @@ pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Ve
         return Err(Error::fatal(format!("run {} was never judged", run.run))
             .hint(format!("judge it with `git frites judge {}`", run.run)));
     }
-    let terms = OwnTerms::of(session, run, options, stored.as_ref(), &parts)?;
+    let mut terms = OwnTerms::of(session, run, options, stored.as_ref(), &parts)?;
     if let Some(verdict) = &stored {
         terms.require_same_in_verdict(run, verdict)?;
+        terms.settle_on(verdict.settings.world);
     }
     let mut verdict = match &stored {
         Some(verdict) => verdict.clone(),
@@ -50,6 +51,7 @@ pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Ve
             continue;
         }
         terms.require_same_in_part(run, &part)?;
+        terms.settle_on(part.settings.world);
         restore_logs(session, run, &part)?;
         add_part(&mut verdict, entry, part);
         any_used = true;
@@ -185,6 +187,8 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
         }
     }
     verdict.settings.in_place |= settings.in_place;
+    // The same for all outcomes.
+    verdict.settings.world = settings.world;
     let Entry { problem, results, base_tests, .. } = candidate;
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {

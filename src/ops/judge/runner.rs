@@ -104,7 +104,8 @@ impl<'a> OracleRunner<'a> {
             let distrusted = when_attempts_ran(session)?;
             let home = session.home.as_deref();
             let cache = Cache::open(&session.repo, home, conditions, distrusted)?;
-            Some(if judging.no_cache { cache.only_forgetting() } else { cache })
+            let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.world);
+            Some(if is_kept { cache } else { cache.only_forgetting() })
         } else {
             None
         };
@@ -679,6 +680,7 @@ fn options(session: &Session, settings: &JudgeSettings, timeout: Duration) -> Or
         retries: settings.retries,
         refuse_flaky: settings.refuse_flaky,
         junit: settings.junit.clone(),
+        world: settings.world,
         sandbox: worlds::options(session, settings.world),
     }
 }
@@ -709,7 +711,8 @@ fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>>
 
 /// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
 ///
-/// `name` stands for the commit in messages. The directory `logs` is made.
+/// `name` stands for the commit in messages. The directory `logs` is made. Gives the results, and the
+/// world in which the commands ran.
 pub fn judge_commit(
     session: &Session,
     run: &Run,
@@ -717,7 +720,7 @@ pub fn judge_commit(
     commit: &Oid,
     name: &str,
     logs: &Path,
-) -> Result<Vec<StageResult>> {
+) -> Result<(Vec<StageResult>, WorldKind)> {
     // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
@@ -751,5 +754,5 @@ pub fn judge_commit(
         runner.require_space(commit, 1)?;
         runner.finish_on_commit(commit, &report)
     })?;
-    Ok(results)
+    Ok((results, world))
 }

@@ -1,4 +1,6 @@
 //! The terms of the side that decides: outcomes that were found on other terms do not count.
+use crate::config::keys;
+use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::oracle::{OracleCommand, as_options};
@@ -18,6 +20,10 @@ pub struct OwnTerms {
     pub oracle: Vec<OracleCommand>,
     /// The settings.
     pub settings: JudgeSettings,
+    /// The worlds that the configuration allows.
+    mode: SandboxMode,
+    /// The world of all outcomes that count; none before the first of them.
+    world: Option<WorldKind>,
     /// A digest of the seeds; none if nothing was stored that could be compared with it.
     pub seeds: Option<String>,
 }
@@ -67,28 +73,57 @@ impl OwnTerms {
             None if any_seeds.flatten().next().is_none() => None,
             None => Some(session.seeds(&run.base)?.digest()?),
         };
-        Ok(OwnTerms { oracle, settings, seeds })
+        let world = own.map(|verdict| verdict.settings.world);
+        Ok(OwnTerms {
+            oracle,
+            settings,
+            mode: session.config.get(keys::SANDBOX_MODE),
+            world,
+            seeds,
+        })
+    }
+
+    /// Lets only outcomes from this world count from now on, if others could before: outcomes of
+    /// different worlds cannot be compared.
+    pub fn settle_on(&mut self, world: WorldKind) {
+        self.world.get_or_insert(world);
+    }
+
+    /// Refuses outcomes that were found in another world than the others, or in one that the
+    /// configuration of this side rules out.
+    fn require_world(&self, what: &str, settings: &JudgeSettings) -> Result<()> {
+        let theirs = settings.world;
+        let difference = match self.world {
+            Some(ours) if ours != theirs => {
+                format!("and those of other outcomes {}", ours.in_words())
+            }
+            None if !self.mode.allows(theirs) => format!("and here sandbox.mode is {}", self.mode),
+            _ => return Ok(()),
+        };
+        Err(refusal(what, &format!("its commands ran {}, {difference}", theirs.in_words())))
     }
 
     /// Refuses a verdict that was reached on other terms.
     pub fn require_same_in_verdict(&self, run: &Run, verdict: &Verdict) -> Result<()> {
         let Verdict { oracle, settings, seeds, .. } = verdict;
         let stored = StoredTerms { oracle, settings, seeds: seeds.as_deref() };
+        let what = format!("run {}", run.run);
+        let here = format!("judge it here: `git frites judge {}`", run.run);
+        self.require_world(&what, settings).map_err(|e| e.hint(here.clone()))?;
         let Some(difference) = self.difference(&stored) else { return Ok(()) };
-        Err(refusal(&format!("run {}", run.run), &difference)
-            .hint(format!("judge it here: `git frites judge {}`", run.run))
-            .hint(by_their_commands(run, oracle)))
+        Err(refusal(&what, &difference).hint(here).hint(by_their_commands(run, oracle)))
     }
 
     /// Refuses a partial verdict that was reached on other terms.
     pub fn require_same_in_part(&self, run: &Run, part: &PartialVerdict) -> Result<()> {
         let PartialVerdict { oracle, settings, seeds, candidate, .. } = part;
         let stored = StoredTerms { oracle, settings, seeds: seeds.as_deref() };
-        let Some(difference) = self.difference(&stored) else { return Ok(()) };
         let name = &candidate.candidate;
-        Err(refusal(&format!("{}/{name}", run.run), &difference)
-            .hint(format!("judge it here: `git frites judge {} --candidate {name}`", run.run))
-            .hint(by_their_commands(run, oracle)))
+        let what = format!("{}/{name}", run.run);
+        let here = format!("judge it here: `git frites judge {} --candidate {name}`", run.run);
+        self.require_world(&what, settings).map_err(|e| e.hint(here.clone()))?;
+        let Some(difference) = self.difference(&stored) else { return Ok(()) };
+        Err(refusal(&what, &difference).hint(here).hint(by_their_commands(run, oracle)))
     }
 
     /// The first difference between stored terms and these, as a clause about the stored ones.
@@ -153,6 +188,7 @@ fn comparable(settings: &JudgeSettings) -> JudgeSettings {
         // The sizes are counted here.
         renames: false,
         in_place: false,
+        // Compared by itself.
         world: WorldKind::default(),
         tainted: false,
         leads_back: Vec::new(),

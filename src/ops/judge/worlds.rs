@@ -32,6 +32,14 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
     }
 }
 
+/// True if later commands may use outcomes from this world.
+///
+/// In the open world, code under test can write to the cache. Who turns worlds off accepts that; who
+/// gets no other does not.
+pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
+    world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
+}
+
 /// The settings of worlds of this kind; none of the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;

@@ -17,6 +17,7 @@ use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in, without_own_tests
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
+use crate::model::world::WorldKind;
 use crate::ops::judge::{BASE_TESTS_LOGS, judge_commit, plan_base_tests};
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::land::target::ResolvedTarget;
@@ -58,6 +59,8 @@ pub struct Plan {
     pub reason: Option<String>,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
+    /// The world in which what lands was judged; none without a verdict.
+    pub world: Option<WorldKind>,
     /// The tree that the branch will hold; the judged tree until it is merged.
     pub tree: Oid,
     /// The files that `newest-file-wins` chose.
@@ -100,6 +103,7 @@ impl Plan {
         };
         let judged = JudgedState { commit, tree };
         let choices = Vec::new();
+        let world = verdict.as_ref().map(|verdict| verdict.settings.world);
         let plan = Plan {
             run,
             candidate,
@@ -109,6 +113,7 @@ impl Plan {
             verified,
             reason,
             verdict,
+            world,
             choices,
             resolution: None,
         };
@@ -237,7 +242,8 @@ impl Plan {
         let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
         let logs = store.run_dir(&self.run.run).join("apply");
         let who = format!("{} on {name}", self.address());
-        let results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+        let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+        self.world = Some(world);
         match first_failure(&results) {
             None => self.judge_with_base_tests(session, target, options),
             Some(skipped) if skipped.outcome == Outcome::CannotTell => {
@@ -273,7 +279,7 @@ impl Plan {
         if let Some(tree) = &second.tree {
             let commit = commit::neutral_commit(repo, tree, &target.tip)?;
             let who = format!("{} on {name} with the tests of {name}", self.address());
-            second.results = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+            (second.results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
         }
         if second.passed() {
             return Ok(());
@@ -355,6 +361,7 @@ impl Plan {
                 let command = check.command.to_string().replace('\n', " ");
                 Trailer::Oracle.line(format_args!("{}: {command}", check.stage))
             }));
+            trailers.extend(self.world.map(|world| Trailer::World.line(world)));
         }
         if !self.verified {
             trailers.push(Trailer::Oracle.line("unverified"));
