@@ -60,12 +60,9 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let names = candidate.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
     let mut failed = false;
     let mut documents = Vec::new();
-    for name in names {
-        let candidate = session.store.candidate(&run, name);
-        let captured = match &message {
-            Some(message) => session.checkpoint_or_tell(candidate, message),
-            None => session.capture_or_tell(candidate),
-        }?;
+    for captured in session.capture_each(&run, names, message.as_deref())? {
+        let name = captured.candidate.candidate.clone();
+        let candidate = session.store.candidate(&run, &name);
         session.print_omissions(&captured);
         failed |= captured.problem.is_some();
         if message.is_some() && !captured.fresh && captured.problem.is_none() {

@@ -20,6 +20,18 @@ const TRIES: u32 = 30;
 /// The time after a change of the packs in which another git may still be at work on them.
 const SETTLED: Duration = Duration::from_secs(10);
 
+/// A ref that is to point at a new commit.
+pub struct WholeMove<'a> {
+    /// The ref's name.
+    pub name: &'a RefName,
+    /// The commit.
+    pub new: &'a Oid,
+    /// The ref's value before; none if it must not exist.
+    pub old: Option<&'a Oid>,
+    /// Objects that are there with all that they reach: refs reach them before and afterwards.
+    pub known: &'a [&'a Oid],
+}
+
 impl Repo {
     /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref
     /// as it was. Objects that `known` reach are there: refs reach them before and afterwards.
@@ -30,21 +42,29 @@ impl Repo {
     /// ref.
     pub fn set_ref_whole(
         &self,
-        full: &RefName,
+        name: &RefName,
         new: &Oid,
         old: Option<&Oid>,
         known: &[&Oid],
         why: &str,
     ) -> Result<()> {
-        self.update_ref(full, Some(new), old, why)?;
-        let packed = self.pack_beside_housekeeping(new, known);
-        let whole = packed.and_then(|()| self.require_whole(new, known));
-        whole.or_else(|lost| {
-            self.update_ref(full, old, Some(new), &format!("{why} undone: objects were pruned"))?;
+        self.set_refs_whole(&[WholeMove { name, new, old, known }], why)
+    }
+
+    /// Points several refs at new commits as [`Repo::set_ref_whole`] does: all of them, or none.
+    pub fn set_refs_whole(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
+        self.update_refs(moves, why)?;
+        let whole = moves.iter().try_for_each(|WholeMove { new, known, .. }| {
+            self.pack_beside_housekeeping(new, known)?;
+            self.require_whole(new, known)
+        });
+        let Err(lost) = whole else { return Ok(()) };
+        for WholeMove { name, new, old, .. } in moves {
+            self.update_ref(name, *old, Some(new), &format!("{why} undone: objects were pruned"))?;
             // The ref's log still names the pruned commit, which `git fsck` reports as damage.
-            let _ = fs::remove_file(self.common_dir().join("logs").join(full.as_str()));
-            Err(lost.context("objects vanished while they were stored"))
-        })
+            let _ = fs::remove_file(self.common_dir().join("logs").join(name.as_str()));
+        }
+        Err(lost.context("objects vanished while they were stored"))
     }
 
     /// Fails if an object that `new` reaches and `known` do not is missing.

@@ -22,6 +22,7 @@ pub mod refs;
 pub mod registration;
 pub mod repo;
 pub mod seed;
+mod stat;
 mod text;
 mod trees;
 pub mod version;

@@ -1,6 +1,6 @@
 //! Objects that git-frites writes in process. None of them gets its name before all of them are on
 //! the disk: a power cut leaves no object without its content, and no ref to one.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -64,14 +64,14 @@ impl NewObjects {
 
     /// Adds a tree with these entries, in any order.
     pub fn add_tree(&mut self, entries: Vec<(EntryMode, ObjectId, Vec<u8>)>) -> Result<ObjectId> {
-        self.add_tree_unless(entries, &BTreeSet::new())
+        self.add_tree_unless(entries, None)
     }
 
-    /// Adds a tree with these entries, in any order, unless it is one of those that are `stored`.
+    /// Adds a tree with these entries, in any order, unless it is the one that is `stored`.
     pub fn add_tree_unless(
         &mut self,
         mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)>,
-        stored: &BTreeSet<ObjectId>,
+        stored: Option<ObjectId>,
     ) -> Result<ObjectId> {
         // git sorts a directory as if its name ended in a slash.
         let key = |(mode, _, name): &(EntryMode, ObjectId, Vec<u8>)| {
@@ -89,7 +89,7 @@ impl NewObjects {
             bytes.extend(id.as_slice());
         }
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Tree, &bytes);
-        match id.ok().filter(|id| stored.contains(id)) {
+        match id.ok().filter(|id| stored == Some(*id)) {
             Some(id) => Ok(id),
             None => self.add(Kind::Tree, &bytes),
         }
@@ -115,6 +115,25 @@ impl NewObjects {
         let end = if message.ends_with('\n') { "" } else { "\n" };
         text.push_str(&format!("author {who}\ncommitter {who}\n\n{message}{end}"));
         self.add(Kind::Commit, text.as_bytes())
+    }
+
+    /// Adds a commit by git-frites of a tree with these files.
+    pub fn add_files<'a>(
+        &mut self,
+        files: &[(String, StoredContent<'_>)],
+        parents: impl IntoIterator<Item = &'a Oid>,
+        message: &str,
+    ) -> Result<ObjectId> {
+        let mut entries = Vec::new();
+        for (name, content) in files {
+            let id = match content {
+                StoredContent::Bytes(bytes) => self.add(Kind::Blob, bytes)?,
+                StoredContent::Stored(oid) => from_oid(oid)?,
+            };
+            entries.push((EntryMode::File, id, name.clone().into_bytes()));
+        }
+        let tree = self.add_tree(entries)?;
+        self.add_commit(&to_oid(tree), parents, message)
     }
 
     /// Puts the objects onto the disk, and then gives them their names.
@@ -191,14 +210,20 @@ impl Repo {
         self.store(|objects| objects.add(Kind::Blob, bytes.as_ref()))
     }
 
-    /// Writes objects; gives what `add` gives, as the id of an object. Tries again if it fails: a
-    /// `git prune` removes temporary files, and empty directories of objects.
+    /// Writes an object with those that it needs; gives its id, which `add` gives.
     pub fn store(&self, add: impl Fn(&mut NewObjects) -> Result<ObjectId>) -> Result<Oid> {
-        let once = || -> Result<Oid> {
+        self.store_all(add).map(to_oid)
+    }
+
+    /// Writes objects, and waits once until all of them are on the disk; gives what `add` gives.
+    /// Tries again if it fails: a `git prune` removes temporary files, and empty directories of
+    /// objects.
+    pub fn store_all<T>(&self, add: impl Fn(&mut NewObjects) -> Result<T>) -> Result<T> {
+        let once = || -> Result<T> {
             let mut objects = self.new_objects();
-            let id = add(&mut objects)?;
+            let added = add(&mut objects)?;
             objects.keep()?;
-            Ok(to_oid(id))
+            Ok(added)
         };
         for pause in PAUSES {
             match once() {
@@ -217,18 +242,7 @@ impl Repo {
         message: &str,
     ) -> Result<Oid> {
         let parents: Vec<&Oid> = parents.into_iter().collect();
-        self.store(|objects| {
-            let mut entries = Vec::new();
-            for (name, content) in files {
-                let id = match content {
-                    StoredContent::Bytes(bytes) => objects.add(Kind::Blob, bytes)?,
-                    StoredContent::Stored(oid) => from_oid(oid)?,
-                };
-                entries.push((EntryMode::File, id, name.clone().into_bytes()));
-            }
-            let tree = objects.add_tree(entries)?;
-            objects.add_commit(&to_oid(tree), parents.iter().copied(), message)
-        })
+        self.store(|objects| objects.add_files(files, parents.iter().copied(), message))
     }
 }
 

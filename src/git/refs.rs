@@ -16,6 +16,7 @@ use gix::refs::{Target, TargetRef};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS, PAUSES};
+use crate::git::gc::WholeMove;
 use crate::git::objects;
 use crate::git::repo::{RUNS, Repo, from_oid, to_oid};
 use crate::model::name::Name;
@@ -320,6 +321,24 @@ impl Repo {
             .run()?;
         self.own_moves().push((full.clone(), new.copied()));
         Ok(())
+    }
+
+    /// Moves refs as [`Repo::update_ref`] does, in one transaction if no other process is in the
+    /// way. Otherwise a failure can leave the first ones moved.
+    pub(super) fn update_refs(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
+        if moves.len() > 1 {
+            let expected = |of: &WholeMove<'_>| match of.old {
+                None => Ok(PreviousValue::MustNotExist),
+                Some(old) => {
+                    from_oid(old).map(Target::Object).map(PreviousValue::MustExistAndMatch)
+                }
+            };
+            let at_once = moves.iter().map(|of| Ok((of.name, of.new, expected(of)?)));
+            if self.move_in_process(at_once.collect::<Result<_>>()?, why).is_ok() {
+                return Ok(());
+            }
+        }
+        moves.iter().try_for_each(|of| self.update_ref(of.name, Some(of.new), of.old, why))
     }
 
     /// Moves refs of ours in one transaction, each from the value that is expected, without a git

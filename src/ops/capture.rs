@@ -2,7 +2,7 @@
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::tree::is_real_directory;
-use crate::git::capture::mtimes;
+use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::diff::{self, Change, ChangeStatus};
@@ -10,6 +10,7 @@ use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture};
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
@@ -18,6 +19,10 @@ use crate::process;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::records::read_toml;
+
+/// The most candidates that are captured at the same time: while one waits for the disk, others
+/// work, and a journal takes what several of them sync with one commit.
+const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
 pub struct Captured {
@@ -83,8 +88,22 @@ impl Session {
     /// Captures every candidate of a run, several in parallel; gives them in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
         self.cache_changes(run)?;
-        process::in_parallel(process::processors(), &run.candidates, |name| {
-            self.capture_or_tell(self.store.candidate(run, name))
+        self.capture_each(run, &run.candidates, None)
+    }
+
+    /// Captures these candidates of a run, several in parallel; gives them in this order. With a
+    /// message each becomes an iteration, also if the last capture holds the same state, unless
+    /// that is the base's. An error is told as by [`Session::capture_or_tell`].
+    pub fn capture_each(
+        &self,
+        run: &Run,
+        names: &[Name],
+        message: Option<&str>,
+    ) -> Result<Vec<Captured>> {
+        process::in_parallel(CAPTURED_AT_ONCE, names, |name| {
+            let candidate = self.store.candidate(run, name);
+            let captured = self.capture_with(candidate, message);
+            captured.or_else(|error| self.not_captured(candidate, error))
         })
     }
 
@@ -92,12 +111,6 @@ impl Session {
     /// other candidates can still be compared.
     pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture(candidate).or_else(|error| self.not_captured(candidate, error))
-    }
-
-    /// Captures a candidate as an iteration with a message: also if the last capture holds the same
-    /// state, unless that is the base's. An error is told as by [`Session::capture_or_tell`].
-    pub fn checkpoint_or_tell(&self, of: CandidateRef<'_>, message: &str) -> Result<Captured> {
-        self.capture_with(of, Some(message)).or_else(|error| self.not_captured(of, error))
     }
 
     fn not_captured(&self, candidate: CandidateRef<'_>, error: Error) -> Result<Captured> {
@@ -182,17 +195,15 @@ impl Session {
         let base = &candidate.run.base;
         let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
-        if there {
-            let written =
-                patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
-            let refname = refs::mtimes(&candidate.run.run, candidate.name);
-            let base = &candidate.run.base;
-            mtimes::store(&self.repo, &refname, source.worktree, &tree, base, written)?;
-        }
+        let written = patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted);
+        let written = written.filter(|_| there).map(|c| &c.path);
+        let refname = refs::mtimes(&candidate.run.run, candidate.name);
+        let times = NewTimes::read(&self.repo, refname, source.worktree, &tree, written)?;
         let message = message(candidate.run, &record, iteration, blast, head, words);
         let snapshot = WorktreeSnapshot { tree, heads, head, omissions, bytes };
         let refname = candidate.capture_ref();
-        let commit = capture::store(&self.repo, source, &snapshot, &refname, &message)?;
+        let times = times.as_ref();
+        let commit = capture::store(&self.repo, source, &snapshot, &refname, &message, times)?;
         let WorktreeSnapshot { tree, omissions, .. } = snapshot;
         atomic::write(&candidate.patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };

@@ -60,13 +60,16 @@ impl AttemptGit {
     pub fn tracked_paths(&self, repo: &Repo, base: &Oid) -> Result<AttemptPaths> {
         let mut tracked = AttemptPaths::default();
         let base_index = repo.index_of(base)?;
+        // Both are sorted, and mostly the same.
+        let mut in_base = base_index.entries().iter().map(|e| e.path(&base_index)).peekable();
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
         {
             let path = entry.path(index);
+            while in_base.next_if(|other| *other < path).is_some() {}
             if entry.mode == Mode::COMMIT {
                 tracked.submodules.insert(TreePath::new(path), entry.id);
-            } else if base_index.entry_by_path(path).is_none() {
+            } else if in_base.peek() != Some(&path) {
                 tracked.files.insert(TreePath::new(path));
             }
         }

@@ -1,72 +1,20 @@
-//! Finds out whether a worktree is as it was captured, from the stat data in the private index.
-//!
-//! The answer is yes only without any doubt: the index has exactly the tree of the last capture,
-//! the stat data of every file equals its entry, and there is no other file. Anything unusual is
-//! left to a real capture.
+//! Compares files with the stat data of their entries in the private index.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 use gix::bstr::ByteSlice;
-use gix::index::entry::{Flags, Mode, Stat};
+use gix::index::entry::{Mode, Stat};
+use rustix::fs::FileType;
 
 use crate::error::{IoContext, Result};
 use crate::fs::parallel;
 use crate::fs::regular;
 use crate::git::cli::Call;
-use crate::git::repo::from_oid;
-use crate::model::oid::Oid;
+use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
-
-/// True if the files of a worktree are those of `tree`, by the index that was written when they
-/// were captured.
-pub fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
-    let has_tree = index
-        .tree()
-        .is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
-    let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
-    let is_odd = |e: &gix::index::Entry| e.flags.intersects(odd) || e.mode == Mode::COMMIT;
-    if !has_tree
-        || index.entries().iter().any(is_odd)
-        || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file())
-    {
-        return Ok(false);
-    }
-    let directories = directories(index);
-    let list: Vec<&TreePath> = directories.iter().collect();
-    // After the first directory with a change the others do not matter.
-    let changed = AtomicBool::new(false);
-    let counts = parallel::map(&list, |directory| {
-        if changed.load(Relaxed) {
-            return Ok(None);
-        }
-        let count = count_clean_files(worktree, directory, index, &directories);
-        changed.fetch_or(count.is_none(), Relaxed);
-        Ok(count)
-    })?;
-    let counts: Option<Vec<usize>> = counts.into_iter().collect();
-    Ok(counts.is_some_and(|counts| counts.iter().sum::<usize>() == index.entries().len()))
-}
-
-/// The directories of an index, with the root.
-pub(super) fn directories(index: &gix::index::File) -> BTreeSet<TreePath> {
-    let mut directories = BTreeSet::from([TreePath::default()]);
-    let mut last: &[u8] = b"";
-    for entry in index.entries() {
-        let path: &[u8] = entry.path(index);
-        let directory = path.rfind_byte(b'/').map_or(&b""[..], |at| &path[..at]);
-        if directory != last {
-            last = directory;
-            directories.extend(TreePath::new(path).parents());
-        }
-    }
-    directories
-}
 
 /// The racy entries of an index: git would take their files for unchanged although they were
 /// written since, because many builds of git compare whole seconds and a program can restore a
@@ -145,54 +93,23 @@ fn has_nanoseconds(entry: &Stat, meta: &fs::Metadata) -> bool {
     (entry.mtime.nsecs, entry.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
 }
 
-/// The number of files that lie directly in a directory; none if one of them differs from its entry
-/// or has none, or if a directory in it is not one of the index.
-fn count_clean_files(
-    worktree: &Path,
-    directory: &TreePath,
-    index: &gix::index::File,
-    directories: &BTreeSet<TreePath>,
-) -> Option<usize> {
-    let mut count = 0;
-    for entry in fs::read_dir(directory.on_disk(worktree)).ok()? {
-        let entry = entry.ok()?;
-        let path = directory.join(entry.file_name().as_bytes());
-        if entry.file_type().ok()?.is_dir() {
-            if !directories.contains(&path) {
-                return None;
-            }
-        } else if *path != *b".git" {
-            let indexed = index.entry_by_path(path.as_bstr())?;
-            if !is_clean_file(indexed.mode, &indexed.stat, &entry.metadata().ok()?, index) {
-                return None;
-            }
-            count += 1;
-        }
-    }
-    Some(count)
-}
-
 /// True if a file equals its entry, and was not written in the same moment as the index.
 pub(super) fn is_clean_file(
     mode: Mode,
     entry: &Stat,
-    meta: &fs::Metadata,
+    file: &rustix::fs::Stat,
     index: &gix::index::File,
 ) -> bool {
+    let kind = FileType::from_raw_mode(file.st_mode);
     let has_kind = match mode {
-        Mode::FILE => meta.is_file() && meta.mode() & 0o100 == 0,
-        Mode::FILE_EXECUTABLE => meta.is_file() && meta.mode() & 0o100 != 0,
-        Mode::SYMLINK => meta.is_symlink(),
+        Mode::FILE => kind == FileType::RegularFile && file.st_mode & 0o100 == 0,
+        Mode::FILE_EXECUTABLE => kind == FileType::RegularFile && file.st_mode & 0o100 != 0,
+        Mode::SYMLINK => kind == FileType::Symlink,
         _ => false,
     };
     let index_time = index.timestamp();
     let is_older_than_index = (i64::from(entry.mtime.secs), entry.mtime.nsecs)
         < (index_time.unix_seconds(), index_time.nanoseconds());
-    has_kind
-        && is_older_than_index
-        && has_seconds(entry, meta)
-        && has_nanoseconds(entry, meta)
-        && entry.ino == meta.ino() as u32
-        && entry.size == meta.size() as u32
-        && (entry.uid, entry.gid) == (meta.uid(), meta.gid())
+    let now = entry_stat(file);
+    has_kind && is_older_than_index && Stat { dev: now.dev, ..*entry } == now
 }

@@ -25,13 +25,14 @@ use std::io;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::git::capture::attempt::AttemptGit;
+use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
     edit_index, forget_racy_entries, open_index, read_tree, remove_from_index, trustworthy_index,
 };
 use crate::git::capture::scan::Scan;
-use crate::git::commit::commit_tree;
-use crate::git::repo::{Commit, Repo};
+use crate::git::gc::WholeMove;
+use crate::git::repo::{Commit, Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -178,15 +179,8 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         Some(capture) => capture.tree,
         None => repo.commit(source.base)?.tree,
     };
-    // The index's own checksum is skipped: every entry is compared with its file anyway.
-    let hash = repo.gix().object_hash();
-    if regular::open(source.index).is_err() {
-        return Ok(false);
-    }
-    let Ok(private) = gix::index::File::at(source.index, hash, true, Default::default()) else {
-        return Ok(false);
-    };
-    if !dirty::is_clean(source.worktree, &private, &tree)? {
+    let Some(private) = open_index(repo, source.index) else { return Ok(false) };
+    if !walk::is_clean(source.worktree, &private, &tree)? {
         return Ok(false);
     }
     let attempt = AttemptGit::read(repo, source)?;
@@ -220,8 +214,9 @@ pub fn branch_snapshot(
     Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, bytes: 0 }))
 }
 
-/// Stores a snapshot as the next iteration: a commit by git-frites whose first parent is the
-/// previous capture (or the base) and whose other parents are the attempt's own commits.
+/// Stores a snapshot as the next iteration, with the times of its files: a commit by git-frites
+/// whose first parent is the previous capture (or the base) and whose other parents are the
+/// attempt's own commits.
 ///
 /// Moves `refname` from the previous capture only. Fails if an object that the commit needs is
 /// gone.
@@ -231,12 +226,28 @@ pub fn store(
     snapshot: &WorktreeSnapshot,
     refname: &RefName,
     message: &str,
+    times: Option<&NewTimes>,
 ) -> Result<Oid> {
-    let parent = source.previous.map_or(source.base, |p| &p.commit);
-    let heads = snapshot.heads.iter().filter(|head| *head != parent);
-    let commit = commit_tree(repo, &snapshot.tree, [parent].into_iter().chain(heads), message)?;
     let previous = source.previous.map(|p| &p.commit);
-    repo.set_ref_whole(refname, &commit, previous, &[parent], "capture").inspect_err(|_| {
+    let parent = previous.unwrap_or(source.base);
+    let heads = snapshot.heads.iter().filter(|head| *head != parent);
+    let parents: Vec<&Oid> = [parent].into_iter().chain(heads).collect();
+    let (commit, commit_of_times) = repo.store_all(|objects| {
+        let commit = objects.add_commit(&snapshot.tree, parents.iter().copied(), message)?;
+        let of_times = times.map(|times| times.add(objects)).transpose()?;
+        Ok((to_oid(commit), of_times.map(to_oid)))
+    })?;
+    let known_to_times: Vec<&Oid> =
+        [source.base].into_iter().chain(times.and_then(|times| times.previous.as_ref())).collect();
+    let of_times = times.zip(commit_of_times.as_ref()).map(|(times, new)| WholeMove {
+        name: &times.refname,
+        new,
+        old: times.old.as_ref(),
+        known: &known_to_times,
+    });
+    let capture = WholeMove { name: refname, new: &commit, old: previous, known: &[parent] };
+    let moves: Vec<WholeMove<'_>> = of_times.into_iter().chain([capture]).collect();
+    repo.set_refs_whole(&moves, "capture").inspect_err(|_| {
         // The private index may list blobs that are gone. Without it the next try starts afresh.
         let _ = fs::remove_file(source.index);
     })?;

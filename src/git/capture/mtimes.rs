@@ -10,10 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use gix::ObjectId;
 use gix::bstr::{ByteSlice, ByteVec};
 
 use crate::error::Result;
-use crate::git::objects::StoredContent;
+use crate::git::objects::{NewObjects, StoredContent};
 use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -28,37 +29,51 @@ const TREE: &str = "tree ";
 /// The file of the stored commit.
 const FILE: &str = "times";
 
-/// Stores the times of these files of a worktree, which is captured as `tree`. `base` is the run's
-/// base.
-///
-/// Call it before the capture itself is stored: a capture without its times would stay without
-/// them, while times of another tree are ignored.
-pub fn store<'a>(
-    repo: &Repo,
-    refname: &RefName,
-    worktree: &Path,
-    tree: &Oid,
-    base: &Oid,
-    files: impl Iterator<Item = &'a TreePath>,
-) -> Result<()> {
-    let times = as_lines(worktree, files);
-    if times.is_empty() {
-        return Ok(());
+/// The times of a capture's files, which are to be stored with it.
+pub struct NewTimes {
+    /// The ref that is to hold them.
+    pub refname: RefName,
+    /// The ref's value before.
+    pub old: Option<Oid>,
+    /// That value, if it is a commit: the ref only moves forward, so that a plain `git push` takes
+    /// it along.
+    pub previous: Option<Oid>,
+    text: String,
+}
+
+impl NewTimes {
+    /// Reads the times of these files of a worktree, which is captured as `tree`; none if there is
+    /// nothing to store.
+    ///
+    /// They are stored with the capture itself, or before it: a capture without its times would
+    /// stay without them, while times of another tree are ignored.
+    pub fn read<'a>(
+        repo: &Repo,
+        refname: RefName,
+        worktree: &Path,
+        tree: &Oid,
+        files: impl Iterator<Item = &'a TreePath>,
+    ) -> Result<Option<NewTimes>> {
+        let times = as_lines(worktree, files);
+        if times.is_empty() {
+            return Ok(None);
+        }
+        let text = format!("{TREE}{tree}\n{times}");
+        let old = repo.read_ref(&refname)?;
+        let previous = old.filter(|old| repo.is_commit(old));
+        if let Some(old) = &previous
+            && repo.file(&repo.commit(old)?.tree, FILE)?.is_some_and(|t| t == text.as_bytes())
+        {
+            return Ok(None);
+        }
+        Ok(Some(NewTimes { refname, old, previous, text }))
     }
-    let text = format!("{TREE}{tree}\n{times}");
-    let old = repo.read_ref(refname)?;
-    if let Some(old) = &old
-        && repo.is_commit(old)
-        && repo.file(&repo.commit(old)?.tree, FILE)?.is_some_and(|there| there == text.as_bytes())
-    {
-        return Ok(());
+
+    /// Adds the commit that holds the times.
+    pub fn add(&self, objects: &mut NewObjects) -> Result<ObjectId> {
+        let files = [(FILE.to_owned(), StoredContent::Bytes(self.text.as_bytes()))];
+        objects.add_files(&files, &self.previous, "frites: times of files")
     }
-    // The ref only moves forward, so that a plain `git push` takes it along.
-    let previous = old.as_ref().filter(|old| repo.is_commit(old));
-    let files = [(FILE.to_owned(), StoredContent::Bytes(text.as_bytes()))];
-    let commit = repo.store_files(&files, previous, "frites: times of files")?;
-    let known: Vec<&Oid> = [base].into_iter().chain(previous).collect();
-    repo.set_ref_whole(refname, &commit, old.as_ref(), &known, "times")
 }
 
 /// The times of a capture's files, in seconds since 1970; empty where none were stored for it.

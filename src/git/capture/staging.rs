@@ -57,27 +57,22 @@ pub(super) fn stage(
         return Ok(None);
     }
     let Some(contents) = read_all(repo, source, scan, index) else { return Ok(None) };
-    if index.tree().is_none() {
-        return Ok(None);
+    let Some(cached) = index.tree().cloned() else { return Ok(None) };
+    if contents.is_empty() && scan.removed.is_empty() && cached.num_entries.is_some() {
+        return Ok(Some(to_oid(cached.id)));
     }
-    let is_quiet = contents.is_empty() && scan.removed.is_empty();
-    let mut objects = repo.new_objects();
-    if !is_quiet {
-        update(index, &mut objects, contents, &scan.removed)?;
-    }
-    let mut stored = BTreeSet::new();
-    index.tree().into_iter().for_each(|tree| collect_ids(tree, &mut stored));
-    let Some(tree) = tree_of(index, &mut 0, b"", &stored, &mut objects)? else { return Ok(None) };
+    let touched = scan.staged.iter().chain(&scan.removed).flat_map(|path| path.parents());
+    let mut trees = NewTrees { touched: touched.collect(), objects: repo.new_objects() };
+    update(index, &mut trees.objects, contents, &scan.removed)?;
+    let Some(tree) = trees.tree_of(index, &mut 0, b"", Some(cached))? else { return Ok(None) };
     let id = to_oid(tree.id);
-    objects.keep()?;
+    trees.objects.keep()?;
     if let Some(there) = index.tree_mut() {
         *there = tree;
     }
-    if !is_quiet {
-        let written = index.write(gix::index::write::Options::default());
-        written
-            .map_err(|e| Error::fatal(format!("the private index could not be written: {e}")))?;
-    }
+    // Nobody reads the checksum, which costs more than all the rest of an index.
+    let written = index.write(gix::index::write::Options { skip_hash: true, ..Default::default() });
+    written.map_err(|e| Error::fatal(format!("the private index could not be written: {e}")))?;
     Ok(Some(id))
 }
 
@@ -213,31 +208,39 @@ fn update(
     Ok(())
 }
 
-fn collect_ids(tree: &Tree, ids: &mut BTreeSet<ObjectId>) {
-    if tree.num_entries.is_some() {
-        ids.insert(tree.id);
-    }
-    tree.children.iter().for_each(|child| collect_ids(child, ids));
+/// The trees of an index of which the files in some directories have changed.
+struct NewTrees {
+    /// The directories with a path that was read again or removed, with those that they are in.
+    touched: BTreeSet<TreePath>,
+    objects: NewObjects,
 }
 
-/// The tree of the directory `prefix` (empty, or with a slash at its end), whose entries begin at
-/// `at`, which moves behind them. Trees that are not among `stored` are written. None if an entry
-/// is neither a file nor a link.
-fn tree_of(
-    index: &gix::index::File,
-    at: &mut usize,
-    prefix: &[u8],
-    stored: &BTreeSet<ObjectId>,
-    objects: &mut NewObjects,
-) -> Result<Option<Tree>> {
-    let begin = *at;
-    let mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)> = Vec::new();
-    let mut children = Vec::new();
-    while let Some(entry) = index.entries().get(*at) {
-        let path: &[u8] = entry.path(index);
-        let Some(rest) = path.strip_prefix(prefix) else { break };
-        match rest.find_byte(b'/') {
-            None => {
+impl NewTrees {
+    /// The tree of the directory `prefix` (empty, or with a slash at its end), whose entries begin
+    /// at `at`, which moves behind them. `cached` is its tree before, which is stored. None if an
+    /// entry is neither a file nor a link.
+    fn tree_of(
+        &mut self,
+        index: &gix::index::File,
+        at: &mut usize,
+        prefix: &[u8],
+        cached: Option<Tree>,
+    ) -> Result<Option<Tree>> {
+        let begin = *at;
+        let mut cached = cached.filter(|tree| tree.num_entries.is_some());
+        if let Some(tree) = cached.take_if(|tree| self.is_untouched(index, begin, prefix, tree)) {
+            *at += tree.num_entries.unwrap_or_default() as usize;
+            return Ok(Some(tree));
+        }
+        let old = cached.as_ref().map(|tree| tree.id);
+        let below = cached.into_iter().flat_map(|tree| tree.children);
+        let mut below: BTreeMap<_, _> = below.map(|child| (child.name.clone(), child)).collect();
+        let mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)> = Vec::new();
+        let mut children = Vec::new();
+        while let Some(entry) = index.entries().get(*at) {
+            let path: &[u8] = entry.path(index);
+            let Some(rest) = path.strip_prefix(prefix) else { break };
+            let Some(end) = rest.find_byte(b'/') else {
                 let mode = match entry.mode {
                     Mode::FILE => EntryMode::File,
                     Mode::FILE_EXECUTABLE => EntryMode::Executable,
@@ -246,23 +249,42 @@ fn tree_of(
                 };
                 entries.push((mode, entry.id, rest.to_vec()));
                 *at += 1;
-            }
-            Some(end) => {
-                let below = &path[..prefix.len() + end + 1];
-                let Some(mut child) = tree_of(index, at, below, stored, objects)? else {
-                    return Ok(None);
-                };
-                child.name = rest[..end].into();
-                entries.push((EntryMode::Directory, child.id, rest[..end].to_vec()));
-                children.push(child);
-            }
+                continue;
+            };
+            let name = &rest[..end];
+            let inside = &path[..prefix.len() + end + 1];
+            let Some(mut child) = self.tree_of(index, at, inside, below.remove(name))? else {
+                return Ok(None);
+            };
+            child.name = name.into();
+            entries.push((EntryMode::Directory, child.id, name.to_vec()));
+            children.push(child);
         }
+        let count = u32::try_from(*at - begin).ok();
+        let id = self.objects.add_tree_unless(entries, old)?;
+        // git sorts the directories of this extension by length first.
+        children.sort_by(|a: &Tree, b: &Tree| {
+            (a.name.len(), &a.name[..]).cmp(&(b.name.len(), &b.name[..]))
+        });
+        Ok(Some(Tree { name: Default::default(), id, num_entries: count, children }))
     }
-    let count = u32::try_from(*at - begin).ok();
-    let id = objects.add_tree_unless(entries, stored)?;
-    // git sorts the directories of this extension by length first.
-    children.sort_by(|a: &Tree, b: &Tree| {
-        (a.name.len(), &a.name[..]).cmp(&(b.name.len(), &b.name[..]))
-    });
-    Ok(Some(Tree { name: Default::default(), id, num_entries: count, children }))
+
+    /// True if the directory `prefix`, whose entries begin at `begin`, still has the tree `cached`.
+    fn is_untouched(
+        &self,
+        index: &gix::index::File,
+        begin: usize,
+        prefix: &[u8],
+        cached: &Tree,
+    ) -> bool {
+        let count = cached.num_entries.unwrap_or_default() as usize;
+        let is_inside = |at: usize| {
+            index.entries().get(at).is_some_and(|entry| entry.path(index).starts_with(prefix))
+        };
+        let Some(directory) = prefix.strip_suffix(b"/") else { return false };
+        count > 0
+            && !self.touched.contains(directory)
+            && is_inside(begin + count - 1)
+            && !is_inside(begin + count)
+    }
 }

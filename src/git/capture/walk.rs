@@ -2,19 +2,23 @@
 //! the private index and, where they are new, with git's ignore rules.
 //!
 //! Whatever is unusual is left to git: then there is no answer.
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 use gix::worktree::stack::state::ignore::Source;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use rustix::io::Errno;
 
 use crate::error::Result;
 use crate::fs::parallel;
 use crate::git::capture::dirty;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, from_oid};
+use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
 /// The longest path that is read in process. git leaves out those that the system refuses.
@@ -25,6 +29,10 @@ const DEEPEST: usize = 100;
 
 /// Files whose content tells git what to do with others.
 const RULES: [&[u8]; 3] = [b".gitignore", b".gitattributes", b".gitmodules"];
+
+/// The flags with which a directory is listed; a link in its place is refused.
+const LISTED: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The differences between a worktree and its private index, as `git ls-files` would list them.
 #[derive(Default)]
@@ -37,6 +45,16 @@ pub(super) struct Listing {
     pub untracked: Vec<TreePath>,
 }
 
+/// A directory, as the index has it.
+#[derive(Default)]
+struct Directory<'a> {
+    path: &'a [u8],
+    /// The places in the index of the files directly in it, sorted by name.
+    files: Vec<usize>,
+    /// The directories directly in it, sorted: their names and their places in the list.
+    directories: Vec<(&'a [u8], usize)>,
+}
+
 /// What is directly in one directory.
 #[derive(Default)]
 struct Contents {
@@ -44,6 +62,8 @@ struct Contents {
     seen: Vec<usize>,
     /// Those of them that may have changed.
     changed: Vec<usize>,
+    /// The places in the list of those of its directories that are there.
+    entered: Vec<usize>,
     /// The files that the index does not have.
     files: Vec<(TreePath, Mode)>,
     /// The directories of which the index has no file.
@@ -56,35 +76,21 @@ pub(super) fn list(
     worktree: &Path,
     index: &gix::index::File,
 ) -> Result<Option<Listing>> {
-    if !is_usual(index) || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file()) {
-        return Ok(None);
-    }
-    let mut members: BTreeMap<TreePath, Vec<usize>> =
-        dirty::directories(index).into_iter().map(|directory| (directory, Vec::new())).collect();
-    let mut last: Option<(&[u8], &mut Vec<usize>)> = None;
-    for (at, entry) in index.entries().iter().enumerate() {
-        let path: &[u8] = entry.path(index);
-        let directory = path.rfind_byte(b'/').map_or(&b""[..], |at| &path[..at]);
-        match &mut last {
-            Some((of, list)) if *of == directory => list.push(at),
-            _ => {
-                let Some(list) = members.get_mut(directory) else { return Ok(None) };
-                list.push(at);
-                last = Some((directory, list));
-            }
-        }
-    }
-    let known: BTreeSet<&TreePath> = members.keys().collect();
-    let directories: Vec<(&TreePath, &Vec<usize>)> = members.iter().collect();
-    let found = parallel::map(&directories, |(directory, entries)| {
-        Ok(contents(worktree, directory, entries, index, &known))
-    })?;
+    let Some((root, directories)) = usual_worktree(worktree, index) else { return Ok(None) };
+    let found = parallel::map(&directories, |directory| Ok(contents(&root, directory, index)))?;
     let Some(found) = found.into_iter().collect::<Option<Vec<Contents>>>() else { return Ok(None) };
     let path_of = |at: usize| TreePath::new(index.entries()[at].path(index));
     let mut listing = Listing::default();
     let mut is_there = vec![false; index.entries().len()];
     let mut new = Contents::default();
-    for one in found {
+    // A directory comes after the one that it is in. What is behind a link does not count.
+    let mut is_entered = vec![false; directories.len()];
+    is_entered[0] = true;
+    for (at, one) in found.into_iter().enumerate() {
+        if !is_entered[at] {
+            continue;
+        }
+        one.entered.iter().for_each(|at| is_entered[*at] = true);
         one.seen.iter().for_each(|at| is_there[*at] = true);
         listing.changed.extend(one.changed.into_iter().map(path_of));
         new.files.extend(one.files);
@@ -92,11 +98,50 @@ pub(super) fn list(
     }
     let gone = is_there.iter().enumerate().filter(|(_, there)| !**there);
     listing.deleted.extend(gone.map(|(at, _)| path_of(at)));
-    match untracked(repo, worktree, index, new) {
+    match untracked(repo, worktree, &root, index, new) {
         Some(untracked) => listing.untracked = untracked,
         None => return Ok(None),
     }
     Ok(Some(listing))
+}
+
+/// True if the files of a worktree are those of `tree`, by the index that was written when they
+/// were captured: only without any doubt, and if there is no other file. Anything unusual is left
+/// to a real capture.
+pub(super) fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
+    let has_tree = index
+        .tree()
+        .is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
+    let Some((root, directories)) = usual_worktree(worktree, index).filter(|_| has_tree) else {
+        return Ok(false);
+    };
+    // After the first directory with a difference the others do not matter.
+    let differs = AtomicBool::new(false);
+    parallel::map(&directories, |directory| {
+        let is_same = |found: Contents| {
+            found.changed.is_empty()
+                && found.files.is_empty()
+                && found.directories.is_empty()
+                && found.seen.len() == directory.files.len()
+        };
+        if !differs.load(Relaxed) && !contents(&root, directory, index).is_some_and(is_same) {
+            differs.store(true, Relaxed);
+        }
+        Ok(())
+    })?;
+    Ok(!differs.into_inner())
+}
+
+/// Opens a worktree, and lists the directories of its index; none if one of them is unusual.
+fn usual_worktree<'a>(
+    worktree: &Path,
+    index: &'a gix::index::File,
+) -> Option<(OwnedFd, Vec<Directory<'a>>)> {
+    if !is_usual(index) || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file()) {
+        return None;
+    }
+    let root = rustix::fs::open(worktree, LISTED, rustix::fs::Mode::empty()).ok()?;
+    Some((root, directories(index)?))
 }
 
 /// True if an index has nothing but files and links, without a bit that hides an edit.
@@ -107,73 +152,105 @@ fn is_usual(index: &gix::index::File) -> bool {
         && index.entries().iter().all(|e| !e.flags.intersects(odd) && is_file(e.mode))
 }
 
-/// Reads one directory. `entries` are the places in the index of the files directly in it, sorted;
-/// `known` are the directories of the index.
-fn contents(
-    worktree: &Path,
-    directory: &TreePath,
-    entries: &[usize],
-    index: &gix::index::File,
-    known: &BTreeSet<&TreePath>,
-) -> Option<Contents> {
+/// The directories of an index, each after the one that it is in; the root is the first. None if
+/// the index is not sorted.
+fn directories(index: &gix::index::File) -> Option<Vec<Directory<'_>>> {
+    let mut all = vec![Directory::default()];
+    // Those that the present entry is in.
+    let mut open = vec![0];
+    let mut last: &[u8] = b"";
+    for (place, entry) in index.entries().iter().enumerate() {
+        let path: &[u8] = entry.path(index);
+        if path <= last {
+            return None;
+        }
+        last = path;
+        let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
+        while open.last().is_some_and(|at| !is_in(directory, all[*at].path)) {
+            open.pop();
+        }
+        let mut at = *open.last()?;
+        while all[at].path.len() < directory.len() {
+            let begin = if at == 0 { 0 } else { all[at].path.len() + 1 };
+            let end = directory[begin..].find_byte(b'/').map_or(directory.len(), |n| begin + n);
+            let new = all.len();
+            all[at].directories.push((&directory[begin..end], new));
+            all.push(Directory { path: &directory[..end], ..Directory::default() });
+            open.push(new);
+            at = new;
+        }
+        all[at].files.push(place);
+    }
+    // The index sorts a directory as if its name ended in a slash.
+    all.iter_mut().for_each(|directory| directory.directories.sort_unstable());
+    Some(all)
+}
+
+/// True if a directory is `other` or somewhere in it.
+fn is_in(directory: &[u8], other: &[u8]) -> bool {
+    other.is_empty()
+        || directory.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+/// Reads one directory of the worktree `root`; none if something in it is unusual.
+fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Option<Contents> {
     let mut found = Contents::default();
-    if directory.iter().filter(|b| **b == b'/').count() > DEEPEST {
+    let is_deep = of.path.iter().filter(|b| **b == b'/').count() > DEEPEST;
+    if is_deep || of.path.len() > LONGEST_PATH {
         return None;
     }
-    let listing = match fs::symlink_metadata(directory.on_disk(worktree)) {
+    let place = if of.path.is_empty() { b"." } else { of.path };
+    let mut listing = match rustix::fs::openat(root, place, LISTED, rustix::fs::Mode::empty()) {
+        Ok(directory) => Dir::new(directory).ok()?,
         // A file, a link or nothing is in its place: its files are gone.
-        Ok(meta) if !meta.is_dir() => return Some(found),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some(found),
-        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Some(found),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(found),
         Err(_) => return None,
-        Ok(_) => fs::read_dir(directory.on_disk(worktree)).ok()?,
     };
-    if !entries.is_empty() && is_beyond_link(worktree, directory) {
-        return Some(found);
-    }
-    if directory.len() > LONGEST_PATH {
-        return None;
-    }
+    let directory = TreePath::new(of.path);
     let name_of = |at: usize| file_name_of(index.entries()[at].path(index));
-    for entry in listing {
+    while let Some(entry) = listing.read() {
         let entry = entry.ok()?;
-        let name = entry.file_name();
-        let name = name.as_bytes();
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
         if name == b".git" {
-            if directory.is_empty() {
+            if of.path.is_empty() {
                 continue;
             }
             return None; // a repository in the worktree
         }
-        let kind = entry.file_type().ok()?;
-        let is_rule = RULES.contains(&name);
-        if is_rule && !kind.is_file() {
+        let stat =
+            || rustix::fs::statat(listing.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+        let kind = match entry.file_type() {
+            FileType::Unknown => FileType::from_raw_mode(stat().ok()?.st_mode),
+            kind => kind,
+        };
+        if RULES.contains(&name) && kind != FileType::RegularFile {
             return None; // git could wait for it, or not follow it
         }
-        if kind.is_dir() {
-            let path = directory.join(name);
-            if !known.contains(&path) {
-                found.directories.push(path);
+        let mode = match kind {
+            FileType::Directory => {
+                match of.directories.binary_search_by(|(known, _)| (*known).cmp(name)) {
+                    Ok(at) => found.entered.push(of.directories[at].1),
+                    Err(_) => found.directories.push(directory.join(name)),
+                }
+                continue;
             }
-            continue;
-        }
-        if !kind.is_file() && !kind.is_symlink() {
-            return None; // git cannot hold it
-        }
-        match entries.binary_search_by(|at| name_of(*at).cmp(name)) {
+            FileType::RegularFile => Mode::FILE,
+            FileType::Symlink => Mode::SYMLINK,
+            _ => return None, // git cannot hold it
+        };
+        match of.files.binary_search_by(|at| name_of(*at).cmp(name)) {
             Ok(place) => {
-                let at = entries[place];
+                let at = of.files[place];
                 let indexed = &index.entries()[at];
-                let meta = entry.metadata().ok()?;
-                if !dirty::is_clean_file(indexed.mode, &indexed.stat, &meta, index) {
+                if !dirty::is_clean_file(indexed.mode, &indexed.stat, &stat().ok()?, index) {
                     found.changed.push(at);
                 }
                 found.seen.push(at);
             }
-            Err(_) => {
-                let mode = if kind.is_symlink() { Mode::SYMLINK } else { Mode::FILE };
-                found.files.push((directory.join(name), mode));
-            }
+            Err(_) => found.files.push((directory.join(name), mode)),
         }
     }
     Some(found)
@@ -183,16 +260,12 @@ fn file_name_of(path: &gix::bstr::BStr) -> &[u8] {
     path.rfind_byte(b'/').map_or(path, |at| path[at + 1..].as_bstr())
 }
 
-/// True if a directory above this one is a link.
-fn is_beyond_link(worktree: &Path, directory: &TreePath) -> bool {
-    directory.parents().any(|above| above.on_disk(worktree).is_symlink())
-}
-
 /// The files among `new`, and below the directories in it, that git's rules do not ignore; none if
 /// git must look.
 fn untracked(
     repo: &Repo,
     worktree: &Path,
+    root: &OwnedFd,
     index: &gix::index::File,
     new: Contents,
 ) -> Option<Vec<TreePath>> {
@@ -207,7 +280,6 @@ fn untracked(
         Some(rules.at_entry(path.as_bstr(), Some(mode)).ok()?.is_excluded())
     };
     let mut found = Vec::new();
-    let known = BTreeSet::new();
     loop {
         for (path, mode) in files.drain(..) {
             if !is_ignored(&path, mode)? {
@@ -218,7 +290,8 @@ fn untracked(
         if is_ignored(&directory, Mode::DIR)? {
             continue;
         }
-        let inside = contents(worktree, &directory, &[], index, &known)?;
+        let unknown = Directory { path: &directory, ..Directory::default() };
+        let inside = contents(root, &unknown, index)?;
         files.extend(inside.files);
         waiting.extend(inside.directories);
     }

@@ -7,7 +7,7 @@ use gix::index::entry::{Flags, Mode};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT};
 
 use crate::error::{IoContext, Result};
-use crate::git::fan_out::writer::entry_stat;
+use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
 
 /// The times that the files of new worktrees get.

@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use gix::bstr::{BStr, ByteSlice};
-use gix::index::entry::stat::Time;
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
 use gix::prelude::FindExt;
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::repo::{Repo, to_oid};
+use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
 use crate::model::path::file_name;
 
@@ -230,23 +230,5 @@ fn open_or_make(parent: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
             Err(e) => Err(e.into()),
         },
         opened => Ok(opened?),
-    }
-}
-
-/// The stat data of a file as an index holds it: the lower 32 bits of each number.
-pub fn entry_stat(stat: &Stat) -> EntryStat {
-    let size = match stat.st_size as u32 {
-        // A long file must not look like an empty one: git sets the highest bit.
-        0 if stat.st_size != 0 => 1 << 31,
-        size => size,
-    };
-    EntryStat {
-        mtime: Time { secs: stat.st_mtime as u32, nsecs: stat.st_mtime_nsec as u32 },
-        ctime: Time { secs: stat.st_ctime as u32, nsecs: stat.st_ctime_nsec as u32 },
-        dev: stat.st_dev as u32,
-        ino: stat.st_ino as u32,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        size,
     }
 }
