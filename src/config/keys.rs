@@ -6,8 +6,8 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{
-    AgentInput, Argv, ByteSize, EnvMode, Flaky, Interval, MergeStrategy, Network, SandboxMode,
-    Setting, SynthesisMode, Tie, WarmMode,
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, Interval, LayerKind, MergeStrategy, Network,
+    SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -126,6 +126,7 @@ keys! {
     SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory.";
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
     SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process in a sealed world.";
+    WORLD_LAYER: LayerKind = "world.layer", Is("'overlay'"), "How sealed candidates get the base's checkout and build outputs: through an overlay, or each a copy of its own, which shares blocks with the original (reflink: only where the file system can; copy: or is a whole copy).";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";

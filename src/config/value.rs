@@ -230,6 +230,10 @@ impl SandboxMode {
 }
 
 choice! {
+    /// `world.layer`: how the base's layers get below a tree
+    LayerKind: "overlay" Overlay, "reflink" Reflink, "copy" Copy
+}
+choice! {
     /// `oracle.warm`
     WarmMode: "base" Base, "never" Never
 }

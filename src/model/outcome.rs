@@ -131,8 +131,9 @@ pub struct StageResult {
     /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// True if the command ran over the base's build outputs. Such a result is a claim: nothing is
-    /// recommended because of it.
+    /// True if the command ran over the base's layers, and could have another result without them:
+    /// there were build outputs, or it failed. Such a result is a claim: nothing is recommended
+    /// because of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// The end of the attempt that counts.

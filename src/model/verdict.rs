@@ -119,8 +119,8 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
-    /// The difference between the results over the base's build outputs and those without them,
-    /// which count.
+    /// The difference between the results over the base's layers and those in a plain directory
+    /// without them, which count; with the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; none if the candidate does
@@ -162,7 +162,7 @@ impl Entry {
         self.passed() && !self.passed_own_tests_only() && !self.is_claim()
     }
 
-    /// True if any result was found over the base's build outputs, and not confirmed without them.
+    /// True if any result was found over the base's layers, and not confirmed without them.
     pub fn is_claim(&self) -> bool {
         let second = self.base_tests.iter().flat_map(|second| &second.results);
         self.results.iter().chain(second).any(|result| result.warm)

@@ -93,7 +93,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier, warm } =
         result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
-    let time = if *warm { format!("{time}, over the base's outputs") } else { time };
+    let time = if *warm { format!("{time}, over the base's layers") } else { time };
     let mut line = format!("{name}: {stage} {outcome} ({time})");
     if !earlier.is_empty() {
         let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();
@@ -388,9 +388,8 @@ fn flags(entry: &Entry) -> Vec<String> {
     if failing > 0 {
         words.push(format!("{failing} failing"));
     }
-    if entry.stale.is_some() {
-        words.push("stale build output".into());
-    }
+    // The cause: a stale build output, or the overlay.
+    words.extend(entry.stale.iter().filter_map(|s| s.split(':').next()).map(str::to_owned));
     words.extend(remarks_on(&entry.results));
     words
 }

@@ -11,6 +11,7 @@ mod completion;
 mod file_systems;
 mod manual;
 mod sealed;
+mod sealed_layers;
 mod terminal;
 mod terminal_output;
 mod tool;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     trials.extend(file_systems::trials());
     trials.extend(manual::trials());
     trials.extend(sealed::trials());
+    trials.extend(sealed_layers::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

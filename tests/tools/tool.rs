@@ -34,6 +34,7 @@ tools! {
             mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay at; mount -t proc proc /proc'",
         "`unshare` cannot make namespaces, or mount an overlay in them";
     NODE: "node --version", "node is not installed";
+    NO_REFLINKS: "echo > a && ! cp --reflink=always a b", "files can share blocks on this disk";
     NPM: "npm --version", "npm is not installed";
     PYTHON: "python3 --version", "python3 is not installed";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",

@@ -42,6 +42,14 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
     Ok(changed)
 }
 
+/// The tracked files of a plain directory that are not as they were checked out, sorted. `index` is
+/// the index file of the tree in it.
+pub fn changed_in(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>> {
+    let mut changed = differing(git, index, directory)?;
+    changed.sort();
+    Ok(changed)
+}
+
 /// Those of the written files that have another content or mode than the tree.
 fn with_other_content(
     git: &Git,
@@ -52,13 +60,23 @@ fn with_other_content(
     if written.is_empty() {
         return Ok(Vec::new());
     }
-    let scratch = ScratchIndex::empty(&git.clone().work_tree(upper))?;
-    fs::copy(index, scratch.file()).context(|| "could not write a temporary index".into())?;
+    let differ = differing(git, index, upper)?;
+    Ok(differ.into_iter().filter(|path| written.contains(path)).collect())
+}
+
+/// The tracked files that a directory lacks, or has with another content or mode.
+fn differing(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>> {
+    let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
+    // With its own time: git reads files again that may have been written in the same moment as the
+    // index.
+    fs::copy(index, scratch.file())
+        .and_then(|_| fs::metadata(index)?.modified())
+        .and_then(|time| fs::File::options().write(true).open(scratch.file())?.set_modified(time))
+        .context(|| "could not write a temporary index".into())?;
     let list = scratch
         .git()
         .call("diff-files")
         .args(["-z", "--name-only", "--ignore-submodules=all"])
         .bytes()?;
-    let differ = nul_separated(&list).map(TreePath::new);
-    Ok(differ.filter(|path| written.contains(path)).collect())
+    Ok(nul_separated(&list).map(TreePath::new).collect())
 }

@@ -19,12 +19,13 @@ use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Baseline, Effort, Entry, JudgeSettings, LEADS_BACK_HINT, Verdict};
 use crate::model::world::WorldKind;
+use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, stumbled};
 use crate::ops::judge::judged_base::{BaseState, JudgedBase, warn_if_not_started};
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
-use crate::ops::judge::{confirm, keep, kept_trees, worlds};
+use crate::ops::judge::{keep, kept_trees, worlds};
 use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
@@ -270,22 +271,44 @@ impl<'a> OracleRunner<'a> {
         if confirm::any_claims(entries) {
             effort.add(self.confirm(entries, jobs)?);
         }
+        if let Some(base) = &mut base {
+            self.confirm_base(base, entries)?;
+        }
         let ran_base = base.as_ref().map_or(0, |base| base.ran);
         Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
     }
 
-    /// The share of the base's outputs that candidates are judged over first.
+    /// The share of the base that candidates are judged over first.
     fn warmth(&self) -> Warmth {
-        let has_outputs = self.sealed.as_ref().is_some_and(SealedCheckouts::has_outputs);
-        if self.may_be_warm && has_outputs { Warmth::Warm } else { Warmth::Cold }
+        if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
-    /// Runs the oracle without the base's outputs on those of the entries that the recommendation
-    /// depends on.
+    /// True if outputs of the base are kept.
+    fn has_outputs(&self) -> bool {
+        self.sealed.as_ref().is_some_and(SealedCheckouts::has_outputs)
+    }
+
+    /// Runs the oracle without the base's layers on those of the entries that the recommendation
+    /// depends on, and on those that the overlay has let fail.
     fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<Effort> {
+        let has_outputs = self.has_outputs();
+        // Before the logs are those of the confirmation.
+        let causes: StaleCauses =
+            entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
         let mut confirmed = confirm::without_claims(entries);
         let stop = StopWhen::Decided(Rules::from_settings(self.settings));
-        let scheduler = Scheduler::new(&mut confirmed, false, stop);
+        let mut effort = self.judge_cold(&mut confirmed, jobs, stop)?;
+        confirm::settle(entries, confirmed, &causes);
+        let mut refused = confirm::refused(entries, &causes);
+        if !refused.is_empty() {
+            effort.add(self.judge_cold(&mut refused, jobs, StopWhen::AllRan)?);
+            confirm::settle(entries, refused, &causes);
+        }
+        Ok(effort)
+    }
+
+    fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
+        let scheduler = Scheduler::new(entries, false, stop);
         let waiting = scheduler.waiting();
         let workers = scheduler.workers(jobs.min(waiting.len()), 0);
         progress::live(self.session, self.run, &waiting, || {
@@ -293,9 +316,49 @@ impl<'a> OracleRunner<'a> {
             scheduler.run(workers, |_| Ok(()), &judge);
             Ok(())
         })?;
-        let effort = scheduler.finish(0)?;
-        confirm::settle(entries, confirmed);
-        Ok(effort)
+        scheduler.finish(0)
+    }
+
+    /// The cause that a claim's failure has if it is not confirmed.
+    fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
+        let report = self.report_to(&entry.candidate);
+        let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
+        if stumbled(&entry.results, &report.logs)
+            || stumbled(second.unwrap_or_default(), &report.with_base_tests().logs)
+        {
+            return StaleCause::Rename;
+        }
+        if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
+    }
+
+    /// Judges the base once more in a plain directory if it may have failed because of the overlay:
+    /// its output says so, or a candidate passed in a plain directory alone.
+    fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
+        let report = self.report_of_base();
+        let results = &base.baseline.results;
+        let is_claim = results.iter().any(|r| r.warm) && !outcome::all_passed(results);
+        let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
+        if !is_claim || !(stumbled(results, &report.logs) || is_doubtful()) {
+            return Ok(());
+        }
+        let commit = self.run.base;
+        let cancel = Cancel::default();
+        let end = self.run_on_commit(&commit, &report, &cancel, Warmth::Cold)?;
+        self.tamper.check(None, || {
+            let OracleEnd::Finished(results) = end else { return Ok(None) };
+            let judged = JudgedTree { tree: self.session.repo.commit(&commit)?.tree, commit };
+            self.keep_cached(&judged, &results, &report)?;
+            base.ran += commands_run(&results);
+            base.baseline.results = results;
+            Ok(Some(judged))
+        })
+    }
+
+    fn report_of_base(&self) -> ReportTo {
+        ReportTo {
+            name: format!("{}, base", self.run.run),
+            logs: self.session.store.run_dir(&self.run.run).join("base"),
+        }
     }
 
     /// Runs the oracle on the base itself. None if it was cancelled. `first` is true if no
@@ -303,13 +366,12 @@ impl<'a> OracleRunner<'a> {
     pub fn judge_base(&self, cancel: &Cancel, first: bool) -> Result<Option<JudgedBase>> {
         let commit = self.run.base;
         let tree = self.session.repo.commit(&commit)?.tree;
-        let report = ReportTo {
-            name: format!("{}, base", self.run.run),
-            logs: self.session.store.run_dir(&self.run.run).join("base"),
-        };
+        let report = self.report_of_base();
         let mut ran = 0;
-        // Nothing is decided by the base's results, so that a claim will do.
-        let warmth = self.warmth();
+        // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
+        // commands leave.
+        let needs_outputs = self.may_be_warm || !self.has_outputs();
+        let warmth = if needs_outputs { Warmth::Warm } else { Warmth::Cold };
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
             let logs = report.logs.clone();
@@ -536,10 +598,13 @@ impl<'a> OracleRunner<'a> {
         let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
         if let OracleEnd::Finished(results) = &mut end {
             for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-                result.warm = checkout.is_warm;
+                // An overlay refuses what a plain directory allows, and never the other way.
+                let may_be_refused = checkout.is_overlay && !result.outcome.passed();
+                result.warm = checkout.has_outputs || may_be_refused;
             }
             // Without outputs the candidates take longer, and nothing else differs.
             if *commit == self.run.base
+                && checkout.is_overlay
                 && let Err(error) = sealed.keep_outputs(&checkout)
             {
                 tracing::debug!(error = error.message, "the base's outputs are not kept");

@@ -1,7 +1,10 @@
 //! The choice of the worlds that oracle commands run in.
+use std::fs;
+use std::path::Path;
+
 use crate::config::keys;
-use crate::config::value::{ByteSize, SandboxMode};
-use crate::error::{Error, Result};
+use crate::config::value::{ByteSize, LayerKind, SandboxMode};
+use crate::error::{Error, Result, describe};
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 use crate::model::world::WorldKind;
@@ -20,6 +23,9 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
     }
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
     match probe::refusal(room.path()) {
+        None if session.config.get(keys::WORLD_LAYER) == LayerKind::Reflink => {
+            require_reflinks(room.path()).map(|()| WorldKind::Sealed)
+        }
         None => Ok(WorldKind::Sealed),
         Some(reason) if mode == SandboxMode::Auto => {
             let line =
@@ -40,6 +46,21 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
 
+/// Fails if files below a directory cannot share their blocks.
+fn require_reflinks(dir: &Path) -> Result<()> {
+    let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
+    let shared = fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to));
+    shared.map_err(|e| {
+        Error::fatal(format!(
+            "`world.layer` is reflink, and files in '{}' cannot share blocks: {}",
+            dir.display(),
+            describe(&e)
+        ))
+        .hint("use whole copies: `git config frites.world.layer copy`")
+        .hint("or none: `git config frites.world.layer overlay`")
+    })
+}
+
 /// The settings of worlds of this kind; none of the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
@@ -51,6 +72,7 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
             .unwrap_or_else(|| KEYS_AND_TOKENS.map(str::to_owned).to_vec()),
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
+        layer: config.get(keys::WORLD_LAYER),
         layers: config.get(keys::LIMITS_LAYERS).0,
     })
 }

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::config::value::Network;
+use crate::config::value::{LayerKind, Network};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::layers::base::BaseLayer;
-use crate::git::layers::{self, difference, written};
+use crate::git::layers::{self, copied, difference, written};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
@@ -67,13 +67,24 @@ enum LayerGuard {
     Kept { _lock: Lock },
 }
 
-/// The share of the base's outputs that a tree is judged over.
+/// The share that a judged tree has of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmth {
-    /// None: only what the base's commands left in the home directory, such as downloads.
+    /// Only what the base's commands left in the home directory, such as downloads. The tree lies in
+    /// a plain directory, so that no tool can stumble over an overlay.
     Cold,
-    /// All outputs that there are.
+    /// The base's layers, with all outputs that there are.
     Warm,
+}
+
+/// A tree at its place in a room.
+struct LaidTree {
+    /// The layers of an overlay, the topmost first; none if the tree lies in a plain directory.
+    layers: Vec<PathBuf>,
+    /// True if outputs of the base are among them.
+    has_outputs: bool,
+    /// The reason why the tree is incomplete.
+    problem: Option<String>,
 }
 
 /// One tree in a sealed world.
@@ -83,7 +94,10 @@ pub struct SealedCheckout {
     spec: WorldSpec,
     network: Network,
     /// True if outputs of the base lie below the tree.
-    pub is_warm: bool,
+    pub has_outputs: bool,
+    /// True if the checkout is an overlay: a directory of the base cannot be renamed there
+    /// (GIT-FACTS, "Worlds").
+    pub is_overlay: bool,
     /// The reason why the tree is incomplete: a submodule at a commit that the user's checkout has
     /// not.
     pub problem: Option<String>,
@@ -121,7 +135,6 @@ impl<'a> SealedCheckouts<'a> {
 
     /// The tree of a commit in a world of its own.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
-        let layer = self.base_layer()?;
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
         for directory in room.directories(&self.surroundings) {
@@ -129,37 +142,18 @@ impl<'a> SealedCheckouts<'a> {
                 .and_then(|()| fs::set_permissions(&directory, room.mode(&directory)))
                 .context(|| format!("could not make '{}'", directory.display()))?;
         }
-        let mut problem = None;
-        let (mut checkout, is_above_base) = if *commit == self.base {
-            let index = layer.index();
-            fs::copy(&index, room.index())
-                .context(|| format!("could not copy '{}'", index.display()))?;
-            (vec![layer.sources()], true)
-        } else if difference::write(
-            self.repo,
-            &layer,
-            [&self.base, commit],
-            &self.seeds,
-            &room.difference(),
-            &room.index(),
-        )? {
-            (vec![room.difference(), layer.sources()], true)
-        } else {
-            let sources = room.sources();
-            fs::create_dir(&sources)
-                .context(|| format!("could not make '{}'", sources.display()))?;
-            layers::check_out(&self.repo.git(), commit, &sources, &room.index())?;
-            problem = self.complete(commit, &sources)?;
-            (vec![sources], false)
+        let over_base = match warmth {
+            Warmth::Warm => self.lay_over_base(commit, &room)?,
+            Warmth::Cold => None,
         };
-        let may_be_warm = warmth == Warmth::Warm && is_above_base;
-        let outputs = layer.outputs().filter(|_| may_be_warm && layer.has_outputs());
-        let is_warm = outputs.is_some();
-        if let Some(outputs) = outputs {
-            checkout.insert(checkout.len() - 1, outputs);
-        }
+        let LaidTree { layers, has_outputs, problem } = match over_base {
+            Some(laid) => laid,
+            None => self.check_out(commit, &room)?,
+        };
         self.write_git_dir(commit, &room)?;
-        let above = Layers { checkout, home: layer.home().into_iter().collect() };
+        let is_overlay = !layers.is_empty();
+        let home = self.lock().as_ref().and_then(|base| base.layer.home());
+        let above = Layers { checkout: layers, home: home.into_iter().collect() };
         let spec = WorldSpec {
             dir: self.surroundings.checkout.clone(),
             mounts: mounts(&self.surroundings, above, &room),
@@ -169,7 +163,42 @@ impl<'a> SealedCheckouts<'a> {
             memory: self.options.memory,
         };
         let network = self.options.network;
-        Ok(SealedCheckout { room, _room: guard, spec, network, is_warm, problem })
+        Ok(SealedCheckout { room, _room: guard, spec, network, has_outputs, is_overlay, problem })
+    }
+
+    /// A tree in a plain directory, with nothing of the base's.
+    fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<LaidTree> {
+        let directory = room.checkout();
+        layers::check_out(&self.repo.git(), commit, &directory, &room.index())?;
+        let problem = self.complete(commit, &directory)?;
+        Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
+    }
+
+    /// A tree over the base's checkout, and over its outputs if there are any. None if the tree
+    /// cannot stand above the base's files.
+    fn lay_over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
+        let layer = self.base_layer()?;
+        let mut layers = vec![layer.sources()];
+        layers.splice(0..0, layer.outputs().filter(|_| layer.has_outputs()));
+        let has_outputs = layers.len() > 1;
+        let is_base = *commit == self.base;
+        let index = room.index();
+        if is_base {
+            fs::copy(layer.index(), &index)
+                .context(|| format!("could not write '{}'", index.display()))?;
+        } else {
+            let (trees, into) = ([&self.base, commit], room.difference());
+            if !difference::write(self.repo, &layer, trees, &self.seeds, &into, &index)? {
+                return Ok(None);
+            }
+            layers.insert(0, into);
+        }
+        // What the base's commands leave has to be told from its files.
+        if self.options.layer != LayerKind::Overlay && !is_base {
+            copied::copy(&layers, &room.checkout())?;
+            layers.clear();
+        }
+        Ok(Some(LaidTree { layers, has_outputs, problem: None }))
     }
 
     /// Keeps the base's layers under this name for later commands, and uses those that are kept
@@ -206,7 +235,7 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// Makes what the base's commands left in this checkout the layers of every later one, unless
-    /// there are such layers.
+    /// there are such layers. It must be an overlay.
     pub fn keep_outputs(&self, checkout: &SealedCheckout) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
@@ -329,6 +358,7 @@ impl SealedCheckout {
 
     /// The tracked files that commands have changed, sorted.
     pub fn changed(&self, repo: &Repo) -> Result<Vec<TreePath>> {
-        written::changed(&repo.git(), &self.room.index(), &self.written())
+        let changed = if self.is_overlay { written::changed } else { written::changed_in };
+        changed(&repo.git(), &self.room.index(), &self.written())
     }
 }

@@ -35,7 +35,7 @@ impl WorldRoom {
         WorldRoom(dir.to_owned())
     }
 
-    /// The checkout's upper layer.
+    /// The checkout's upper layer, or the whole checkout if it is a plain directory.
     pub fn checkout(&self) -> PathBuf {
         self.0.join("checkout")
     }
@@ -53,11 +53,6 @@ impl WorldRoom {
     /// The files by which the judged tree differs from the base.
     pub fn difference(&self) -> PathBuf {
         self.0.join("difference")
-    }
-
-    /// The judged tree's files, where they do not lie above the base's.
-    pub fn sources(&self) -> PathBuf {
-        self.0.join("src")
     }
 
     /// The judged tree's index, as it was checked out.
@@ -98,7 +93,7 @@ impl WorldRoom {
 /// The layers below a judged tree's own writes, the topmost first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    /// Those of the checkout.
+    /// Those of the checkout; none if it is a plain directory.
     pub checkout: Vec<PathBuf>,
     /// Those of the home directory, above the user's.
     pub home: Vec<PathBuf>,
@@ -119,7 +114,10 @@ pub fn mounts(surroundings: &Surroundings, layers: Layers, room: &WorldRoom) -> 
         let lower = layers.home.into_iter().chain([home.clone()]).collect();
         mounts.push(overlay(home, lower, room.home()));
     }
-    mounts.push(overlay(checkout, layers.checkout, room.checkout()));
+    mounts.push(match layers.checkout {
+        none if none.is_empty() => Mount::Directory { at: checkout.clone(), from: room.checkout() },
+        lower => overlay(checkout, lower, room.checkout()),
+    });
     mounts.push(overlay(git_dir, vec![git_dir.clone()], room.git_dir()));
     mounts.extend(hidden.iter().map(|at| Mount::Hidden { at: at.clone() }));
     mounts.extend(writable.iter().map(|at| Mount::Writable { at: at.clone() }));

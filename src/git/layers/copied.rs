@@ -1,0 +1,87 @@
+//! Layers as one plain directory: copies, for tools that stumble over an overlay.
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
+
+use crate::error::{IoContext, Result};
+use crate::fs::{parallel, tree};
+use crate::git::layers::{is_opaque, visit};
+
+/// Copies what layers show together, the topmost first, into a directory that exists. Everything
+/// keeps its mode and its time of change, by which build tools compare sources and outputs.
+///
+/// Files share their blocks with the originals where the file system can do that. Sockets and pipes
+/// are left out.
+pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
+    let mut directories = BTreeMap::new();
+    for layer in layers.iter().rev() {
+        let failed = || format!("could not copy '{}'", layer.display());
+        let mut files = Vec::new();
+        let mut found = Vec::new();
+        visit(layer, &mut |path, meta| found.push((path.to_vec(), meta.clone())))
+            .context(failed)?;
+        for (path, meta) in found {
+            let path = Path::new(OsStr::from_bytes(&path));
+            let (from, to) = (layer.join(path), into.join(path));
+            clear(&from, &meta, &to).context(failed)?;
+            if meta.is_dir() {
+                fs::create_dir_all(&to).context(failed)?;
+                directories.insert(to, meta);
+            } else if meta.is_symlink() {
+                fs::read_link(&from).and_then(|target| symlink(target, &to)).context(failed)?;
+                set_times(&to, &meta).context(failed)?;
+            } else if meta.is_file() {
+                files.push((from, to, meta));
+            }
+        }
+        parallel::map(&files, |(from, to, meta)| copy_file(from, to, meta).context(failed))?;
+    }
+    // The innermost first, and after everything in them.
+    for (directory, meta) in directories.iter().rev() {
+        let finished = fs::set_permissions(directory, meta.permissions())
+            .and_then(|()| set_times(directory, meta));
+        match finished {
+            // A layer above has something else in its place.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => {
+                other.context(|| format!("could not make '{}'", directory.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what an entry of a layer hides in those below it.
+fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<()> {
+    let Ok(old) = fs::symlink_metadata(to) else { return Ok(()) };
+    match (old.is_dir(), meta.is_dir()) {
+        (true, true) if !is_opaque(from) => Ok(()),
+        (true, _) => tree::delete_tree(to),
+        (false, _) => fs::remove_file(to),
+    }
+}
+
+/// Copies a file. One that may not be read is left out, as its contents are of no use to commands
+/// either.
+fn copy_file(from: &Path, to: &Path, meta: &fs::Metadata) -> io::Result<()> {
+    match reflink_copy::reflink_or_copy(from, to) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        other => other.map(drop)?,
+    }
+    fs::set_permissions(to, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
+    set_times(to, meta)
+}
+
+fn set_times(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
+    let [last_access, last_modification] =
+        [(meta.atime(), meta.atime_nsec()), (meta.mtime(), meta.mtime_nsec())]
+            .map(|(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec });
+    let times = Timestamps { last_access, last_modification };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
