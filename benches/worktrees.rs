@@ -10,7 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{Bench, CANDIDATES, columns, compare, heading, sizes, timed};
+use common::{Bench, CANDIDATES, columns, compare, heading, numbers, sizes, timed};
+
+/// The runs among which a command looks.
+const RUNS: usize = 100;
 
 /// Worktrees that git makes one after the other, each with a branch.
 fn add_by_git(bench: &Bench, count: usize) -> Duration {
@@ -105,13 +108,32 @@ fn write_floor(bench: &Bench, files: &[(PathBuf, Vec<u8>)]) -> Duration {
     time
 }
 
+/// The commands that only look, in a repository with many runs.
+fn look_at_many_runs() {
+    let bench = Bench::new(10);
+    columns(&bench);
+    heading(&format!("{RUNS} runs"));
+    (0..RUNS).for_each(|_| drop(spawn(&bench, 1)));
+    for (what, command) in [
+        ("  status, against git rev-parse", "status"),
+        ("  log, against git rev-parse", "log"),
+        ("  path, against git rev-parse", "path 1/c1"),
+    ] {
+        compare(
+            what,
+            || timed(|| drop(bench.frites(command))),
+            || timed(|| drop(bench.git("rev-parse HEAD"))),
+        );
+    }
+}
+
 fn main() {
     for size in sizes() {
         let bench = Bench::new(size);
         columns(&bench);
         heading(&format!("{size} files"));
-        spawn_against_git(&bench, CANDIDATES);
-        spawn_against_git(&bench, 1);
+        let counts = numbers("BENCH_CANDIDATES", "8 1");
+        counts.into_iter().for_each(|count| spawn_against_git(&bench, count));
         let mut files = Vec::new();
         contents(&bench.repo.join("src"), &mut files);
         compare(
@@ -153,4 +175,5 @@ fn main() {
             },
         );
     }
+    look_at_many_runs();
 }

@@ -80,6 +80,7 @@ impl Runs {
     fn here() -> Option<Runs> {
         let repo = Arc::new(Repo::discover(&std::env::current_dir().ok()?).ok()?);
         let store = Store::of(&repo);
+        repo.remember_refs(repo.refs_of_runs().ok()?);
         let mut names = store.run_names().ok()?;
         names.sort_by_key(|name| std::cmp::Reverse(name.number()));
         Some(Runs { store, names })

@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     let ui = Ui::new(cli.color_mode(), cli.quiet());
     let verbose = cli.verbose;
     let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
-    for name in git::refs::broken_refs().iter() {
+    for name in git::ref_list::broken_refs().iter() {
         ui.warn(format!("ignoring broken ref {name}"));
     }
     let code = done.map_err(commands::hints::add).unwrap_or_else(|error| {

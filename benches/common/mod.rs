@@ -95,7 +95,12 @@ pub fn timed(work: impl FnOnce()) -> Duration {
 
 /// The sizes of repositories, in files.
 pub fn sizes() -> Vec<usize> {
-    let list = std::env::var("BENCH_FILES").unwrap_or_else(|_| "1000 10000".into());
+    numbers("BENCH_FILES", "1000 10000")
+}
+
+/// The numbers that a variable lists.
+pub fn numbers(variable: &str, default: &str) -> Vec<usize> {
+    let list = std::env::var(variable).unwrap_or_else(|_| default.into());
     list.split([' ', ',']).filter_map(|word| word.parse().ok()).collect()
 }
 

@@ -126,6 +126,7 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     let mut idle = 0;
     loop {
         let began = Instant::now();
+        session.repo.remember_refs(session.repo.refs_of_runs()?);
         let runs = chosen(session, args)?;
         let mut busy = false;
         let mut news = String::new();

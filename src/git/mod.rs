@@ -17,6 +17,7 @@ pub mod mode;
 pub mod objects;
 pub mod overrides;
 pub mod protect;
+pub mod ref_list;
 pub mod reflog;
 pub mod refs;
 pub mod registration;

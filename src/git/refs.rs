@@ -1,17 +1,13 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gix::bstr::ByteSlice;
 use gix::lock::acquire::Fail;
-use gix::refs::file::find::ReferenceDecode;
+use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
-use gix::refs::{Target, TargetRef};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::regular;
@@ -103,18 +99,12 @@ pub fn is_branch_name(name: &str) -> bool {
     full.is_ok() && !name.starts_with('-') && name != "HEAD" && !name.starts_with("@{")
 }
 
-/// The refs that lists left out, because their files hold no value.
-static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-
-/// The names of refs that were left out of lists, because their files hold no value: a power cut
-/// leaves such files. git leaves them out, too.
-pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
-    BROKEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Repo {
     /// The object that a ref points to, links followed; none if there is no such ref.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
+        if let Some(known) = self.remembered_ref(full) {
+            return Ok(known);
+        }
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
         };
@@ -135,81 +125,13 @@ impl Repo {
         }
     }
 
-    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.
-    pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
-        let found = self.each_ref(prefix, |name, mut reference| {
-            let own = reference.try_id().map(gix::Id::detach);
-            // The object may be missing: the ref is there all the same.
-            let peeled = reference.peel_to_id().ok().map(gix::Id::detach).or(own);
-            Some((name, to_oid(peeled?)))
-        })?;
-        found.map_or_else(|| self.list_refs(prefix), Ok)
-    }
-
-    /// The names of all refs under a prefix that ends in `/`, sorted. Much faster than
-    /// [`Repo::refs_under`], because no object is read.
-    pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
-        match self.each_ref(prefix, |name, _| Some(name))? {
-            Some(names) => Ok(names),
-            None => Ok(self.list_refs(prefix)?.into_iter().map(|(name, _)| name).collect()),
-        }
-    }
-
-    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: `
-    /// and the name of the ref that it links to. None if another git moved refs all the time.
-    pub(super) fn ref_values(&self, prefix: &str) -> Result<Option<Vec<(RefName, String)>>> {
-        self.each_ref(prefix, |name, mut reference| {
-            let value = match reference.target() {
-                TargetRef::Object(id) => id.to_string(),
-                TargetRef::Symbolic(target) => {
-                    let value = format!("ref: {}", target.as_bstr());
-                    // git leaves a link to nothing out.
-                    reference.peel_to_id().ok()?;
-                    value
-                }
-            };
-            Some((name, value))
-        })
-    }
-
-    /// Reads refs in process; none if another git moved refs all the time.
-    fn each_ref<T: Ord>(
-        &self,
-        prefix: &str,
-        read: impl Fn(RefName, gix::Reference<'_>) -> Option<T>,
-    ) -> Result<Option<Vec<T>>> {
-        let unreadable = |e: &dyn std::fmt::Display| {
-            Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
-        };
-        self.read_refs_at_rest(|gix| {
-            let platform = gix.references().map_err(|e| unreadable(&e))?;
-            let mut found = Vec::new();
-            for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
-                let reference = match reference {
-                    Ok(reference) => reference,
-                    Err(e) => match e.downcast_any_ref::<ReferenceDecode>() {
-                        Some(broken) => {
-                            broken_refs().insert(broken.relative_path.display().to_string());
-                            continue;
-                        }
-                        None => return Err(unreadable(&e)),
-                    },
-                };
-                let name = RefName::new(reference.name().as_bstr().to_str_lossy());
-                found.extend(read(name, reference));
-            }
-            found.sort();
-            Ok(found)
-        })
-    }
-
     /// Calls `read` until `packed-refs` was not replaced meanwhile; none if that never happened.
     ///
     /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between
     /// the two is in neither, or has an old value. git writes the packed version first, so that an
     /// answer is right if `packed-refs` is the same before and after. A failure can come from a
     /// file that was deleted between its listing and its reading: it counts after several tries.
-    fn read_refs_at_rest<T>(
+    pub(super) fn read_refs_at_rest<T>(
         &self,
         read: impl Fn(&gix::Repository) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -229,21 +151,6 @@ impl Repo {
     fn packed_refs_stamp(&self) -> Option<(u64, i64, i64, u64)> {
         let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
-    }
-
-    /// All refs under a prefix, or the ref of that name, as git reads them: it looks at the loose
-    /// files first, and so misses none that is being packed.
-    fn list_refs(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
-        let call = self.git().call("for-each-ref").args(["--format=%(objectname) %(refname)"]);
-        let list = call.arg(prefix).bytes()?;
-        let list = String::from_utf8_lossy(&list);
-        let each = list.lines().filter_map(|line| {
-            let (oid, name) = line.split_once(' ')?;
-            Some((RefName::new(name), Oid::parse(oid)?))
-        });
-        let mut found: Vec<(RefName, Oid)> = each.collect();
-        found.sort();
-        Ok(found)
     }
 
     /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:

@@ -1,5 +1,5 @@
 //! The user's repository, found as git finds it and read in process by gix.
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub struct Repo {
     pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; none if deleted.
     own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
+    /// The refs of runs, while they are answered from memory (`ref_list`).
+    remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
 
 /// The most commits that are looked at for an ancestor before git is asked.
@@ -101,6 +103,7 @@ impl Repo {
             index: Mutex::default(),
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
+            remembered: Mutex::default(),
             shared: gix.into_sync(),
         })
     }
@@ -296,6 +299,23 @@ impl Repo {
         Ok(has.then(|| to_oid(id)))
     }
 
+    /// The names of the files in a tree's root, with their blobs.
+    pub fn root_files(&self, tree: &Oid) -> Result<BTreeMap<String, Oid>> {
+        let lost =
+            |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
+        self.read_again(|gix| {
+            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+            let mut files = BTreeMap::new();
+            for entry in tree.iter() {
+                let entry = entry.map_err(|e| lost(&e))?;
+                if entry.mode().is_blob() {
+                    files.insert(entry.filename().to_str_lossy().into(), to_oid(entry.object_id()));
+                }
+            }
+            Ok(files)
+        })
+    }
+
     /// The names in a tree's root; true for a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let lost =
@@ -458,6 +478,11 @@ impl Repo {
             std::thread::sleep(pause);
         }
         read(&self.gix())
+    }
+
+    /// The refs of runs, while they are answered from memory.
+    pub(super) fn remembered(&self) -> MutexGuard<'_, Option<BTreeMap<RefName, Option<Oid>>>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The refs that this process has moved so far.

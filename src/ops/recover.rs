@@ -5,9 +5,11 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use crate::error::Result;
+use crate::git::ref_list::RefsOfRuns;
 use crate::git::refs;
 use crate::integrity::baseline;
 use crate::model::name::Name;
+use crate::model::refname::RefName;
 use crate::ops::land::by_hand::settle;
 use crate::ops::land::recover::{recover_landing, recover_moves};
 use crate::ops::rebuild::rebuild;
@@ -42,9 +44,17 @@ fn end_survivors(store: &Store) -> Result<Vec<String>> {
     Ok(messages)
 }
 
-/// Recovers landings, refs and runs; gives a message for each thing done. If there is nothing to
-/// do, it costs a listing of the runs' directory and of their refs.
-pub fn recover(store: &Store) -> Result<Vec<String>> {
+/// What was recovered.
+pub struct Recovered {
+    /// A message for each thing done.
+    pub messages: Vec<String>,
+    /// The refs of runs, as they were before.
+    pub refs: RefsOfRuns,
+}
+
+/// Recovers landings, refs and runs. If there is nothing to do, it costs a listing of the runs'
+/// directory and of their refs.
+pub fn recover(store: &Store) -> Result<Recovered> {
     store.restore_ignore()?;
     // First: nothing else may write what is recovered.
     let mut messages = end_survivors(store)?;
@@ -64,7 +74,8 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
     release_judged(store)?;
     // What cannot be deleted was told by the command that removed it.
     let _ = trash::empty(store, &store.worktrees(None));
-    let names = store.repo().ref_names("refs/frites/")?;
+    let refs = store.repo().refs_of_runs()?;
+    let names: Vec<RefName> = refs.keys().cloned().collect();
     messages.extend(settle(store, &names)?);
     let recorded = run_names(&names);
     for run in store.run_directories()? {
@@ -81,7 +92,7 @@ pub fn recover(store: &Store) -> Result<Vec<String>> {
             )),
         }
     }
-    Ok(messages)
+    Ok(Recovered { messages, refs })
 }
 
 /// Lets the commits go that killed processes kept while they judged them.

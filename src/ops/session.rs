@@ -13,7 +13,7 @@ use crate::git::seed::find::Seeds;
 use crate::git::version;
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::oid::Oid;
-use crate::ops::recover::recover;
+use crate::ops::recover::{Recovered, recover};
 use crate::oracle::pool;
 use crate::process::environment::Policy;
 use crate::store::Store;
@@ -73,8 +73,11 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        session.heal()?;
+        let Recovered { messages, refs } = session.heal()?;
         watch::recover(session.integrity())?;
+        if messages.is_empty() {
+            session.repo.remember_refs(refs);
+        }
         Ok(session)
     }
 
@@ -87,16 +90,14 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home })
     }
 
-    fn heal(&self) -> Result<()> {
+    fn heal(&self) -> Result<Recovered> {
         // Before anything calls git with the repository's configuration.
         overrides::update(self.integrity(), None);
-        for line in recover(&self.store)? {
+        let recovered = recover(&self.store)?;
+        for line in recovered.messages.iter().chain(&pool::sweep(&self.repo, &self.store)?) {
             self.ui.warn(line);
         }
-        for line in pool::sweep(&self.repo, &self.store)? {
-            self.ui.warn(line);
-        }
-        Ok(())
+        Ok(recovered)
     }
 
     fn integrity(&self) -> IntegrityContext<'_> {

@@ -9,8 +9,9 @@ pub mod landed;
 pub mod records;
 pub mod select;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
@@ -20,6 +21,7 @@ use crate::fs::{
 };
 use crate::git::repo::{RUNS, Repo};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
@@ -27,6 +29,8 @@ use crate::store::events::Event;
 pub struct Store {
     repo: Arc<Repo>,
     root: PathBuf,
+    /// The files of the commits of records that were read.
+    record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
 }
 
 impl Store {
@@ -43,7 +47,7 @@ impl Store {
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
     /// `COMMON_DIR/.frites`. Creates nothing.
     pub fn of(repo: &Arc<Repo>) -> Store {
-        Store { repo: repo.clone(), root: repo.state_root() }
+        Store { repo: repo.clone(), root: repo.state_root(), record_files: Mutex::default() }
     }
 
     /// Creates the state root, with a `.gitignore` that hides it from git.

@@ -1,7 +1,9 @@
 //! Records: runs and verdicts are commits under `refs/frites/RUN/@record`; candidates are files
 //! that can be rebuilt from their captures.
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -82,7 +84,7 @@ impl Store {
     pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartialVerdict)>> {
         let mut parts = Vec::new();
         for name in &run.candidates {
-            let part = stored(&self.repo, &run.run, &refs::result(&run.run, name), PART)?;
+            let part = self.stored(&run.run, &refs::result(&run.run, name), PART)?;
             parts.extend(part.map(|part| (name, part)));
         }
         Ok(parts)
@@ -102,9 +104,8 @@ impl Store {
         let judged: Vec<Oid> = judged.copied().into_iter().collect();
         let save = || {
             let old = self.repo.read_ref(&name)?;
-            if stored::<PartialVerdict>(&self.repo, &part.run, &name, PART)?
-                .is_some_and(|p| p.version > FORMAT)
-            {
+            let there: Option<PartialVerdict> = self.stored(&part.run, &name, PART)?;
+            if there.is_some_and(|p| p.version > FORMAT) {
                 return Err(newer(&format!("run {}", part.run)));
             }
             let mut files = vec![(PART.to_owned(), StoredContent::Bytes(text.as_bytes()))];
@@ -160,7 +161,37 @@ impl Store {
     }
 
     fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
-        stored(&self.repo, run, &refs::record(run), file)
+        self.stored(run, &refs::record(run), file)
+    }
+
+    /// The record in a file of a ref's tree; none if the ref or the file does not exist.
+    fn stored<T: DeserializeOwned>(
+        &self,
+        run: &Name,
+        name: &RefName,
+        file: &str,
+    ) -> Result<Option<T>> {
+        let Some(commit) = self.repo.read_ref(name)? else { return Ok(None) };
+        let Some(blob) = self.files_of(commit)?.get(file).copied() else { return Ok(None) };
+        let bytes = self.repo.blob(&blob)?;
+        let text = String::from_utf8_lossy(&bytes);
+        toml::from_str(&text).map(Some).map_err(|e| {
+            Error::fatal(format!("{file} in {name} is damaged: {}", e.message())).hint(format!(
+                "`git update-ref -d {name}` deletes it; the next command rebuilds run {run} from its files and captures"
+            ))
+        })
+    }
+
+    /// The files of a record's commit. Each command asks for several of them, and for some that are
+    /// not there.
+    fn files_of(&self, commit: Oid) -> Result<Arc<BTreeMap<String, Oid>>> {
+        let known = || self.record_files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known().get(&commit) {
+            return Ok(files.clone());
+        }
+        let files = Arc::new(self.repo.root_files(&self.repo.commit(&commit)?.tree)?);
+        known().insert(commit, files.clone());
+        Ok(files)
     }
 
     /// Writes a run's record and verdict to its ref, and to files. `judged` are commits of the
@@ -264,23 +295,6 @@ fn commit_of(
     }
     let all = [parents.base].into_iter().chain(parents.judged).chain(parents.previous);
     repo.store_files(files, all, &message)
-}
-
-/// The record in a file of a ref's tree; none if the ref or the file does not exist.
-fn stored<T: DeserializeOwned>(
-    repo: &Repo,
-    run: &Name,
-    name: &RefName,
-    file: &str,
-) -> Result<Option<T>> {
-    let Some(commit) = repo.read_ref(name)? else { return Ok(None) };
-    let Some(bytes) = repo.file(&repo.commit(&commit)?.tree, file)? else { return Ok(None) };
-    let text = String::from_utf8_lossy(&bytes);
-    toml::from_str(&text).map(Some).map_err(|e| {
-        Error::fatal(format!("{file} in {name} is damaged: {}", e.message())).hint(format!(
-            "`git update-ref -d {name}` deletes it; the next command rebuilds run {run} from its files and captures"
-        ))
-    })
 }
 
 fn to_toml<T: Serialize>(record: &T) -> Result<String> {

@@ -1,0 +1,194 @@
+//! Lists of refs, and the memory of a command that only looks at runs.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use gix::bstr::ByteSlice;
+use gix::refs::TargetRef;
+use gix::refs::file::find::ReferenceDecode;
+
+use crate::error::{Error, Result};
+use crate::git::repo::{Repo, to_oid};
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+
+/// The prefix of the refs of all runs.
+pub const OF_RUNS: &str = "refs/frites/";
+
+/// The refs of all runs at one moment, with the objects that they point to; none for a link that
+/// leads nowhere.
+pub type RefsOfRuns = BTreeMap<RefName, Option<Oid>>;
+
+/// The refs that lists left out, because their files hold no value.
+static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// The names of refs that were left out of lists, because their files hold no value: a power cut
+/// leaves such files. git leaves them out, too.
+pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
+    BROKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Repo {
+    /// Reads the refs of all runs.
+    pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
+        let found = self.each_ref(OF_RUNS, |name, mut reference| {
+            let target = match reference.target() {
+                TargetRef::Object(id) => Some(id.to_owned()),
+                TargetRef::Symbolic(_) => reference.peel_to_id().ok().map(gix::Id::detach),
+            };
+            Some((name, target.map(to_oid)))
+        })?;
+        match found {
+            Some(found) => Ok(found.into_iter().collect()),
+            None => {
+                let list = self.list_refs(OF_RUNS)?;
+                Ok(list.into_iter().map(|(name, oid)| (name, Some(oid))).collect())
+            }
+        }
+    }
+
+    /// Answers all questions about refs of runs from this list from now on: for a command that only
+    /// looks, and would read each of them several times.
+    pub fn remember_refs(&self, refs: RefsOfRuns) {
+        *self.remembered() = Some(refs);
+    }
+
+    /// The value of a ref of a run, as far as it is remembered.
+    pub(super) fn remembered_ref(&self, full: &RefName) -> Option<Option<Oid>> {
+        let refs = self.remembered();
+        let refs = refs.as_ref().filter(|_| full.starts_with(OF_RUNS))?;
+        match refs.get(full) {
+            // It is a link that leads nowhere: reading it says why.
+            Some(None) => None,
+            known => Some(known.copied().flatten()),
+        }
+    }
+
+    fn remembered_names(&self, prefix: &str) -> Option<Vec<RefName>> {
+        let refs = self.remembered();
+        let refs = refs.as_ref().filter(|_| prefix == OF_RUNS)?;
+        Some(refs.keys().cloned().collect())
+    }
+
+    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.
+    pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
+        let found = self.each_ref(prefix, |name, mut reference| {
+            let own = reference.try_id().map(gix::Id::detach);
+            // The object may be missing: the ref is there all the same.
+            let peeled = reference.peel_to_id().ok().map(gix::Id::detach).or(own);
+            Some((name, to_oid(peeled?)))
+        })?;
+        found.map_or_else(|| self.list_refs(prefix), Ok)
+    }
+
+    /// The names of all refs under a prefix that ends in `/`, sorted. Much faster than
+    /// [`Repo::refs_under`], because no object is read.
+    pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
+        if let Some(names) = self.remembered_names(prefix) {
+            return Ok(names);
+        }
+        match self.each_ref(prefix, |name, _| Some(name))? {
+            Some(names) => Ok(names),
+            None => Ok(self.list_refs(prefix)?.into_iter().map(|(name, _)| name).collect()),
+        }
+    }
+
+    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: `
+    /// and the name of the ref that it links to. None if another git moved refs all the time.
+    pub(super) fn ref_values(&self, prefix: &str) -> Result<Option<Vec<(RefName, String)>>> {
+        self.each_ref(prefix, |name, mut reference| {
+            let value = match reference.target() {
+                TargetRef::Object(id) => id.to_string(),
+                TargetRef::Symbolic(target) => {
+                    let value = format!("ref: {}", target.as_bstr());
+                    // git leaves a link to nothing out.
+                    reference.peel_to_id().ok()?;
+                    value
+                }
+            };
+            Some((name, value))
+        })
+    }
+
+    /// Reads refs in process; none if another git moved refs all the time.
+    fn each_ref<T: Ord>(
+        &self,
+        prefix: &str,
+        read: impl Fn(RefName, gix::Reference<'_>) -> Option<T>,
+    ) -> Result<Option<Vec<T>>> {
+        let unreadable = |e: &dyn std::fmt::Display| {
+            Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
+        };
+        self.read_refs_at_rest(|gix| {
+            let platform = gix.references().map_err(|e| unreadable(&e))?;
+            let mut found = Vec::new();
+            for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
+                let reference = match reference {
+                    Ok(reference) => reference,
+                    Err(e) => match e.downcast_any_ref::<ReferenceDecode>() {
+                        Some(broken) => {
+                            broken_refs().insert(broken.relative_path.display().to_string());
+                            continue;
+                        }
+                        None => return Err(unreadable(&e)),
+                    },
+                };
+                let name = RefName::new(reference.name().as_bstr().to_str_lossy());
+                found.extend(read(name, reference));
+            }
+            found.sort();
+            Ok(found)
+        })
+    }
+
+    /// All refs under a prefix, or the ref of that name, as git reads them: it looks at the loose
+    /// files first, and so misses none that is being packed.
+    pub(super) fn list_refs(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
+        let call = self.git().call("for-each-ref").args(["--format=%(objectname) %(refname)"]);
+        let list = call.arg(prefix).bytes()?;
+        let list = String::from_utf8_lossy(&list);
+        let each = list.lines().filter_map(|line| {
+            let (oid, name) = line.split_once(' ')?;
+            Some((RefName::new(name), Oid::parse(oid)?))
+        });
+        let mut found: Vec<(RefName, Oid)> = each.collect();
+        found.sort();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembered_refs_are_those_of_one_moment_and_others_are_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let made = duct::cmd!("git", "init", "-q", directory.path()).run();
+        made.expect("git is installed");
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let commits =
+            ["one", "other"].map(|message| repo.store_files(&[], [], message).expect("a commit"));
+        let [one, other] = &commits;
+        let [record, user] = ["refs/frites/1/@record", "refs/heads/main"].map(RefName::new);
+        let set = |name: &RefName, oid: &Oid| {
+            let call = repo.git().call("update-ref");
+            call.args([name.as_str(), oid.as_str()]).run().expect("moved");
+        };
+        set(&record, one);
+        set(&user, one);
+        repo.git().call("pack-refs").arg("--all").run().expect("packed");
+        let loose = RefName::new("refs/frites/1/c1");
+        set(&loose, other);
+        repo.remember_refs(repo.refs_of_runs().expect("readable"));
+        [&record, &user].into_iter().for_each(|name| set(name, other));
+        set(&RefName::new("refs/frites/2/@record"), one);
+        let read = |name: &RefName| repo.read_ref(name).expect("readable");
+        assert_eq!(
+            [read(&record), read(&user), read(&loose)],
+            [Some(*one), Some(*other), Some(*other)]
+        );
+        assert_eq!(read(&RefName::new("refs/frites/2/@record")), None);
+        let names = repo.ref_names(OF_RUNS).expect("readable");
+        assert_eq!(names, [record, loose]);
+    }
+}
