@@ -10,6 +10,7 @@ use crate::commands::diff::DiffArgs;
 use crate::commands::judge::JudgeArgs;
 use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
+use crate::commands::output::OutputArgs;
 use crate::commands::path::PathArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::spawn::SpawnArgs;
@@ -81,6 +82,7 @@ impl Cli {
             | Command::Status(_)
             | Command::Task(_)
             | Command::Log(_)
+            | Command::Output(_)
             | Command::Path(_)
             | Command::Config(_)
             | Command::Completions(_)
@@ -113,6 +115,9 @@ pub enum Command {
     Task(TaskArgs),
     /// Show the event log
     Log(LogArgs),
+    /// Show what a command printed: an attempt's, or one of those that judged it
+    #[command(alias = "logs")]
+    Output(OutputArgs),
     /// Print the path of a candidate's worktree
     Path(PathArgs),
     /// Show the effective configuration, and where each value comes from

@@ -210,6 +210,19 @@ pub fn addresses(current: &OsStr) -> Offers {
     runs.offer_candidates(&run, &format!("{}/", run.run), rest)
 }
 
+/// Addresses, and the base of each run.
+pub fn outputs(current: &OsStr) -> Offers {
+    let mut offers = addresses(current);
+    if let (Some(text), Some(runs)) = (current.to_str(), Runs::here()) {
+        let typed = text.split_once('/').map(|(run, _)| run);
+        let run = typed.and_then(|run| runs.called(&run.parse().ok()?)).or_else(|| runs.newest());
+        let base = run.map(|run| format!("{}/@base", run.run));
+        let about = || Some("what the run starts from".to_owned());
+        offers.extend(base.filter(|base| base.starts_with(text)).map(|b| offer(b, about())));
+    }
+    offers
+}
+
 /// The candidates of the run that the command line names before, or of the newest run.
 pub fn candidates(current: &OsStr) -> Offers {
     let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {

@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
     };
-    let ui = Ui::new(cli.color_mode(), cli.quiet());
+    let ui = Ui::new(cli.color_mode(), cli.quiet(), cli.verbose);
     let verbose = cli.verbose;
     let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
     for name in git::ref_list::broken_refs().iter() {
@@ -101,6 +101,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Status(args) => commands::status::run(&read_session()?, &args),
         Command::Task(args) => commands::task::run(&session()?, &args),
         Command::Log(args) => commands::log::run(&read_session()?, &args),
+        Command::Output(args) => commands::output::run(&read_session()?, &args),
         Command::Path(args) => commands::path::run(&read_session()?, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
         Command::Man(args) => commands::man::run(&args, Cli::command()),
@@ -110,7 +111,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
 
 /// Prints help to stdout, or a usage error as one `fatal:` line and hints; gives the exit code.
 fn refuse(e: &clap::Error) -> u8 {
-    let ui = Ui::new(ColorMode::Auto, false);
+    let ui = Ui::new(ColorMode::Auto, false, false);
     if !e.use_stderr() {
         return match ui.answer(e.render().to_string()).map_err(commands::hints::add) {
             Ok(()) => exit::OK,

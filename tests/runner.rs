@@ -38,6 +38,7 @@ mod test_judge_parts;
 mod test_judge_surroundings;
 mod test_judge_trust;
 mod test_load;
+mod test_logs;
 mod test_man;
 mod test_merge;
 mod test_mishaps;

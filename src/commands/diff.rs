@@ -1,10 +1,8 @@
 //! `git frites diff`: shows the changes of candidates, against the base or each other.
-use std::os::unix::ffi::OsStrExt;
-
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::commands::values;
+use crate::commands::{answer_paged, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
@@ -15,7 +13,6 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
-use crate::process;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
 use crate::ui::{json, table};
@@ -269,17 +266,7 @@ fn show(session: &Session, run: &Run, args: &DiffArgs, views: &[View], one: bool
             color,
         )?);
     }
-    if session.ui.on_terminal() && !text.is_empty() {
-        let pager = match session.repo.overrides().setting("core.pager") {
-            Some(before) if std::env::var_os("GIT_PAGER").is_none() => before.into(),
-            _ => session.repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
-        };
-        if !pager.is_empty() && pager.as_bytes() != b"cat" {
-            return process::page(&pager.to_string_lossy(), &text)
-                .map_err(|e| Error::io("could not start the pager", e));
-        }
-    }
-    session.ui.answer(text)
+    answer_paged(&session.ui, &session.repo, &text)
 }
 
 fn as_json(view: &View) -> Value {

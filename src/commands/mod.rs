@@ -10,6 +10,7 @@ pub mod judge;
 mod judge_args;
 pub mod log;
 pub mod man;
+pub mod output;
 pub mod path;
 mod preflight;
 pub mod run;
@@ -20,14 +21,18 @@ pub mod task;
 pub mod usage;
 mod values;
 
+use std::os::unix::ffi::OsStrExt;
+
 use serde_json::Value;
 
 use crate::config::keys;
 use crate::error::{Error, Result};
+use crate::git::repo::Repo;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
+use crate::process;
 use crate::ui::{Ui, comparison, json};
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
@@ -50,6 +55,21 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
             commands.join(", ")
         ));
     }
+}
+
+/// Prints the answer; on a terminal through the pager that git would use.
+fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
+    if ui.on_terminal() && !text.is_empty() {
+        let pager = match repo.overrides().setting("core.pager") {
+            Some(before) if std::env::var_os("GIT_PAGER").is_none() => before.into(),
+            _ => repo.checkout().for_user().call("var").arg("GIT_PAGER").line()?,
+        };
+        if !pager.is_empty() && pager.as_bytes() != b"cat" {
+            return process::page(&pager.to_string_lossy(), text)
+                .map_err(|e| Error::io("could not start the pager", e));
+        }
+    }
+    ui.answer(text)
 }
 
 /// The hint after an interrupt or an error left a run's commands unfinished.

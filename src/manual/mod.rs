@@ -26,6 +26,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-judge", include_str!("judge.txt")),
     ("git-frites-log", include_str!("log.txt")),
     ("git-frites-man", include_str!("man.txt")),
+    ("git-frites-output", include_str!("output.txt")),
     ("git-frites-path", include_str!("path.txt")),
     ("git-frites-run", include_str!("run.txt")),
     ("git-frites-spawn", include_str!("spawn.txt")),

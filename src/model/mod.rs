@@ -14,6 +14,7 @@ pub mod oid;
 pub mod oracle;
 pub mod outcome;
 pub mod path;
+pub mod plain;
 pub mod rank;
 pub mod ranking;
 pub mod rationale;

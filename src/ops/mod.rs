@@ -6,6 +6,7 @@ pub mod clean;
 pub mod history;
 pub mod judge;
 pub mod land;
+pub mod log_end;
 pub mod progress;
 pub mod proposed_seeds;
 pub mod rebuild;

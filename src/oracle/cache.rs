@@ -32,6 +32,7 @@ use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
 use crate::process;
 use crate::process::environment::Policy;
+use crate::store::logs::{self, JudgingLogs};
 
 /// The age up to which an outcome is believed. It depends on installed software, too, which is not
 /// part of the key.
@@ -207,12 +208,12 @@ impl Cache {
     }
 
     /// The results of the oracle on a tree, if they are cached; claims only with `warm`. Their logs
-    /// are put into the directory `logs`.
+    /// are put into `logs`.
     pub fn find(
         &self,
         repo: &Repo,
         judged: &JudgedTree,
-        logs: &Path,
+        logs: &JudgingLogs,
         warm: bool,
     ) -> Result<Option<Vec<StageResult>>> {
         if !self.gives_outcomes() {
@@ -237,7 +238,7 @@ impl Cache {
         for result in &mut outcome.results {
             result.cached = result.outcome != Outcome::Skipped;
         }
-        copy_logs(&directory, logs)?;
+        logs.copy_from(&directory)?;
         tracing::debug!(tree = %judged.tree, key, "cached outcome");
         Ok(Some(outcome.results))
     }
@@ -265,7 +266,7 @@ impl Cache {
         Ok(())
     }
 
-    fn write(&self, key: &CacheKey, results: &[StageResult], logs: &Path) -> io::Result<()> {
+    fn write(&self, key: &CacheKey, results: &[StageResult], from: &Path) -> io::Result<()> {
         let outcome =
             CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.to_vec() };
         fs::create_dir_all(&self.dir)?;
@@ -274,9 +275,9 @@ impl Cache {
         let file = directory.path().join("outcome.toml");
         fs::write(&file, &text)?;
         fs::write(directory.path().join("conditions.json"), &key.text)?;
-        for log in logs_in(logs).filter(|log| results.iter().any(|r| is_log_of(log, r))) {
-            if let Some(name) = log.file_name() {
-                reflink_copy::reflink_or_copy(&log, directory.path().join(name))?;
+        for name in logs::judging_files(from) {
+            if results.iter().any(|result| is_log_of(&name, result)) {
+                reflink_copy::reflink_or_copy(from.join(&name), directory.path().join(&name))?;
             }
         }
         let stamp = outcomes::stamp_of(directory.path());
@@ -306,32 +307,10 @@ impl Cache {
     }
 }
 
-fn is_log_of(log: &Path, result: &StageResult) -> bool {
-    let name = log.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+fn is_log_of(name: &str, result: &StageResult) -> bool {
     let of_this =
         name.strip_prefix(result.stage.as_str()).is_some_and(|rest| rest.starts_with('.'));
     of_this && result.outcome != Outcome::Skipped
-}
-
-/// Copies the logs in one directory to another, which is made. It is no error that a log cannot be
-/// copied.
-pub fn copy_logs(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).context(|| format!("could not make '{}'", to.display()))?;
-    for log in logs_in(from) {
-        if let Some(name) = log.file_name() {
-            let to = to.join(name);
-            let _ = fs::remove_file(&to);
-            let _ = reflink_copy::reflink_or_copy(&log, &to);
-        }
-    }
-    Ok(())
-}
-
-fn logs_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten();
-    // To copy a FIFO is to wait for ever.
-    let files = files.filter(|e| e.file_type().is_ok_and(|kind| kind.is_file())).map(|e| e.path());
-    files.filter(|path| path.extension().is_some_and(|e| e == "log"))
 }
 
 /// Removes outcomes that are too old, and directories that killed processes left.

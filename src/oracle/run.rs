@@ -103,7 +103,6 @@ fn run_with_retries(
     let stage = command.stage;
     let argv = command.command.argv();
     let log = context.logs.join(format!("{stage}.log"));
-    forget_logs(context.logs, stage);
     let limits = Limits { hard: Some(options.timeout), idle: None };
     let ExecContext { dir, policy, written, .. } = *context;
     let world = (context.world)(stage);
@@ -180,16 +179,6 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
             "if the code under test ended it, the output may show how: {}",
             log.display()
         ))
-}
-
-/// Removes the logs that an earlier judging left for a stage.
-fn forget_logs(logs: &Path, stage: Stage) {
-    let _ = fs::remove_file(logs.join(format!("{stage}.log")));
-    for n in 1.. {
-        if fs::remove_file(logs.join(format!("{stage}.try-{n}.log"))).is_err() {
-            break;
-        }
-    }
 }
 
 /// The results for a tree that cannot be checked out whole: the first command could not start.

@@ -2,9 +2,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
+use crate::model::plain;
 
 /// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
@@ -75,6 +77,59 @@ impl Capped {
     }
 }
 
+/// Reads a log from its beginning, also while it is written.
+pub struct Follower {
+    log: PathBuf,
+    part: u64,
+    /// The file that is read now; none before the first.
+    file: Option<File>,
+    /// The bytes that were read of it.
+    read: u64,
+}
+
+impl Follower {
+    /// Begins to read a log, which need not be there yet.
+    pub fn new(log: &Path) -> Follower {
+        Follower { log: log.to_owned(), part: PART, file: None, read: 0 }
+    }
+
+    /// The output since the last call, as far as the log holds it.
+    pub fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        loop {
+            let file = match &mut self.file {
+                Some(file) => file,
+                None => match regular::open_own(&self.log) {
+                    Ok(file) => self.file.insert(file),
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(bytes),
+                    Err(e) => return Err(e),
+                },
+            };
+            self.read += file.read_to_end(&mut bytes)? as u64;
+            // A whole part: what follows is in another file, unless that was appended meanwhile.
+            let is_whole = self.read > 0 && self.read.is_multiple_of(self.part);
+            match regular::open_own(&tail(&self.log)) {
+                Ok(next) if is_whole && inode(&next)? != inode(file)? => {
+                    let before = regular::open_own(&older(&self.log)).ok();
+                    let is_next = match &before {
+                        Some(before) => inode(before)? == inode(file)?,
+                        None => true,
+                    };
+                    if !is_next {
+                        bytes.extend_from_slice(b"\n[git-frites: output is left out here]\n");
+                    }
+                    (self.file, self.read) = (Some(next), 0);
+                }
+                _ => return Ok(bytes),
+            }
+        }
+    }
+}
+
+fn inode(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.ino())
+}
+
 fn beside(log: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(log);
     name.push(ending);
@@ -91,25 +146,25 @@ fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
-/// The last line of a log that is being written, other than empty ones; none without such a line.
-///
-/// The line is given as a terminal would show it: a carriage return begins the line again, and
-/// colours and other control characters are left out.
-pub fn last_line(log: &Path) -> Option<String> {
-    const ENOUGH: u64 = 4096;
-    let mut file = regular::open_own(&tail(log)).or_else(|_| regular::open_own(log)).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(ENOUGH))).ok()?;
-    let mut end = Vec::new();
-    file.take(ENOUGH).read_to_end(&mut end).ok()?;
+/// The last lines of a log, which may still be written, without empty ones; at most `count`. Each is
+/// given as [`plain::line`] shows it. No line if the log cannot be read.
+pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
+    let Ok(end) = end_of(log, (count as u64).saturating_mul(4096)) else { return Vec::new() };
     let text = String::from_utf8_lossy(&end);
-    let plain = |line: &str| {
-        console::strip_ansi_codes(line).chars().filter(|c| !c.is_control()).collect::<String>()
-    };
-    text.rsplit(['\n', '\r'])
-        .map(plain)
-        .map(|line| line.trim().to_owned())
-        .find(|line| !line.is_empty())
+    let lines = text.rsplit('\n').map(|line| plain::line(line).trim_end().to_owned());
+    let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
+    last.reverse();
+    last
+}
+
+/// The last bytes of a log, at most so many.
+fn end_of(log: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut file = regular::open_own(&tail(log)).or_else(|_| regular::open_own(log))?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+    let mut end = Vec::new();
+    file.take(bytes).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 #[cfg(test)]
@@ -132,6 +187,7 @@ mod tests {
     fn the_last_line_is_what_a_terminal_would_show() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
+        let last_line = |path: &Path| last_lines(path, 1).pop();
         assert_eq!(last_line(&path), None);
         let cases = [
             ("", None),
@@ -145,9 +201,33 @@ mod tests {
             fs::write(&path, text).expect("written");
             assert_eq!(last_line(&path).as_deref(), expected, "{text:?}");
         }
+        fs::write(&path, "1\n10%\r20%\n\n  3\n").expect("written");
+        assert_eq!(last_lines(&path, 2), ["20%", "  3"]);
+        assert_eq!(last_lines(&path, 9), ["1", "20%", "  3"]);
         let mut log = Capped::with_part(&path, 8).expect("a log");
         log.write(b"0123456789\nlast").expect("written");
         assert_eq!(last_line(&path).as_deref(), Some("last"), "it is in the tail");
+    }
+
+    #[test]
+    fn a_follower_reads_everything_while_it_is_written() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("agent.log");
+        let mut follower = Follower { part: 8, ..Follower::new(&path) };
+        assert_eq!(follower.read().expect("nothing yet"), b"");
+        let mut log = Capped::with_part(&path, 8).expect("a log");
+        let mut seen = Vec::new();
+        let mut written = Vec::new();
+        for byte in b"0123456789abcdefghijklmnopqrstuvwxyz" {
+            log.write(&[*byte]).expect("written");
+            written.push(*byte);
+            seen.extend(follower.read().expect("read"));
+            assert_eq!(seen, written);
+        }
+        log.finish().expect("in order");
+        assert_eq!(follower.read().expect("read"), b"");
+        let mut late = Follower { part: 8, ..Follower::new(&path) };
+        assert_eq!(late.read().expect("read"), fs::read(&path).expect("the log"));
     }
 
     #[test]

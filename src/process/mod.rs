@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::outcome::Outcome;
+pub use crate::process::capped::{Follower, last_lines};
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::own_program::myself;

@@ -62,16 +62,26 @@ pub struct Running {
     pub last_line: Option<String>,
 }
 
+/// True if a command runs that writes this log.
+pub fn is_written(log: &Path) -> bool {
+    regular::open_own(&mark_of(log)).is_ok_and(|file| is_held(&file))
+}
+
+/// True if a process holds the lock of a mark.
+fn is_held(mark: &File) -> bool {
+    matches!(mark.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 /// The command that runs and writes a log in this directory; none if nothing runs.
 pub fn running(directory: &Path) -> Option<Running> {
     marks(directory).into_iter().find_map(|(what, mark)| {
         let file = regular::open_own(&mark).ok()?;
-        if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        if !is_held(&file) {
             return None;
         }
         let began = file.metadata().and_then(|m| m.modified()).ok()?;
         let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
-        let last_line = capped::last_line(&directory.join(format!("{what}.log")));
+        let last_line = capped::last_lines(&directory.join(format!("{what}.log")), 1).pop();
         Some(Running { what, elapsed, last_line })
     })
 }

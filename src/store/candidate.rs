@@ -18,7 +18,7 @@ use crate::store::records::LOST;
 /// A candidate of a run. Nothing is read until a method is called.
 #[derive(Clone, Copy)]
 pub struct CandidateRef<'a> {
-    store: &'a Store,
+    pub(super) store: &'a Store,
     /// The candidate's run.
     pub run: &'a Run,
     /// The candidate's name.

@@ -6,6 +6,7 @@ pub mod candidate;
 pub mod events;
 pub mod intents;
 pub mod landed;
+pub mod logs;
 pub mod records;
 pub mod select;
 

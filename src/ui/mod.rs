@@ -8,13 +8,19 @@ pub mod table;
 mod terminal;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use console::truncate_str;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ui::progress::{Live, ProgressLine};
 use crate::ui::style::{ColorMode, Styles};
 use crate::ui::table::printable;
 use crate::ui::terminal::window;
+
+/// The most columns of a line of a command's output where nothing tells the terminal's width.
+const LONG_LINE: usize = 200;
 
 /// The two output streams with their styles.
 #[derive(Clone, Debug)]
@@ -24,18 +30,25 @@ pub struct Ui {
     /// Styles for stdout.
     pub out: Styles,
     err: Styles,
+    /// The number of the last lines of a failed command's output that are shown.
+    pub output_lines: usize,
+    /// The columns that such a line takes.
+    output_width: usize,
     live: Arc<Mutex<Option<Live>>>,
 }
 
 impl Ui {
     /// Reads the terminal, `--color` and the environment once.
-    pub fn new(color: ColorMode, quiet: bool) -> Ui {
+    pub fn new(color: ColorMode, quiet: bool, verbose: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
         let styles = |is_terminal| {
             if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() }
         };
         let out = Styles { width: terminal.then(|| window().1).flatten(), ..styles(terminal) };
-        Ui { quiet, terminal, out, err: styles(io::stderr().is_terminal()), live: Arc::default() }
+        let err = styles(io::stderr().is_terminal());
+        let output_lines = if verbose { 20 } else { 3 };
+        let output_width = window().1.map_or(LONG_LINE, |width| width.saturating_sub(4).max(20));
+        Ui { quiet, terminal, out, err, output_lines, output_width, live: Arc::default() }
     }
 
     /// True with `-q`: only the bare answer is printed.
@@ -74,7 +87,7 @@ impl Ui {
         }
     }
 
-    /// Writes lines of a log to standard error as they are, above the lines that change.
+    /// Writes lines to standard error as they are, above the lines that change.
     pub fn log(&self, bytes: &[u8]) {
         let print = || drop(io::stderr().lock().write_all(bytes));
         match &*self.live() {
@@ -104,6 +117,35 @@ impl Ui {
         if !self.quiet {
             self.say("", line.as_ref());
         }
+    }
+
+    /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's
+    /// output and the path of all of it. Nothing comes in between.
+    pub fn note_output(&self, line: &str, output: &[String], log: &Path) {
+        if !self.quiet {
+            self.say_with_output("", line, output, log);
+        }
+    }
+
+    /// Prints a warning with the last lines of a command's output, as [`Ui::note_output`] does.
+    pub fn warn_output(&self, line: &str, output: &[String], log: &Path) {
+        let word = format!("{} ", self.err.caution.paint("warning:"));
+        self.say_with_output(&word, line, output, log);
+    }
+
+    fn say_with_output(&self, word: &str, line: &str, output: &[String], log: &Path) {
+        let mut text = format!("{word}{}\n", printable(line));
+        for line in output {
+            let line = printable(line);
+            let shown = truncate_str(&line, self.output_width, "…");
+            text.push_str(&format!("  {} {shown}\n", self.err.dim.paint("|")));
+        }
+        if !output.is_empty() {
+            let path = printable(&near(log).display().to_string());
+            text.push_str(&self.err.dim.paint(&format!("  the whole output: {path}")));
+            text.push('\n');
+        }
+        self.log(text.as_bytes());
     }
 
     /// Prints a warning, also with `-q`.
@@ -151,4 +193,10 @@ impl Ui {
             error.message
         );
     }
+}
+
+/// A path as it is shortest to type: from the current directory if it is below that.
+fn near(path: &Path) -> &Path {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
 }

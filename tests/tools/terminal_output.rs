@@ -13,6 +13,7 @@ trials! {
     status_watch_redraws_in_place: [TERMINAL];
     diff_is_paged_on_a_terminal_only: [TERMINAL];
     diff_is_coloured_on_a_terminal_unless_switched_off: [TERMINAL];
+    output_is_paged_and_controls_nothing_on_a_terminal: [TERMINAL];
     run_shows_a_progress_line_per_candidate: [TERMINAL];
 }
 
@@ -175,4 +176,20 @@ fn run_shows_a_progress_line_per_candidate() {
     // No line of progress is left on the last screen: each was erased or drawn over.
     let end = screen.rsplit("1/c1: test passed").next().unwrap();
     assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
+}
+
+fn output_is_paged_and_controls_nothing_on_a_terminal() {
+    let world = World::new();
+    let evil = r"printf '\033[31mred\033[0m\n10%%\r20%%\n\033]0;title\007 \033[2Jend'; exit 1";
+    let line = format!("git frites spawn -n 1 -- sh -c {}", shell_words::quote(evil));
+    let (code, seen) = on_a_terminal(&world, &line, None, &[("TERM", "xterm"), ("NO_COLOR", "1")]);
+    assert_eq!(code, 4);
+    assert!(seen.contains("\n  | red\n  | 20%\n  | "), "{seen:?}");
+    assert!(!seen.contains("\x1b[31m") && !seen.contains("\x1b]0"), "{seen:?}");
+    let sed = "sed s/^/PAGED:/";
+    let shown = |command: &str| on_a_terminal(&world, command, Some(sed), &[("TERM", "xterm")]).1;
+    let seen = shown("git frites output 1/c1");
+    assert!(seen.starts_with("PAGED:red\nPAGED:20%\nPAGED:") && !seen.contains('\x1b'), "{seen:?}");
+    let seen = shown("git frites output -f --tail 2 c1");
+    assert!(seen.starts_with("20%\n") && !seen.contains('\x1b'), "{seen:?}");
 }

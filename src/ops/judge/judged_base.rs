@@ -32,25 +32,12 @@ pub enum BaseState {
     Judged(JudgedBase),
 }
 
-/// The number of lines of a log that a warning shows.
-const LOG_LINES: usize = 5;
-
-/// Says that a command cannot start on the base, with the end of its log.
-pub(super) fn warn_if_not_started(
-    session: &Session,
-    run: &Run,
-    results: &[StageResult],
-    log: impl Fn(&StageResult) -> Vec<u8>,
-) {
+/// Says that a command cannot start on the base.
+pub(super) fn warn_if_not_started(session: &Session, run: &Run, results: &[StageResult]) {
     let found = results.iter().find_map(|r| Some((r, r.outcome.why_not_started()?)));
     let Some((result, why)) = found else { return };
     let (ui, stage) = (&session.ui, result.stage);
     ui.warn(format!("run {}: the {stage} command cannot start on the base: {why}", run.run));
-    let text = log(result);
-    let lines: Vec<_> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();
-    for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
-        ui.note(format!("  {line}"));
-    }
     let other = match stage {
         Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         Stage::Test => {

@@ -24,7 +24,7 @@ pub use base_tests::plan_for as plan_base_tests;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
 pub use replay::replay;
-pub use runner::{BASE_TESTS_LOGS, judge_commit};
+pub use runner::judge_commit;
 
 use crate::error::{Error, Result};
 use crate::model::FORMAT;

@@ -212,15 +212,16 @@ fn forget_stale_twins(entries: &mut [Entry]) {
 fn restore_logs(session: &Session, run: &Run, part: &PartialVerdict) -> Result<()> {
     let name = &part.candidate.candidate;
     let names: Vec<String> = part.candidate.results.iter().flat_map(|r| r.log_names()).collect();
-    let directory = session.store.candidate_dir(&run.run, name);
+    let candidate = session.store.candidate(run, name);
+    let directory = candidate.directory();
     let missing = |(file, kept): &(String, Vec<u8>)| {
         regular::read(&directory.join(file)).map_or(true, |log| end_of_log(&log) != kept)
     };
-    let mut logs = session.store.part_logs(run, name, &names)?;
-    logs.retain(missing);
-    if logs.is_empty() {
+    let logs = session.store.part_logs(run, name, &names)?;
+    if !logs.iter().any(missing) {
         return Ok(());
     }
-    let _lock = session.store.lock_candidate(&run.run, name)?;
+    let _lock = candidate.lock()?;
+    candidate.logs()?.judging(part.candidate.iteration).begin()?;
     logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.join(file), kept))
 }

@@ -1,12 +1,11 @@
 //! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
 //! separate checkout.
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::config::value::WarmMode;
-use crate::error::{Cause, Error, IoContext, Result};
-use crate::fs::regular;
+use crate::error::{Cause, Error, Result};
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
 use crate::integrity::{baseline, watch};
@@ -26,16 +25,17 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler, StopWhen, commands_run};
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::{keep, kept_trees, worlds};
-use crate::ops::progress;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare;
-use crate::oracle::cache::{Cache, Conditions, JudgedTree, copy_logs};
+use crate::ops::{log_end, progress};
+use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::outcomes::KnownOutcomes;
 use crate::oracle::pool::{CheckoutPool, OUTCOMES};
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd, OracleOptions};
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::world_spec::WorldSpec;
+use crate::store::logs::{BASE_TESTS, JudgingLogs};
 use crate::ui::comparison;
 
 /// Runs one oracle with one set of options.
@@ -61,15 +61,12 @@ pub struct OracleRunner<'a> {
     leads: BackLeads,
 }
 
-/// The directory beside a candidate's logs for those of its second judging.
-pub const BASE_TESTS_LOGS: &str = "base-tests";
-
 /// The place to which the results of one tree go.
 struct ReportTo {
     /// The name in messages, such as `RUN/CANDIDATE`.
     name: String,
-    /// The directory for the commands' logs.
-    logs: PathBuf,
+    /// The commands' logs.
+    logs: JudgingLogs,
 }
 
 impl ReportTo {
@@ -77,7 +74,7 @@ impl ReportTo {
     fn with_base_tests(&self) -> ReportTo {
         ReportTo {
             name: format!("{} with the base's tests", self.name),
-            logs: self.logs.join(BASE_TESTS_LOGS),
+            logs: self.logs.with_base_tests(),
         }
     }
 }
@@ -321,10 +318,10 @@ impl<'a> OracleRunner<'a> {
 
     /// The cause that a claim's failure has if it is not confirmed.
     fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
-        let report = self.report_to(&entry.candidate);
+        let logs = self.session.store.candidate_dir(&self.run.run, &entry.candidate);
         let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
-        if stumbled(&entry.results, &report.logs)
-            || stumbled(second.unwrap_or_default(), &report.with_base_tests().logs)
+        if stumbled(&entry.results, &logs)
+            || stumbled(second.unwrap_or_default(), &logs.join(BASE_TESTS))
         {
             return StaleCause::Rename;
         }
@@ -338,7 +335,7 @@ impl<'a> OracleRunner<'a> {
         let results = &base.baseline.results;
         let is_claim = results.iter().any(|r| r.warm) && !outcome::all_passed(results);
         let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
-        if !is_claim || !(stumbled(results, &report.logs) || is_doubtful()) {
+        if !is_claim || !(stumbled(results, &report.logs.directory()) || is_doubtful()) {
             return Ok(());
         }
         let commit = self.run.base;
@@ -357,7 +354,7 @@ impl<'a> OracleRunner<'a> {
     fn report_of_base(&self) -> ReportTo {
         ReportTo {
             name: format!("{}, base", self.run.run),
-            logs: self.session.store.run_dir(&self.run.run).join("base"),
+            logs: self.session.store.base_logs(&self.run.run).judging(None),
         }
     }
 
@@ -374,7 +371,7 @@ impl<'a> OracleRunner<'a> {
         let warmth = if needs_outputs { Warmth::Warm } else { Warmth::Cold };
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
-            let logs = report.logs.clone();
+            let logs = report.logs.directory();
             if let Some(results) = self.find_cached(&judged, &report, Warmth::Warm)? {
                 return Ok(Some(TreeOutcome { results, logs }));
             }
@@ -396,12 +393,10 @@ impl<'a> OracleRunner<'a> {
         })?;
         let Some((TreeOutcome { results, logs }, was_known)) = found else { return Ok(None) };
         if was_known {
-            copy_logs(&logs, &report.logs)?;
+            report.logs.copy_from(&logs)?;
             self.note_all(&report, &results);
         }
-        warn_if_not_started(self.session, self.run, &results, |result| {
-            regular::read(&report.logs.join(format!("{}.log", result.stage))).unwrap_or_default()
-        });
+        warn_if_not_started(self.session, self.run, &results);
         let layer = self.sealed.as_ref().and_then(SealedCheckouts::layer_in_use);
         Ok(Some(JudgedBase { baseline: Baseline { results }, ran, layer }))
     }
@@ -410,11 +405,9 @@ impl<'a> OracleRunner<'a> {
         prepare::require_space_to_judge(self.session, self.pool.path(), commit, checkouts)
     }
 
-    fn report_to(&self, candidate: &Name) -> ReportTo {
-        ReportTo {
-            name: format!("{}/{candidate}", self.run.run),
-            logs: self.session.store.candidate(self.run, candidate).directory(),
-        }
+    fn report_to(&self, entry: &Entry) -> Result<ReportTo> {
+        let candidate = self.session.store.candidate(self.run, &entry.candidate);
+        Ok(ReportTo { name: candidate.address(), logs: candidate.logs()?.judging(entry.iteration) })
     }
 
     /// A tree, with a commit of it on the run's base, which is kept until judging ends.
@@ -428,7 +421,7 @@ impl<'a> OracleRunner<'a> {
     /// The outcome of an entry, if all of it is cached.
     fn find_cached_entry(&self, entry: &Entry) -> Result<Option<EntryOutcome>> {
         let Some(tree) = entry.judged() else { return Ok(None) };
-        let report = self.report_to(&entry.candidate);
+        let report = self.report_to(entry)?;
         let Some(results) = self.look_up(tree, &report)? else { return Ok(None) };
         let second = report.with_base_tests();
         let base_tests = match tree_with_base_tests(entry, &results) {
@@ -484,7 +477,7 @@ impl<'a> OracleRunner<'a> {
         let mut effort = Effort::default();
         let found = self.once(warmth).get_or_judge(tree, || {
             let judged = self.judged_tree(tree)?;
-            let logs = report.logs.clone();
+            let logs = report.logs.directory();
             if let Some(results) = self.find_cached(&judged, report, warmth)? {
                 effort.saved_cached = commands_run(&results);
                 return Ok(Some(TreeOutcome { results, logs }));
@@ -505,7 +498,7 @@ impl<'a> OracleRunner<'a> {
         let Some((known, was_known)) = found else { return Ok(None) };
         if was_known {
             effort.saved_equal = commands_run(&known.results);
-            copy_logs(&known.logs, &report.logs)?;
+            report.logs.copy_from(&known.logs)?;
             self.note_all(report, &known.results);
         }
         Ok(Some((known.results, effort)))
@@ -526,7 +519,9 @@ impl<'a> OracleRunner<'a> {
         report: &ReportTo,
     ) -> Result<()> {
         match &self.cache {
-            Some(cache) => cache.keep(&self.session.repo, judged, results, &report.logs),
+            Some(cache) => {
+                cache.keep(&self.session.repo, judged, results, &report.logs.directory())
+            }
             None => Ok(()),
         }
     }
@@ -633,10 +628,16 @@ impl<'a> OracleRunner<'a> {
         cancel: &Cancel,
         changed: &dyn Fn() -> Result<Vec<TreePath>>,
     ) -> Result<OracleEnd> {
-        let logs = report.logs.as_path();
-        std::fs::create_dir_all(logs).context(|| format!("could not make '{}'", logs.display()))?;
+        report.logs.begin()?;
+        let logs = &report.logs.directory();
         let policy = &self.session.policy;
-        let on_end = &|result: &StageResult| self.note(report, result);
+        let on_end = &|result: &StageResult| {
+            let line = comparison::stage_line(&report.name, result);
+            match result.outcome.passed() {
+                true => self.session.ui.note(line),
+                false => log_end::note(&self.session.ui, &line, &report.logs.log(result.stage)),
+            }
+        };
         let JudgedPlace { dir, written, world } = *place;
         let context = ExecContext { dir, written, world, logs, policy, cancel, changed, on_end };
         oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
@@ -680,7 +681,7 @@ impl Judge for EntryJudge<'_, '_> {
     fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
         let runner = self.runner;
         let name = &entry.candidate;
-        let report = runner.report_to(name);
+        let report = runner.report_to(entry)?;
         let suspect = self.alone.then_some(name);
         let how = (cancel, self.warmth);
         if runner.settings.in_place {
@@ -776,15 +777,15 @@ fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>>
 
 /// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
 ///
-/// `name` stands for the commit in messages. The directory `logs` is made. Gives the results, and the
-/// world in which the commands ran.
+/// `name` stands for the commit in messages. Gives the results, and the world in which the commands
+/// ran.
 pub fn judge_commit(
     session: &Session,
     run: &Run,
     verdict: &Verdict,
     commit: &Oid,
     name: &str,
-    logs: &Path,
+    logs: &JudgingLogs,
 ) -> Result<(Vec<StageResult>, WorldKind)> {
     // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
     let parents = session.repo.commit(commit)?.parents;
@@ -813,7 +814,7 @@ pub fn judge_commit(
         options,
         None,
     )?;
-    let report = ReportTo { name: name.to_owned(), logs: logs.to_owned() };
+    let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
     let (results, _) = runner.watched(|runner| {
         keep::keep(session, run, &[*commit], known)?;
         runner.require_space(commit, 1)?;

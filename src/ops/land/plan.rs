@@ -18,7 +18,7 @@ use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
 use crate::model::world::WorldKind;
-use crate::ops::judge::{BASE_TESTS_LOGS, judge_commit, plan_base_tests};
+use crate::ops::judge::{judge_commit, plan_base_tests};
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -240,7 +240,7 @@ impl Plan {
             "{name} has moved since the run started: re-running the checks on the merged tree"
         ));
         let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
-        let logs = store.run_dir(&self.run.run).join("apply");
+        let logs = store.landing_logs(&self.run.run).judging(None);
         let who = format!("{} on {name}", self.address());
         let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
         self.world = Some(world);
@@ -248,7 +248,7 @@ impl Plan {
             None => self.judge_with_base_tests(session, target, options),
             Some(skipped) if skipped.outcome == Outcome::CannotTell => {
                 let reason = format!("merged with {name}, it {}", stopped_in(skipped));
-                self.accept_unverified(session, reason, &logs, options)
+                self.accept_unverified(session, reason, &logs.directory(), options)
             }
             Some(failed) => Err(Error::no(format!(
                 "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
@@ -256,7 +256,7 @@ impl Plan {
                 failed.stage,
                 failed.outcome
             ))
-            .hint(format!("the log is '{}'", logs.join(format!("{}.log", failed.stage)).display()))
+            .hint(format!("the log is '{}'", logs.log(failed.stage).display()))
             .hint(format!("spawn again from {name}"))),
         }
     }
@@ -274,7 +274,7 @@ impl Plan {
         let mode = verdict.settings.base_tests;
         let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
         let Some(mut second) = second else { return Ok(()) };
-        let logs = store.run_dir(&self.run.run).join("apply").join(BASE_TESTS_LOGS);
+        let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
         let name = target.name();
         if let Some(tree) = &second.tree {
             let commit = commit::neutral_commit(repo, tree, &target.tip)?;
@@ -291,7 +291,7 @@ impl Plan {
             None => second.problem.unwrap_or_default(),
         };
         let reason = format!("merged with {name}, it passes {WITH_OWN_TESTS_ONLY}: {why}");
-        self.accept_unverified(session, reason, &logs, options)
+        self.accept_unverified(session, reason, &logs.directory(), options)
     }
 
     /// Lands the merged tree as unverified if that is allowed, and fails otherwise.

@@ -17,12 +17,13 @@ use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::limits;
-use crate::ops::{clean, progress};
+use crate::ops::{clean, log_end, progress};
 use crate::process::interrupt::Cancel;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::store::intents::{Active, Phase};
+use crate::store::logs::AGENT;
 use crate::ui::table;
 
 /// The options with which the candidates' commands run.
@@ -138,6 +139,7 @@ pub fn rerun(
             .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
     }
     session.print_omissions(&session.capture(candidate)?);
+    candidate.logs()?.begin_round(false)?;
     store.set_active(&candidate.run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
     candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
     let commands = [(candidate.name.clone(), command)];
@@ -175,7 +177,7 @@ fn attempt(
     let argv = context.argv(&command.argv);
     let env = context.variables();
     let policy = &session.policy;
-    let log = candidate.log("agent");
+    let log = candidate.log(AGENT);
     let stdin = prompt.is_some() && command.stdin;
     let stdin = stdin.then_some(prompt_file.as_path());
     // If git-frites runs in another candidate's command, its variables are not this candidate's.
@@ -225,7 +227,9 @@ fn attempt(
                 (State::Failed, None, Some("its worktree is gone".into()));
         })?;
     }
-    report_end(session, candidate.run, &captured, seconds)?;
+    let iteration = captured.capture.as_ref().map(|capture| capture.iteration);
+    candidate.logs()?.end_round(iteration)?;
+    report_end(session, candidate, &captured, seconds)?;
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
         && captured.problem.is_none()
@@ -287,20 +291,27 @@ fn record_error(record: &mut Candidate, error: &Error) {
 }
 
 /// Records and prints how a candidate's command ended.
-fn report_end(session: &Session, run: &Run, captured: &Captured, seconds: f64) -> Result<()> {
+fn report_end(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    captured: &Captured,
+    seconds: f64,
+) -> Result<()> {
     let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = &captured.candidate;
     let event = Event::Ended {
         candidate: name.clone(),
         state: *state,
         how: HowEnded::Ran { exit_code: *exit_code, signal: *signal, leaky: *leaky, seconds },
     };
-    session.store.record_event(&run.run, &event)?;
-    let (address, words) = (captured.candidate.address(), captured.candidate.state_in_words());
-    session.ui.note(format!(
-        "{address}: {words} in {}, {}",
-        table::duration(seconds),
-        captured.blast
-    ));
+    session.store.record_event(&candidate.run.run, &event)?;
+    let (address, words) = (candidate.address(), captured.candidate.state_in_words());
+    let line = format!("{address}: {words} in {}, {}", table::duration(seconds), captured.blast);
+    match state {
+        State::Failed | State::TimedOut | State::Cancelled => {
+            log_end::note(&session.ui, &line, &candidate.log(AGENT));
+        }
+        _ => session.ui.note(line),
+    }
     if *leaky {
         session.ui.warn(format!("{address}: it left processes behind, which were ended"));
     }

@@ -319,6 +319,7 @@ fn prepare_candidate(
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
     capture::copy_index(&worktree.index(), &candidate.index())?;
+    candidate.logs()?.begin_round(true)?;
     let prepared = preparation.worktree(session, candidate)?;
     let has_command = candidate.run.has_command(candidate.name);
     let state = if has_command { State::Running } else { State::Open };

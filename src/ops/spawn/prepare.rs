@@ -18,6 +18,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::oracle::programs;
 use crate::process::{self, Job, Limits};
@@ -105,10 +106,8 @@ impl Preparation {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
             let candidate = session.store.candidate(run, name);
-            session.ui.warn(format!(
-                "{candidate}: failed ({failure}); its log is '{}'",
-                candidate.log("setup").display()
-            ));
+            let line = format!("{candidate}: failed ({failure})");
+            log_end::warn(&session.ui, &line, &candidate.log("setup"));
             let event = Event::Ended {
                 candidate: name.clone(),
                 state: State::Failed,

@@ -1,0 +1,318 @@
+//! `git frites output`: shows what a command printed.
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::{answer_paged, values};
+use crate::complete;
+use crate::error::{Error, IoContext, Result, exit};
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::model::plain;
+use crate::model::run::Run;
+use crate::ops::session::ReadSession;
+use crate::process::{Follower, progress};
+use crate::store::logs::LogPlace;
+use crate::store::select::{Matching, Selection};
+
+/// `git frites output`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without a command, the one that tells most is shown: the last that judged the candidate, or \
+else the attempt's own. RUN shows that of each candidate, under a line with its name and file. \
+On a terminal the output is paged, and escape sequences are left out; elsewhere it is printed as \
+it is."
+)]
+pub struct OutputArgs {
+    /// Candidate, one of its iterations, the base, or a run  [default: the newest run]
+    #[arg(
+        value_name = "RUN/CAND[@ITERATION]|RUN/@base",
+        value_parser = place,
+        add = ArgValueCompleter::new(complete::outputs),
+    )]
+    pub place: Option<OutputPlace>,
+    /// Command whose output is shown
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<LoggedCommand>,
+    /// Go on showing the output until the command ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Show only so many lines at the end
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub tail: Option<u32>,
+}
+
+/// The commands that have a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoggedCommand {
+    /// The attempt's own command
+    Agent,
+    /// What prepares a worktree or a checkout
+    Setup,
+    /// The oracle's build
+    Build,
+    /// The oracle's lint
+    Lint,
+    /// The oracle's test
+    Test,
+}
+
+impl LoggedCommand {
+    fn as_str(self) -> &'static str {
+        match self {
+            LoggedCommand::Agent => "agent",
+            LoggedCommand::Setup => "setup",
+            LoggedCommand::Build => "build",
+            LoggedCommand::Lint => "lint",
+            LoggedCommand::Test => "test",
+        }
+    }
+}
+
+/// The first argument: an address, or the base of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputPlace {
+    /// A run, a candidate or one of its iterations.
+    Address(Address),
+    /// The base of a run; of the newest if none is named.
+    Base(Option<Address>),
+}
+
+fn place(text: &str) -> Result<OutputPlace> {
+    match text.strip_suffix("@base") {
+        Some("") => Ok(OutputPlace::Base(None)),
+        Some(run) if run.ends_with('/') => {
+            values::address(&run[..run.len() - 1]).map(|run| OutputPlace::Base(Some(run)))
+        }
+        _ => values::address(text).map(OutputPlace::Address),
+    }
+}
+
+/// A log to show.
+struct Shown {
+    /// The place and the command in words, such as `1/c1 test`.
+    title: String,
+    path: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
+    let (place, command) = meant(session, args)?;
+    let shown = match place {
+        Some(OutputPlace::Base(run)) => {
+            let run = session.store.select(run.as_ref(), Matching::Prefix)?.run;
+            let place = session.store.base_logs(&run.run);
+            vec![choose(session, &format!("{}/@base", run.run), &place, None, command)?]
+        }
+        Some(OutputPlace::Address(address)) => of_address(session, Some(&address), command)?,
+        None => of_address(session, None, command)?,
+    };
+    match (args.follow, shown.as_slice()) {
+        (false, _) => print(session, &shown, args.tail)?,
+        (true, [one]) => follow(session, one, args.tail)?,
+        (true, _) => {
+            return Err(Error::usage("-f follows the output of one candidate")
+                .hint("name it: `git frites output -f RUN/CAND`"));
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// The arguments as they are meant: a lone word that names neither a run nor a candidate, but a
+/// command, is that.
+fn meant(
+    session: &ReadSession,
+    args: &OutputArgs,
+) -> Result<(Option<OutputPlace>, Option<&'static str>)> {
+    let command = args.command.map(LoggedCommand::as_str);
+    if let (Some(OutputPlace::Address(Address::Word { word, iteration: None })), None) =
+        (&args.place, command)
+        && let Ok(lone) = LoggedCommand::from_str(word.as_str(), false)
+    {
+        let runs = session.store.runs()?;
+        let is_name = runs.iter().any(|run| run.run == *word)
+            || runs.last().is_some_and(|newest| newest.candidates.contains(word));
+        if !is_name {
+            return Ok((None, Some(lone.as_str())));
+        }
+    }
+    Ok((args.place.clone(), command))
+}
+
+fn of_address(
+    session: &ReadSession,
+    address: Option<&Address>,
+    command: Option<&'static str>,
+) -> Result<Vec<Shown>> {
+    let Selection { run, candidate, iteration } =
+        session.store.select(address, Matching::Prefix)?;
+    let one = match (&candidate, run.candidates.as_slice()) {
+        (Some(name), _) | (None, [name]) => Some(name),
+        _ => None,
+    };
+    if let Some(name) = one {
+        let candidate = session.store.candidate(&run, name);
+        let title = candidate.address();
+        return Ok(vec![choose(session, &title, &candidate.logs()?, iteration, command)?]);
+    }
+    let mut all = Vec::new();
+    for name in &run.candidates {
+        all.extend(find(session, &run, name, command)?);
+    }
+    if all.is_empty() {
+        return Err(nothing(&run.run.to_string(), command));
+    }
+    Ok(all)
+}
+
+/// The log of one of several candidates; none if it has none.
+fn find(
+    session: &ReadSession,
+    run: &Run,
+    name: &Name,
+    command: Option<&'static str>,
+) -> Result<Option<Shown>> {
+    let candidate = session.store.candidate(run, name);
+    let place = candidate.logs()?;
+    let Some(command) = command.or_else(|| place.telling(None)) else { return Ok(None) };
+    let newest = place.all(command, None).into_iter().next();
+    Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))
+}
+
+/// The newest log of a command at a place, or the one that tells most.
+fn choose(
+    session: &ReadSession,
+    title: &str,
+    place: &LogPlace,
+    iteration: Option<u32>,
+    command: Option<&'static str>,
+) -> Result<Shown> {
+    let asked = command;
+    let title = iteration.map_or_else(|| title.to_owned(), |n| format!("{title}@{n}"));
+    let command = asked.or_else(|| place.running()).or_else(|| place.telling(iteration));
+    let logs = command.map(|command| place.all(command, iteration)).unwrap_or_default();
+    let (Some(command), Some(newest)) = (command, logs.first()) else {
+        return Err(nothing(&title, asked));
+    };
+    if iteration.is_none()
+        && newest.path != place.newest(command)
+        && let Some(of) = newest.iteration
+    {
+        session.ui.note(format!("{title} has no newer output of {command} than that of @{of}"));
+    }
+    let older: Vec<String> = logs
+        .iter()
+        .skip(1)
+        .filter(|log| log.iteration == newest.iteration && log.iteration.is_some())
+        .map(|log| format!("'{}'", log.path.display()))
+        .collect();
+    if !older.is_empty() {
+        session.ui.note(format!("earlier output on the same iteration: {}", older.join(", ")));
+    }
+    Ok(Shown { title: format!("{title} {command}"), path: newest.path.clone() })
+}
+
+fn nothing(title: &str, command: Option<&str>) -> Error {
+    let what = command.map_or("no output".to_owned(), |command| format!("no output of {command}"));
+    Error::fatal(format!("{title} has {what}"))
+        .hint("`git frites status` shows what ran; `git frites judge` runs the oracle's commands")
+}
+
+fn print(session: &ReadSession, shown: &[Shown], tail: Option<u32>) -> Result<()> {
+    let mut text = Vec::new();
+    for one in shown {
+        if shown.len() > 1 {
+            text.extend(format!("==> {}: {} <==\n", one.title, one.path.display()).bytes());
+        }
+        let bytes = Follower::new(&one.path).read().context(|| could_not_read(one))?;
+        let bytes = last_lines(&bytes, tail);
+        text.extend(if session.ui.on_terminal() { plain_text(bytes) } else { bytes.to_vec() });
+        if shown.len() > 1 && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    }
+    answer_paged(&session.ui, &session.repo, &text)
+}
+
+/// The time between two looks at a log that is written.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Shows a log until the command that writes it has ended.
+fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
+    let mut log = Follower::new(&one.path);
+    let mut waiting: Vec<u8> = Vec::new();
+    let mut tail = tail;
+    loop {
+        // The end is seen first, so that nothing is written after the last look.
+        let is_written = progress::is_written(&one.path);
+        let new = log.read().context(|| could_not_read(one))?;
+        waiting.extend_from_slice(last_lines(&new, tail.take()));
+        // On a terminal a line is shown once it is whole: only then is it known what is left of it.
+        let whole = match session.ui.on_terminal() && is_written {
+            true => waiting.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            false => waiting.len(),
+        };
+        let rest = waiting.split_off(whole);
+        if !waiting.is_empty() {
+            let text =
+                if session.ui.on_terminal() { plain_text(&waiting) } else { waiting.clone() };
+            session.ui.answer(text)?;
+        }
+        waiting = rest;
+        if !is_written {
+            return Ok(());
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn could_not_read(one: &Shown) -> String {
+    format!("could not read '{}'", one.path.display())
+}
+
+/// The last lines of a text; all if no number is given.
+fn last_lines(text: &[u8], count: Option<u32>) -> &[u8] {
+    let Some(count) = count else { return text };
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let start = ends.map(|(at, _)| at + 1).nth(count as usize - 1).unwrap_or(0);
+    &text[start..]
+}
+
+/// A text without anything that controls a terminal.
+fn plain_text(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let lines = text.lines().map(|line| plain::line(line) + "\n");
+    lines.collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_is_named_after_its_run_or_alone() {
+        let read = |text| place(text).ok();
+        let run = |text: &str| text.parse::<Address>().ok();
+        assert_eq!(read("@base"), Some(OutputPlace::Base(None)));
+        assert_eq!(read("fix/@base"), Some(OutputPlace::Base(run("fix"))));
+        assert_eq!(read("1/c1@2"), run("1/c1@2").map(OutputPlace::Address));
+        for bad in ["/@base", "1/c1@base", "1@base", "@bases"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn last_lines_are_counted_with_an_unfinished_one() {
+        let cases = [("", ""), ("a", "a"), ("a\nb\n", "b\n"), ("a\nb", "b"), ("a\n\n", "\n")];
+        for (text, last) in cases {
+            assert_eq!(last_lines(text.as_bytes(), Some(1)), last.as_bytes(), "{text:?}");
+        }
+        assert_eq!(last_lines(b"a\nb\nc\n", Some(2)), b"b\nc\n");
+        assert_eq!(last_lines(b"a\nb", Some(9)), b"a\nb");
+        assert_eq!(last_lines(b"a\nb", None), b"a\nb");
+    }
+}

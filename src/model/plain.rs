@@ -1,0 +1,42 @@
+//! The output of commands as plain text: what others wrote must not control a terminal.
+
+/// A line as a terminal would show it in the end: a carriage return begins the line again, a tab is
+/// blanks, and escape sequences and other control characters are left out, also those that turn the
+/// direction of writing.
+pub fn line(text: &str) -> String {
+    let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
+    let mut plain = String::new();
+    for c in console::strip_ansi_codes(shown).chars() {
+        match c {
+            '\t' => {
+                let blanks = 8 - console::measure_text_width(&plain) % 8;
+                plain.extend(std::iter::repeat_n(' ', blanks));
+            }
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c if c.is_control() => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_controls_a_terminal_is_left() {
+        let cases = [
+            ("plain é 日本", "plain é 日本"),
+            ("\x1b[1;31mred\x1b[0m", "red"),
+            ("10%\r100%\r", "100%"),
+            ("a\tb", "a       b"),
+            ("\u{9b}31mred \u{7}\u{8}end\u{202e}", "31mred end"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(line(text), shown, "{text:?}");
+        }
+        let title = line("\x1b]0;title\x07shown \x1b]52;c;ZXZpbA==\x1b\\\x1bPq#0\x1b\\ \x1bc");
+        assert!(title.contains("shown") && !title.contains(char::is_control), "{title:?}");
+    }
+}

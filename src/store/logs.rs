@@ -1,0 +1,385 @@
+//! The output of commands: the newest logs of a candidate, a base or landed trees, and beside them
+//! those of earlier rounds and judgings, which are kept with their iteration.
+//!
+//! An attempt can write there: no link is followed, and nothing rests on what a log says.
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{IoContext, Result};
+use crate::fs::{regular, tree};
+use crate::model::FORMAT;
+use crate::model::name::Name;
+use crate::model::outcome::Stage;
+use crate::model::verdict::Verdict;
+use crate::process::progress;
+use crate::store::Store;
+use crate::store::candidate::CandidateRef;
+use crate::store::records::{read_toml, write_toml};
+
+/// The log of a candidate's own command.
+pub const AGENT: &str = "agent";
+
+/// All commands that have a log.
+const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
+
+/// The directory beside the logs of a judging for those with the base's tests.
+pub const BASE_TESTS: &str = "base-tests";
+
+/// The directory of the earlier rounds of a candidate's command, by iteration.
+const ROUNDS: &str = "rounds";
+
+/// The directory of earlier judgings: of a candidate by iteration, else counted.
+const JUDGINGS: &str = "judgings";
+
+/// The file of a [`LogRecord`].
+const RECORD: &str = "logs.toml";
+
+/// `logs.toml`: the iterations that the newest logs belong to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct LogRecord {
+    version: u32,
+    /// The iteration that the last round ended with; 0 if nothing was captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    round: Option<u32>,
+    /// The iteration that was judged last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    judging: Option<u32>,
+}
+
+/// The logs of one place: of a candidate, of a run's base or of its landed trees.
+#[derive(Clone, Debug)]
+pub struct LogPlace {
+    directory: PathBuf,
+    /// The iterations of the newest logs; none where trees have no iteration.
+    iterations: Option<LogRecord>,
+}
+
+/// A log of a command.
+#[derive(Clone, Debug)]
+pub struct KeptLog {
+    /// The iteration that it belongs to; none where trees have no iteration.
+    pub iteration: Option<u32>,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// The logs of one judging of a tree.
+#[derive(Clone, Debug)]
+pub struct JudgingLogs {
+    place: LogPlace,
+    /// The iteration that is judged.
+    iteration: Option<u32>,
+    /// True for the judging with the base's tests.
+    second: bool,
+}
+
+impl Store {
+    /// The logs of the run's base.
+    pub fn base_logs(&self, run: &Name) -> LogPlace {
+        LogPlace { directory: self.run_dir(run).join("base"), iterations: None }
+    }
+
+    /// The logs of trees that a landing of the run made and judged.
+    pub fn landing_logs(&self, run: &Name) -> LogPlace {
+        LogPlace { directory: self.run_dir(run).join("apply"), iterations: None }
+    }
+}
+
+impl CandidateRef<'_> {
+    /// The candidate's logs.
+    pub fn logs(self) -> Result<LogPlace> {
+        let directory = self.directory();
+        let record = read_toml(&directory.join(RECORD)).unwrap_or_default();
+        let iterations = Some(self.completed(record, &directory)?);
+        Ok(LogPlace { directory, iterations })
+    }
+
+    /// The record with the iterations of logs that an earlier version wrote, or whose round was
+    /// killed, as far as other records tell.
+    fn completed(self, mut record: LogRecord, directory: &Path) -> Result<LogRecord> {
+        let newest = || Ok(self.latest()?.map_or(0, |capture| capture.iteration));
+        if record.round.is_none() && is_there(&log_in(directory, AGENT)) {
+            record.round = Some(newest()?);
+        }
+        let judged = [Stage::Build, Stage::Lint, Stage::Test];
+        if record.judging.is_some() {
+            return Ok(record);
+        }
+        if judged.iter().any(|stage| is_there(&log_in(directory, stage.as_str()))) {
+            let verdict = self.store.verdict(&self.run.run)?;
+            let of_this = |verdict: Verdict| {
+                verdict.candidates.iter().find(|entry| entry.candidate == *self.name)?.iteration
+            };
+            record.judging = Some(match verdict.and_then(of_this) {
+                Some(iteration) => iteration,
+                None => newest()?,
+            });
+        }
+        Ok(record)
+    }
+}
+
+impl LogPlace {
+    /// The newest log of a command: `agent`, `setup`, `build`, `lint` or `test`.
+    pub fn newest(&self, command: &str) -> PathBuf {
+        log_in(&self.directory, command)
+    }
+
+    /// The logs of a command, the newest first; of one iteration if it is named.
+    pub fn all(&self, command: &str, iteration: Option<u32>) -> Vec<KeptLog> {
+        let of_judging = |record: &LogRecord| match command {
+            AGENT => record.round,
+            _ => record.judging.or(record.round),
+        };
+        let now = self.iterations.as_ref().map(of_judging);
+        let mut found = vec![KeptLog { iteration: now.flatten(), path: self.newest(command) }];
+        let kinds: &[&str] = match command {
+            AGENT => &[ROUNDS],
+            "setup" => &[JUDGINGS, ROUNDS],
+            _ => &[JUDGINGS],
+        };
+        for kind in kinds {
+            let mut kept = kept_in(&self.directory.join(kind));
+            kept.sort_by_key(|(numbers, _)| Reverse(*numbers));
+            let numbered = self.iterations.is_some();
+            found.extend(kept.into_iter().map(|((number, _), directory)| KeptLog {
+                iteration: numbered.then_some(number),
+                path: log_in(&directory, command),
+            }));
+        }
+        found.retain(|log| {
+            is_there(&log.path) && iteration.is_none_or(|one| log.iteration == Some(one))
+        });
+        found
+    }
+
+    /// The command that runs now and writes a log here; none if nothing runs.
+    pub fn running(&self) -> Option<&'static str> {
+        let running = progress::running(&self.directory)?;
+        COMMANDS.into_iter().find(|command| *command == running.what)
+    }
+
+    /// The command whose output tells how the candidate or the base ended: the last that was run
+    /// in judging, or else the attempt's own. Without an iteration, kept logs count only if there is
+    /// no newer one.
+    pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
+        let judged = self.iterations.is_none_or(|record| record.judging.is_some());
+        let told_by = |has: &dyn Fn(&str) -> bool| {
+            let agent = Some(AGENT).filter(|_| has(AGENT));
+            let stage =
+                COMMANDS.into_iter().rev().find(|command| *command != AGENT && has(command));
+            match stage {
+                // The setup of a worktree comes before the attempt.
+                Some("setup") if !judged => agent.or(stage),
+                Some(_) => stage,
+                None => agent,
+            }
+        };
+        let is_kept = |command: &str| !self.all(command, iteration).is_empty();
+        match iteration {
+            Some(_) => told_by(&is_kept),
+            None => told_by(&|command| is_there(&self.newest(command))).or(told_by(&is_kept)),
+        }
+    }
+
+    /// The logs of a judging of this iteration.
+    pub fn judging(self, iteration: Option<u32>) -> JudgingLogs {
+        JudgingLogs { place: self, iteration, second: false }
+    }
+
+    /// Keeps the logs and the prompt of the round before, and those of its judging, which would be
+    /// overwritten. `anew` says that the worktree is made again, and set up.
+    pub fn begin_round(&self, anew: bool) -> Result<()> {
+        let Some(record) = self.iterations else { return Ok(()) };
+        if record.judging.is_some() {
+            self.keep_judging(&record)?;
+        }
+        let mut files = vec![log_name(AGENT), "prompt.md".to_owned()];
+        if anew {
+            files.push(log_name(Stage::Setup.as_str()));
+        }
+        self.keep(ROUNDS, &files, record.round)?;
+        if record.round.is_none() && record.judging.is_none() {
+            return Ok(());
+        }
+        self.record(LogRecord { version: FORMAT, ..LogRecord::default() })
+    }
+
+    /// Records the iteration that a round ended with; none if nothing was captured.
+    pub fn end_round(&self, iteration: Option<u32>) -> Result<()> {
+        let record = self.iterations.unwrap_or_default();
+        let round = Some(iteration.unwrap_or_default());
+        self.record(LogRecord { version: FORMAT, round, ..record })
+    }
+
+    fn record(&self, record: LogRecord) -> Result<()> {
+        let file = self.directory.join(RECORD);
+        if read_toml(&file) == Some(record) {
+            return Ok(());
+        }
+        write_toml(&file, &record)
+    }
+
+    /// Keeps the newest logs of judging.
+    fn keep_judging(&self, record: &LogRecord) -> Result<()> {
+        let mut files = judging_files(&self.directory);
+        files.push(BASE_TESTS.to_owned());
+        self.keep(JUDGINGS, &files, record.judging)
+    }
+
+    /// Moves those of the files that are there to the first free directory for their iteration.
+    fn keep(&self, kind: &str, files: &[String], iteration: Option<u32>) -> Result<()> {
+        let here: Vec<&String> =
+            files.iter().filter(|name| is_there(&self.directory.join(name))).collect();
+        if here.is_empty() {
+            return Ok(());
+        }
+        let kept = real_directory(&self.directory.join(kind))?;
+        let is_free =
+            |directory: &PathBuf| here.iter().all(|name| !is_there(&directory.join(name)));
+        let iteration = self.iterations.map(|_| iteration.unwrap_or_default());
+        let numbered = |n: u32| kept.join(directory_name(iteration, n));
+        let place = (1..).map(numbered).find(is_free).unwrap_or_else(|| numbered(u32::MAX));
+        let place = real_directory(&place)?;
+        for name in here {
+            let (from, to) = (self.directory.join(name), place.join(name));
+            fs::rename(&from, &to)
+                .context(|| format!("could not move '{}' to '{}'", from.display(), to.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl JudgingLogs {
+    /// The logs of the judging of the same tree with the base's tests.
+    #[must_use]
+    pub fn with_base_tests(&self) -> JudgingLogs {
+        JudgingLogs { second: true, ..self.clone() }
+    }
+
+    /// The directory of the logs.
+    pub fn directory(&self) -> PathBuf {
+        match self.second {
+            true => self.place.directory.join(BASE_TESTS),
+            false => self.place.directory.clone(),
+        }
+    }
+
+    /// The log of a stage's command.
+    pub fn log(&self, stage: Stage) -> PathBuf {
+        log_in(&self.directory(), stage.as_str())
+    }
+
+    /// Makes the directory, and keeps what an earlier judging left there.
+    pub fn begin(&self) -> Result<()> {
+        let place = &self.place;
+        let record = place.iterations.unwrap_or_default();
+        match (self.second, place.iterations) {
+            (true, _) => {
+                place.keep(JUDGINGS, &[BASE_TESTS.to_owned()], record.judging)?;
+            }
+            (false, Some(LogRecord { judging: None, round, .. })) => {
+                // The log of the worktree's own setup.
+                place.keep(ROUNDS, &judging_files(&place.directory), round)?;
+            }
+            (false, _) => place.keep_judging(&record)?,
+        }
+        let directory = self.directory();
+        fs::create_dir_all(&directory)
+            .context(|| format!("could not make '{}'", directory.display()))?;
+        match place.iterations {
+            Some(before) => place.record(LogRecord {
+                version: FORMAT,
+                judging: Some(self.iteration.unwrap_or_default()),
+                ..before
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts copies of the logs in another directory here, unless the same lie here. It is no error
+    /// that a log cannot be copied.
+    pub fn copy_from(&self, other: &Path) -> Result<()> {
+        let here = self.directory();
+        let content = |directory: &Path| -> Vec<(String, Option<Vec<u8>>)> {
+            let files = judging_files(directory).into_iter();
+            files.map(|name| (name.clone(), regular::read(&directory.join(name)).ok())).collect()
+        };
+        let is_recorded = self.place.iterations.is_none_or(|now| now.judging == self.iteration);
+        if is_recorded && content(&here) == content(other) {
+            return Ok(());
+        }
+        self.begin()?;
+        copy_logs(other, &here);
+        Ok(())
+    }
+}
+
+/// Copies the logs in one directory to another. It is no error that a log cannot be copied.
+fn copy_logs(from: &Path, to: &Path) {
+    for name in judging_files(from) {
+        let _ = reflink_copy::reflink_or_copy(from.join(&name), to.join(&name));
+    }
+}
+
+/// The names of the logs of judging in a directory, in order; those of earlier tries, too. A FIFO is
+/// none: to copy one is to wait for ever.
+pub fn judging_files(directory: &Path) -> Vec<String> {
+    let stages = [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].map(Stage::as_str);
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut names: Vec<String> = files
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| {
+            let stem = name.strip_suffix(".log").and_then(|stem| stem.split('.').next());
+            stem.is_some_and(|stem| stages.contains(&stem))
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+fn log_name(command: &str) -> String {
+    format!("{command}.log")
+}
+
+fn log_in(directory: &Path, command: &str) -> PathBuf {
+    directory.join(log_name(command))
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// The name of the `n`th directory, of an iteration if there are iterations.
+fn directory_name(iteration: Option<u32>, n: u32) -> String {
+    match iteration {
+        Some(iteration) if n == 1 => iteration.to_string(),
+        Some(iteration) => format!("{iteration}.{n}"),
+        None => n.to_string(),
+    }
+}
+
+/// The kept directories, each with its iteration and its place among those of that iteration.
+fn kept_in(directory: &Path) -> Vec<((u32, u32), PathBuf)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let numbered = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (iteration, n) = name.split_once('.').unwrap_or((&name, "1"));
+        Some(((iteration.parse().ok()?, n.parse().ok()?), entry.path()))
+    });
+    numbered.collect()
+}
+
+/// Makes a directory that is ours: what an attempt put in its place is removed, and no link is
+/// followed.
+fn real_directory(path: &Path) -> Result<PathBuf> {
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        tree::delete_tree(path).context(|| format!("could not remove '{}'", path.display()))?;
+    }
+    fs::create_dir_all(path).context(|| format!("could not make '{}'", path.display()))?;
+    Ok(path.to_owned())
+}
