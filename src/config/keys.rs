@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, Interval, LayerKind, MergeStrategy, Network,
-    SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
+    SandboxHome, SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -120,12 +120,13 @@ keys! {
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
     ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether sealed candidates are first judged over the base's build outputs, or never.";
-    SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "Where setup, build, lint and test commands run: in a sealed world of their own where the system allows it (auto), only there (sealed, required), or unconfined (off).";
+    SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own where the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
+    SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines: the user's, which they cannot write to (user), or an empty one that is thrown away (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
-    SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that commands in a sealed world can write to, sockets too; ~ is the home directory.";
+    SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that confined commands can write to, in a sealed world sockets too; ~ is the home directory.";
     SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory.";
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
-    SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process in a sealed world.";
+    SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process of a confined command.";
     WORLD_LAYER: LayerKind = "world.layer", Is("'overlay'"), "How sealed candidates get the base's checkout and build outputs: through an overlay, or each a copy of its own, which shares blocks with the original (reflink: only where the file system can; copy: or is a whole copy).";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";

@@ -234,6 +234,10 @@ choice! {
     LayerKind: "overlay" Overlay, "reflink" Reflink, "copy" Copy
 }
 choice! {
+    /// `sandbox.home`
+    SandboxHome: "user" User, "private" Private
+}
+choice! {
     /// `oracle.warm`
     WarmMode: "base" Base, "never" Never
 }

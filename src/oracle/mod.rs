@@ -5,6 +5,7 @@ pub mod junit;
 pub mod outcomes;
 pub mod pool;
 pub mod programs;
+pub mod restricted;
 pub mod run;
 pub mod sealed;
 pub mod surroundings;

@@ -15,7 +15,7 @@ use crate::oracle::junit;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
-use crate::process::world_spec::WorldSpec;
+use crate::process::world_spec::Confinement;
 use crate::process::{self, End, Job, Limits};
 
 /// The options that apply to every oracle command.
@@ -42,8 +42,8 @@ pub struct ExecContext<'a> {
     pub dir: &'a Path,
     /// The directory in which files appear that the commands write to the checkout.
     pub written: &'a Path,
-    /// The world in which the command of a stage runs; that of git-frites if none.
-    pub world: &'a dyn Fn(Stage) -> Option<WorldSpec>,
+    /// The confinement of a stage's command; none if it can do what git-frites can.
+    pub confinement: &'a dyn Fn(Stage) -> Option<Confinement>,
     /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
     /// counts.
     pub logs: &'a Path,
@@ -105,7 +105,7 @@ fn run_with_retries(
     let log = context.logs.join(format!("{stage}.log"));
     let limits = Limits { hard: Some(options.timeout), idle: None };
     let ExecContext { dir, policy, written, .. } = *context;
-    let world = (context.world)(stage);
+    let confinement = (context.confinement)(stage);
     let job = Job {
         argv: &argv,
         dir,
@@ -115,7 +115,7 @@ fn run_with_retries(
         stdin: None,
         log: &log,
         limits,
-        world: world.as_ref(),
+        confinement: confinement.as_ref(),
     };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {

@@ -33,7 +33,7 @@ pub use crate::process::protocol::Limits;
 use crate::process::protocol::{SupervisorArguments, SupervisorReport};
 use crate::process::supervision::{Answer, Supervision};
 use crate::process::survivors::Role;
-use crate::process::world_spec::WorldSpec;
+use crate::process::world_spec::Confinement;
 
 /// A command of the user's, ready to run in a worktree.
 pub struct Job<'a> {
@@ -53,8 +53,8 @@ pub struct Job<'a> {
     pub log: &'a Path,
     /// The command's time limits.
     pub limits: Limits,
-    /// The world that the command runs in; that of git-frites if none.
-    pub world: Option<&'a WorldSpec>,
+    /// The confinement of the command; none if it can do what git-frites can.
+    pub confinement: Option<&'a Confinement>,
 }
 
 /// The end of a command.
@@ -127,8 +127,13 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
 fn expression(job: &Job<'_>, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let Limits { hard, idle } = job.limits;
-    let arguments =
-        SupervisorArguments { log: job.log, stdin: job.stdin, hard, idle, world: job.world };
+    let arguments = SupervisorArguments {
+        log: job.log,
+        stdin: job.stdin,
+        hard,
+        idle,
+        confinement: job.confinement,
+    };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
     let mut environment = job.policy.environment(job.hide, &job.env);
     // git must not climb out of the worktree into the checkout that contains it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::outcome::Outcome;
-use crate::process::world_spec::WorldSpec;
+use crate::process::world_spec::Confinement;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
@@ -43,23 +43,24 @@ pub struct SupervisorArguments<'a> {
     pub hard: Option<Duration>,
     /// The time limit between two bytes of output.
     pub idle: Option<Duration>,
-    /// The world to run the command in; the supervisor's own if none.
-    pub world: Option<&'a WorldSpec>,
+    /// The confinement of the command; none if it can do what the supervisor can.
+    pub confinement: Option<&'a Confinement>,
 }
 
 impl SupervisorArguments<'_> {
-    /// The arguments before the command's own. Fails if the world has a path that is not UTF-8.
+    /// The arguments before the command's own. Fails if the confinement has a path that is not UTF-8.
     pub fn words(&self) -> io::Result<Vec<OsString>> {
         let millis = |d: Option<Duration>| {
             d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
         };
         let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
-        let world = match self.world {
-            Some(world) => serde_json::to_string(world).map_err(io::Error::other)?,
-            None => "-".to_owned(),
+        let [verb, confinement] = match self.confinement {
+            Some(confinement) => confinement.words()?,
+            None => ["-".to_owned(), String::new()],
         };
         let (hard, idle) = (millis(self.hard), millis(self.idle));
-        Ok(vec![VERB.into(), self.log.into(), stdin.into(), hard, idle, world.into()])
+        let words = [VERB.into(), self.log.into(), stdin.into(), hard, idle];
+        Ok(words.into_iter().chain([verb.into(), confinement.into()]).collect())
     }
 }
 

@@ -26,13 +26,14 @@ use signal_hook::consts::{
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 
+use crate::error::describe;
 use crate::process::capped::Capped;
 use crate::process::descendants::{adopt_orphans, descendants};
 use crate::process::interrupt;
 use crate::process::own_program::myself;
 use crate::process::protocol::{Limits, SupervisorReport, order};
 use crate::process::survivors::{self, Role};
-use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage};
+use crate::process::world_spec::{RESTRICT_VERB, WorldMessage};
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -75,6 +76,20 @@ enum NotRun {
     Refused(String),
 }
 
+impl NotRun {
+    /// The report of a command that did not start. Fails if that was not the command's fault.
+    fn report(self) -> io::Result<SupervisorReport> {
+        match self {
+            NotRun::NotStarted { reason, short_of_resources: false } => {
+                Ok(SupervisorReport { reason: Some(reason), ..SupervisorReport::default() })
+            }
+            NotRun::NotStarted { reason, .. } | NotRun::Refused(reason) => {
+                Err(io::Error::other(reason))
+            }
+        }
+    }
+}
+
 /// The stages of a tree's life.
 #[derive(Clone, Copy)]
 enum TreePhase {
@@ -88,17 +103,15 @@ enum TreePhase {
 
 /// The supervisor's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, stdin, hard, idle, world, command @ ..] = arguments else {
+    let [log, stdin, hard, idle, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle) };
-    let report = match supervise(log.as_ref(), stdin.as_ref(), limits, world, command) {
+    let start = if verb == "-" { None } else { Some([verb, confinement]) };
+    let report = match supervise(log.as_ref(), stdin.as_ref(), limits, start, command) {
         Ok(Some(report)) => report,
         Ok(None) => return ExitCode::FAILURE,
-        Err(e) => SupervisorReport {
-            error: Some(crate::error::describe(&e)),
-            ..SupervisorReport::default()
-        },
+        Err(e) => SupervisorReport { error: Some(describe(&e)), ..SupervisorReport::default() },
     };
     let text = serde_json::to_string(&report).unwrap_or_default();
     // If nobody reads the report, git-frites is gone: that is no error.
@@ -115,35 +128,38 @@ fn supervise(
     log: &Path,
     stdin: &Path,
     limits: Limits,
-    world: &OsStr,
+    confinement: Option<[&OsString; 2]>,
     words: &[OsString],
 ) -> io::Result<Option<SupervisorReport>> {
     let asked = outlive_signals()?;
     adopt_orphans()?;
     let mut capped = Capped::create(log)?;
     let (output, input) = io::pipe()?;
-    let (mut command, status) = match world.to_str() {
-        Some("-") => (direct(words)?, None),
-        _ => {
+    let (mut command, status) = match confinement {
+        None => (direct(words)?, None),
+        Some(start) => {
             let pipe = io::pipe()?;
-            (in_world(world, words, &pipe.1)?, Some(pipe))
+            (confined(start, words, &pipe.1)?, Some(pipe))
         }
     };
     // The command gets its own process group, so that a signal to it cannot reach us.
     command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input).process_group(0);
-    let child = match command.spawn() {
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            capped.write(not_started_line(words, &e).as_bytes())?;
-            if is_short_of_resources(&e) {
-                return Err(e);
-            }
-            let reason = Some(crate::error::describe(&e));
-            return Ok(Some(SupervisorReport { reason, ..SupervisorReport::default() }));
+            let (reason, short_of_resources) = (describe(&e), is_short_of_resources(&e));
+            return not_run(NotRun::NotStarted { reason, short_of_resources }, words, &mut capped);
         }
     };
     drop(command); // and with it our copies of the output's other end
-    let status = status.map(|(status, _)| status); // and of the status's
+    let mut status = status.map(|(status, _)| status); // and of the status's
+    if confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB)
+        && let Some(status) = status.take()
+        && let Some(refusal) = refusal_of_restriction(status)
+    {
+        child.wait()?;
+        return not_run(refusal, words, &mut capped);
+    }
     let group = Pid::from_child(&child);
     survivors::note(log, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
@@ -192,6 +208,17 @@ fn supervise(
     Ok((!tree.orphaned).then_some(tree.report))
 }
 
+/// The report of a command that was not run, which the log gets as well.
+fn not_run(
+    not_run: NotRun,
+    words: &[OsString],
+    log: &mut Capped,
+) -> io::Result<Option<SupervisorReport>> {
+    let (NotRun::NotStarted { reason, .. } | NotRun::Refused(reason)) = &not_run;
+    log.write(not_started_line(words, reason).as_bytes())?;
+    not_run.report().map(Some)
+}
+
 /// A command that is our own child.
 fn direct(words: &[OsString]) -> io::Result<Command> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -200,21 +227,25 @@ fn direct(words: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The process that makes the world and starts the command there. It tells on the pipe how the
-/// command ended.
-fn in_world(world: &OsStr, words: &[OsString], status: &io::PipeWriter) -> io::Result<Command> {
+/// The process that confines the command and starts it, or becomes it. It tells on the pipe what it
+/// cannot do, and how a command ended that it started.
+fn confined(
+    [verb, confinement]: [&OsString; 2],
+    words: &[OsString],
+    status: &io::PipeWriter,
+) -> io::Result<Command> {
     // The new process inherits the descriptor and finds it by its number.
     rustix::io::fcntl_setfd(status, FdFlags::empty())?;
     let number = status.as_raw_fd().to_string();
     let mut command = Command::new(myself());
-    command.args([LAUNCHER_VERB, &number]).arg(world).args(words);
+    command.arg(verb).arg(&number).arg(confinement).args(words);
     Ok(command)
 }
 
 /// The line of the log about a command that could not be started.
-pub fn not_started_line(words: &[OsString], e: &io::Error) -> String {
+pub fn not_started_line(words: &[OsString], reason: &str) -> String {
     let program = words.first().map(|word| word.display().to_string()).unwrap_or_default();
-    format!("git-frites: could not start {program}: {}\n", crate::error::describe(e))
+    format!("git-frites: could not start {program}: {reason}\n")
 }
 
 /// Lets this process live on when it gets a signal that asks it to end: its orders come down its
@@ -315,16 +346,10 @@ impl SupervisedTree {
         if self.has_exited() || self.report.timed_out || self.report.cancelled || self.orphaned {
             return Ok(());
         }
-        match self.not_run.take() {
-            None => Ok(()),
-            Some(NotRun::NotStarted { reason, short_of_resources: false }) => {
-                self.report.reason = Some(reason);
-                Ok(())
-            }
-            Some(NotRun::NotStarted { reason, .. } | NotRun::Refused(reason)) => {
-                Err(io::Error::other(reason))
-            }
+        if let Some(not_run) = self.not_run.take() {
+            self.report.reason = not_run.report()?.reason;
         }
+        Ok(())
     }
 
     /// Ends what has run out of time.
@@ -504,21 +529,38 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// Passes on how the command in a world ended.
-fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
+/// The reason why a restricted process did not become the command; none once it did, because that
+/// closes the pipe.
+fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
+    match read_message(status)? {
+        WorldMessage::NotStarted { reason, short_of_resources } => {
+            Some(NotRun::NotStarted { reason, short_of_resources })
+        }
+        WorldMessage::Refused { reason } => {
+            Some(NotRun::Refused(format!("it could not be confined: {reason}")))
+        }
+        WorldMessage::Exited { .. } => None,
+    }
+}
+
+/// The message of a process that confines a command; none if it sends none.
+fn read_message(status: io::PipeReader) -> Option<WorldMessage> {
     let mut line = String::new();
     let _ = io::BufReader::new(status).read_line(&mut line);
-    let event = match serde_json::from_str(&line) {
-        Ok(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },
-        Ok(WorldMessage::NotStarted { reason, short_of_resources }) => {
+    serde_json::from_str(&line).ok()
+}
+
+/// Passes on how the command in a world ended.
+fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
+    let event = match read_message(status) {
+        Some(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },
+        Some(WorldMessage::NotStarted { reason, short_of_resources }) => {
             TreeEvent::NotRun(NotRun::NotStarted { reason, short_of_resources })
         }
-        Ok(WorldMessage::Refused { reason }) => {
+        Some(WorldMessage::Refused { reason }) => {
             TreeEvent::NotRun(NotRun::Refused(format!("its world could not be entered: {reason}")))
         }
-        Err(_) => {
-            TreeEvent::NotRun(NotRun::Refused("its world ended before the command".to_owned()))
-        }
+        None => TreeEvent::NotRun(NotRun::Refused("its world ended before the command".to_owned())),
     };
     let _ = sender.send(event);
 }

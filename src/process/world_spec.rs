@@ -14,6 +14,46 @@ pub const INIT_VERB: &str = "__init";
 /// The hidden first argument of the process that maps all ids, for root.
 pub const MAP_VERB: &str = "__map";
 
+/// The hidden first argument of the process that Landlock restricts, and that becomes the command.
+pub const RESTRICT_VERB: &str = "__restrict";
+
+/// The confinement of a command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confinement {
+    /// By namespaces: a world of its own.
+    Sealed(WorldSpec),
+    /// By Landlock.
+    Landlock(Restriction),
+}
+
+/// All that Landlock lets a command write to, and where that leads it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Restriction {
+    /// The directories and files that can be written to. One that is missing is left out.
+    pub writable: Vec<PathBuf>,
+    /// The directory for temporary files.
+    pub temporary: PathBuf,
+    /// The home directory, if it is another than the user's.
+    pub home: Option<PathBuf>,
+    /// The maximum address space of each process, in bytes.
+    pub memory: Option<u64>,
+}
+
+impl Confinement {
+    /// The hidden first argument and the description that start a process in this confinement. Fails if
+    /// a path is not UTF-8.
+    pub fn words(&self) -> io::Result<[String; 2]> {
+        let (verb, text) = match self {
+            Confinement::Sealed(world) => (LAUNCHER_VERB, serde_json::to_string(world)),
+            Confinement::Landlock(restriction) => {
+                (RESTRICT_VERB, serde_json::to_string(restriction))
+            }
+        };
+        Ok([verb.to_owned(), text.map_err(io::Error::other)?])
+    }
+}
+
 /// All that a world is made of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {

@@ -127,10 +127,11 @@ fn start_and_reap(mut command: Command, status: &File) {
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            let line = not_started_line(&[command.get_program().to_owned()], &e);
+            let reason = describe(&e);
+            let line = not_started_line(&[command.get_program().to_owned()], &reason);
             let _ = io::stderr().write_all(line.as_bytes());
             let short_of_resources = is_short_of_resources(&e);
-            WorldMessage::NotStarted { reason: describe(&e), short_of_resources }.send(status);
+            WorldMessage::NotStarted { reason, short_of_resources }.send(status);
             return;
         }
     };

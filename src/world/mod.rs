@@ -5,7 +5,8 @@
 //! write goes to a layer that is thrown away; the rest of the file system is read-only
 //! (GIT-FACTS, "Worlds"). No privileges and no helper programs are needed: git-frites starts
 //! itself, once to unshare and mount ([`launcher`]) and once as the first process of the new PID
-//! namespace ([`init`]).
+//! namespace ([`init`]). Where the system refuses namespaces, Landlock can refuse writes
+//! ([`landlock`]).
 #[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
@@ -14,6 +15,8 @@ mod devices;
 mod identity;
 #[cfg(target_os = "linux")]
 pub mod init;
+#[cfg(target_os = "linux")]
+pub mod landlock;
 #[cfg(target_os = "linux")]
 pub mod launcher;
 #[cfg(target_os = "linux")]
@@ -27,7 +30,7 @@ mod refusal;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB};
+use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB, RESTRICT_VERB};
 
 /// The exit code if these arguments start a process of a world; none if they do not.
 #[cfg(target_os = "linux")]
@@ -36,6 +39,7 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     match verb.to_str()? {
         LAUNCHER_VERB => Some(launcher::main(rest)),
         INIT_VERB => Some(init::main(rest)),
+        RESTRICT_VERB => Some(landlock::main(rest)),
         MAP_VERB => Some(identity::main(rest)),
         _ => None,
     }
@@ -45,5 +49,5 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;
-    [LAUNCHER_VERB, INIT_VERB, MAP_VERB].contains(&verb).then_some(ExitCode::from(2))
+    [LAUNCHER_VERB, INIT_VERB, MAP_VERB, RESTRICT_VERB].contains(&verb).then_some(ExitCode::from(2))
 }

@@ -55,3 +55,12 @@ fn try_to_enter(room: &Path) -> io::Result<Option<String>> {
         Err(_) => Some("the world's processes ended without an answer".to_owned()),
     })
 }
+
+/// The version of Landlock's interface here, if it can confine commands; else the reason why it
+/// cannot.
+pub fn landlock() -> Result<u32, String> {
+    #[cfg(target_os = "linux")]
+    return super::landlock::version();
+    #[cfg(not(target_os = "linux"))]
+    Err("only Linux has it".to_owned())
+}

@@ -1,14 +1,19 @@
-//! Repositories whose oracle commands run in sealed worlds.
+//! Repositories whose oracle commands run in sealed worlds, or are confined in another way.
 use std::fs;
 
 use super::World;
 
-/// A world in which oracle commands are sealed, and can write to the directory `shared` in the home
-/// directory.
+/// A world in which oracle commands are sealed; see [`confined`].
 pub fn sealed() -> World {
+    confined("sealed")
+}
+
+/// A world in which oracle commands are confined in this way (`sandbox.mode`), and can write to the
+/// directory `shared` in the home directory.
+pub fn confined(mode: &str) -> World {
     let mut world = World::new();
     fs::create_dir(world.home().join("shared")).unwrap();
-    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    world.set_env("FRITES_SANDBOX_MODE", mode);
     world.set_env("FRITES_SANDBOX_WRITE", world.home().join("shared"));
     world
 }

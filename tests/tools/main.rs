@@ -9,6 +9,7 @@ mod cheats;
 mod common;
 mod completion;
 mod file_systems;
+mod landlock;
 mod manual;
 mod sealed;
 mod sealed_layers;
@@ -16,6 +17,7 @@ mod terminal;
 mod terminal_output;
 mod tool;
 mod toolchains;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let mut trials = cheats::trials();
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());
+    trials.extend(landlock::trials());
     trials.extend(manual::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_layers::trials());

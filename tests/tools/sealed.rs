@@ -1,12 +1,12 @@
 //! Sealed worlds: oracle commands run at the path of the user's checkout, over the base's outputs,
 //! and everything that they write is thrown away.
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
 use crate::tool::{MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials};
+use crate::traces::{assert_untouched, shared_lines, user_files};
 
 trials! {
     commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files: [NAMESPACES];
@@ -16,7 +16,6 @@ trials! {
     a_pass_that_only_a_stale_output_explains_does_not_win: [NAMESPACES, MAKE];
     a_failure_that_only_a_stale_output_explains_can_still_win: [NAMESPACES, MAKE];
     without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
-    where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all: [NAMESPACES];
     a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
     what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
     only_confirmed_results_can_be_landed_or_replayed: [NAMESPACES, MAKE];
@@ -25,51 +24,6 @@ trials! {
     landing_is_judged_in_a_world_of_this_machine: [NAMESPACES];
     outcomes_of_different_worlds_are_never_mixed: [NAMESPACES];
     outcomes_of_a_world_that_nothing_confines_are_kept_only_if_the_user_wants_no_other: [NAMESPACES, SECCOMP];
-}
-
-/// The lines that oracle commands wrote to a file in `shared`, sorted.
-fn shared_lines(world: &World, name: &str) -> Vec<String> {
-    let text = fs::read_to_string(world.home().join("shared").join(name)).unwrap_or_default();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-/// Everything below the repository and the home directory but git-frites' own state, with contents.
-fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut waiting = vec![world.home()];
-    let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
-    while let Some(dir) = waiting.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            // Verdicts are refs, and captures are objects.
-            let is_state = path.ends_with(".git/refs/frites")
-                || path.ends_with(".git/objects")
-                || path.ends_with(".git/logs")
-                || path.ends_with(".git/worktrees")
-                || path.ends_with(".git/frites-deleting");
-            if own.contains(&path) || is_state {
-                continue;
-            }
-            if path.is_dir() {
-                waiting.push(path);
-            } else {
-                found.insert(path.clone(), fs::read(&path).unwrap_or_default());
-            }
-        }
-    }
-    found
-}
-
-/// Fails with the names of files that are not as before.
-#[track_caller]
-fn assert_untouched(world: &World, before: &BTreeMap<PathBuf, Vec<u8>>) {
-    let now = user_files(world);
-    let names = now.keys().chain(before.keys());
-    let changed: BTreeSet<&PathBuf> =
-        names.filter(|path| now.get(*path) != before.get(*path)).collect();
-    assert!(changed.is_empty(), "{changed:?}");
 }
 
 fn commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files() {
@@ -209,24 +163,6 @@ fn without_the_network_there_is_the_loopback_device_alone() {
     let script = "grep -c : /proc/net/dev > ~/shared/devices; grep lo: /proc/net/dev";
     world.frites(["judge", "--test", script]).expect(0);
     assert_eq!(shared_lines(&world, "devices"), ["1"]);
-}
-
-fn where_the_system_refuses_namespaces_commands_run_unconfined_or_not_at_all() {
-    let world = sealed();
-    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo changed > README"]).expect(0);
-    let refused = |mode: &str| {
-        let script = format!(
-            "echo 0 > /proc/sys/user/max_user_namespaces\n\
-             FRITES_SANDBOX_MODE={mode} exec git frites judge --json --test true"
-        );
-        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
-        world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
-    };
-    let answer = refused("auto").expect(0);
-    assert_eq!(answer.json()["terms"]["world"], "open");
-    assert!(answer.stderr.contains("commands run unconfined: "), "{}", answer.stderr);
-    refused("required").refuses(128, "no sealed world can be made here: making namespaces");
-    world.assert_clean();
 }
 
 fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {

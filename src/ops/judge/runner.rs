@@ -31,10 +31,11 @@ use crate::ops::{log_end, progress};
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::outcomes::KnownOutcomes;
 use crate::oracle::pool::{CheckoutPool, OUTCOMES};
+use crate::oracle::restricted::{PrivateDirectories, Restrictions};
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd, OracleOptions};
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
-use crate::process::world_spec::WorldSpec;
+use crate::process::world_spec::Confinement;
 use crate::store::logs::{BASE_TESTS, JudgingLogs};
 use crate::ui::comparison;
 
@@ -48,6 +49,8 @@ pub struct OracleRunner<'a> {
     pool: CheckoutPool<'a>,
     /// The checkouts in sealed worlds, if the commands run there.
     sealed: Option<SealedCheckouts<'a>>,
+    /// The restrictions of the commands, if Landlock confines them.
+    restrictions: Option<Restrictions>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
     /// A digest of the seeds; none when a commit is judged on its own.
@@ -148,7 +151,8 @@ impl<'a> OracleRunner<'a> {
         options: OracleOptions,
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
-        let sealed = worlds::checkouts(session, options.sandbox.as_ref(), base, &seeds)?;
+        let sealed = worlds::checkouts(session, &options, base, &seeds)?;
+        let restrictions = worlds::restrictions(session, &options)?;
         let pool = CheckoutPool::open(&session.repo, &session.store)?
             .with_seeds(session.home.as_deref(), seeds);
         let outcomes = match &cache {
@@ -165,6 +169,7 @@ impl<'a> OracleRunner<'a> {
             options,
             pool,
             sealed,
+            restrictions,
             may_be_warm: false,
             seeds: None,
             cache,
@@ -536,7 +541,7 @@ impl<'a> OracleRunner<'a> {
         if !dir.is_dir() {
             return Ok(self.not_started(report, "its worktree is gone"));
         }
-        let place = JudgedPlace { dir: &dir, written: &dir, world: &|_| None };
+        let place = JudgedPlace { dir: &dir, written: &dir, confinement: &|_| None };
         self.execute(&place, report, cancel, &|| Ok(Vec::new()))
     }
 
@@ -563,7 +568,13 @@ impl<'a> OracleRunner<'a> {
             None => {
                 let files = &checkout.checkout.files;
                 let dir = &files.worktree.path;
-                let place = JudgedPlace { dir, written: dir, world: &|_| None };
+                let own = self.restrictions.as_ref().map(|_| PrivateDirectories::make());
+                let own = own.transpose()?;
+                let confinement = |_| {
+                    let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
+                    Some(Confinement::Landlock(restrictions.of(dir, own)))
+                };
+                let place = JudgedPlace { dir, written: dir, confinement: &confinement };
                 self.execute(&place, report, cancel, &|| files.changed())
             }
         });
@@ -587,8 +598,9 @@ impl<'a> OracleRunner<'a> {
             return Ok(self.not_started(report, reason));
         }
         let written = checkout.written();
-        let world = |stage| Some(checkout.world(stage));
-        let place = JudgedPlace { dir: checkout.dir(), written: &written, world: &world };
+        let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
+        let place =
+            JudgedPlace { dir: checkout.dir(), written: &written, confinement: &confinement };
         let repo = &self.session.repo;
         let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
         if let OracleEnd::Finished(results) = &mut end {
@@ -638,8 +650,9 @@ impl<'a> OracleRunner<'a> {
                 false => log_end::note(&self.session.ui, &line, &report.logs.log(result.stage)),
             }
         };
-        let JudgedPlace { dir, written, world } = *place;
-        let context = ExecContext { dir, written, world, logs, policy, cancel, changed, on_end };
+        let JudgedPlace { dir, written, confinement } = *place;
+        let context =
+            ExecContext { dir, written, confinement, logs, policy, cancel, changed, on_end };
         oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,
@@ -657,8 +670,8 @@ struct JudgedPlace<'p> {
     dir: &'p Path,
     /// The directory in which files appear that the commands write to the checkout.
     written: &'p Path,
-    /// The world of each stage's command.
-    world: &'p dyn Fn(Stage) -> Option<WorldSpec>,
+    /// The confinement of each stage's command.
+    confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
 }
 
 /// Judges candidates by really running the oracle.

@@ -1,40 +1,77 @@
 //! The choice of the worlds that oracle commands run in.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::keys;
-use crate::config::value::{ByteSize, LayerKind, SandboxMode};
+use crate::config::value::{ByteSize, LayerKind, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result, describe};
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 use crate::model::world::WorldKind;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, CheckoutRoom};
+use crate::oracle::restricted::Restrictions;
+use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::SealedCheckouts;
 use crate::oracle::sealed::surroundings::{KEYS_AND_TOKENS, SandboxOptions};
 use crate::world::probe;
 
-/// The world for the oracle's commands: sealed if the configuration and the system allow it. Fails
-/// if the configuration requires one, and the system refuses it.
+/// The world for the oracle's commands: the best that the configuration and the system allow. Fails
+/// if the configuration requires another than the system gives.
 pub fn choose(session: &Session) -> Result<WorldKind> {
     let mode = session.config.get(keys::SANDBOX_MODE);
-    if mode == SandboxMode::Off {
+    let no_world = match mode {
+        SandboxMode::Off => return Ok(WorldKind::Open),
+        SandboxMode::Landlock => None,
+        _ => match refusal_of_worlds(session)? {
+            None => return Ok(WorldKind::Sealed),
+            Some(reason) => Some(format!("no sealed world can be made here: {reason}")),
+        },
+    };
+    let no_landlock = match mode {
+        SandboxMode::Sealed => None,
+        _ => match probe::landlock() {
+            Ok(_) => {
+                if let Some(reason) = no_world {
+                    session.ui.note(format!("commands are confined by Landlock alone: {reason}"));
+                }
+                say_what_landlock_cannot(session);
+                return Ok(WorldKind::Landlock);
+            }
+            Err(reason) => Some(format!("Landlock cannot be used: {reason}")),
+        },
+    };
+    let reasons: Vec<String> = no_world.into_iter().chain(no_landlock).collect();
+    let reasons = reasons.join("; ");
+    if mode == SandboxMode::Auto {
+        session.ui.note(format!("commands run unconfined: {reasons}"));
         return Ok(WorldKind::Open);
     }
+    Err(Error::fatal(reasons)
+        .hint("see git-frites-sandbox(7), or judge without it: set `sandbox.mode` to auto"))
+}
+
+/// The reason why no sealed world can be made here; none if one can.
+fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
-    match probe::refusal(room.path()) {
-        None if session.config.get(keys::WORLD_LAYER) == LayerKind::Reflink => {
-            require_reflinks(room.path()).map(|()| WorldKind::Sealed)
-        }
-        None => Ok(WorldKind::Sealed),
-        Some(reason) if mode == SandboxMode::Auto => {
-            let line =
-                format!("commands run unconfined: no sealed world can be made here ({reason})");
-            session.ui.note(line);
-            Ok(WorldKind::Open)
-        }
-        Some(reason) => Err(Error::fatal(format!("no sealed world can be made here: {reason}"))
-            .hint("see git-frites-sandbox(7), or judge without one: set `sandbox.mode` to auto")),
+    let refusal = probe::refusal(room.path());
+    if refusal.is_none() && session.config.get(keys::WORLD_LAYER) == LayerKind::Reflink {
+        require_reflinks(room.path())?;
+    }
+    Ok(refusal)
+}
+
+/// Names the settings that Landlock cannot enforce.
+fn say_what_landlock_cannot(session: &Session) {
+    let config = &session.config;
+    let unenforced = [
+        (config.get(keys::SANDBOX_NETWORK) != Network::On, keys::SANDBOX_NETWORK.name),
+        (config.get(keys::SANDBOX_HIDE).is_some(), keys::SANDBOX_HIDE.name),
+        (config.get(keys::SANDBOX_PROCESSES).is_some(), keys::SANDBOX_PROCESSES.name),
+    ];
+    let names: Vec<&str> = unenforced.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    if !names.is_empty() {
+        session.ui.warn(format!("Landlock cannot enforce {}", names.join(", ")));
     }
 }
 
@@ -64,7 +101,7 @@ fn require_reflinks(dir: &Path) -> Result<()> {
 /// The settings of worlds of this kind; none of the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
-    (kind == WorldKind::Sealed).then(|| SandboxOptions {
+    (kind != WorldKind::Open).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),
         write: config.get(keys::SANDBOX_WRITE),
         hide: config
@@ -73,18 +110,34 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
         layer: config.get(keys::WORLD_LAYER),
+        private_home: config.get(keys::SANDBOX_HOME) == SandboxHome::Private,
         layers: config.get(keys::LIMITS_LAYERS).0,
     })
 }
 
-/// The checkouts for a base in worlds with these settings; none in the open one.
+/// The checkouts for a base in sealed worlds; none if commands run elsewhere.
 pub fn checkouts<'a>(
     session: &'a Session,
-    options: Option<&SandboxOptions>,
+    options: &OracleOptions,
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let Some(options) = options else { return Ok(None) };
+    let (WorldKind::Sealed, Some(sandbox)) = (options.world, &options.sandbox) else {
+        return Ok(None);
+    };
     let home = session.home.as_deref();
-    SealedCheckouts::open(&session.store, home, seeds.clone(), *base, options.clone()).map(Some)
+    SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
+}
+
+/// The restrictions of commands that Landlock confines; none if others run.
+pub fn restrictions(session: &Session, options: &OracleOptions) -> Result<Option<Restrictions>> {
+    let (WorldKind::Landlock, Some(sandbox)) = (options.world, &options.sandbox) else {
+        return Ok(None);
+    };
+    let repo = &session.repo;
+    let user_home = std::env::var_os("HOME").map(PathBuf::from);
+    let own = [repo.common_dir().to_owned(), pool::home(repo)?];
+    let protected: Vec<PathBuf> =
+        own.into_iter().chain(session.home.clone()).chain(user_home).collect();
+    Ok(Some(Restrictions::new(session.home.as_deref(), &protected, sandbox)))
 }

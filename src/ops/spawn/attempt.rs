@@ -191,7 +191,7 @@ fn attempt(
         stdin,
         log: &log,
         limits: options.limits,
-        world: None,
+        confinement: None,
     };
     let clock = Instant::now();
     let admin = worktree::admin_of(&session.repo, &dir)?;

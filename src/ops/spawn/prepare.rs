@@ -146,7 +146,7 @@ fn run_setup(
         stdin: None,
         log,
         limits,
-        world: None,
+        confinement: None,
     };
     let end = process::run(&job).map_err(|e| e.context("could not run the setup command"))?;
     if end.cancelled {

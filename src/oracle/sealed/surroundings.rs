@@ -23,6 +23,8 @@ pub struct SandboxOptions {
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
+    /// True if commands that Landlock confines get a home directory of their own.
+    pub private_home: bool,
     /// How the base's layers get below a tree. No confirmed outcome depends on it.
     #[serde(skip)]
     pub layer: LayerKind,
@@ -80,7 +82,7 @@ pub fn of(
     cache: &Path,
     options: &SandboxOptions,
 ) -> Result<Surroundings> {
-    let user_home = variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir());
+    let user_home = user_home();
     // A bare repository has no checkout: a directory that is the same each time stands for one.
     let checkout = match home {
         Some(home) => nearest_real(home),
@@ -106,10 +108,9 @@ pub fn of(
                 && *path != checkout
                 && Some(path) != user_home.as_ref()
         }));
-    let named = |paths: &[String]| {
-        paths.iter().filter_map(|path| expand(path, user_home.as_deref(), &checkout)).collect()
-    };
-    let mut hidden: Vec<PathBuf> = named(&options.hide);
+    let hide = options.hide.iter();
+    let mut hidden: Vec<PathBuf> =
+        hide.filter_map(|path| expand(path, user_home.as_deref(), Some(&checkout))).collect();
     hidden.extend(SOCKETS.iter().map(PathBuf::from));
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
     hidden.extend(cache.parent().map(Path::to_owned));
@@ -120,9 +121,7 @@ pub fn of(
             .map(|path| nearest_real(&path))
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
-    let writable: Vec<PathBuf> = named(&options.write);
-    let writable =
-        distinct(writable.into_iter().map(|path| nearest_real(&path)).filter(|path| path.exists()));
+    let writable = named(&options.write, Some(&checkout));
     Ok(Surroundings { checkout, git_dir, home: overlaid_home, temporary, hidden, writable })
 }
 
@@ -131,11 +130,24 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// The configured paths that exist, without links. A relative path begins at the user's checkout.
+pub(in crate::oracle) fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
+    let home = user_home();
+    let found = paths.iter().filter_map(|path| expand(path, home.as_deref(), checkout));
+    distinct(found.map(|path| nearest_real(&path)).filter(|path| path.exists()))
+}
+
+/// The user's home directory.
+fn user_home() -> Option<PathBuf> {
+    variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
+}
+
 /// A configured path: `~` is the home directory, and a relative path begins at the checkout.
-fn expand(path: &str, home: Option<&Path>, checkout: &Path) -> Option<PathBuf> {
+fn expand(path: &str, home: Option<&Path>, checkout: Option<&Path>) -> Option<PathBuf> {
     match path.strip_prefix('~') {
         Some(rest) => Some(home?.join(rest.trim_start_matches('/'))),
-        None => Some(checkout.join(path)),
+        None if Path::new(path).is_absolute() => Some(path.into()),
+        None => Some(checkout?.join(path)),
     }
 }
 

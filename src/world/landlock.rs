@@ -1,0 +1,128 @@
+//! Confinement by Landlock (landlock(7)): a process that may write to a few directories alone, and
+//! that becomes the command.
+//!
+//! It is a process of its own because a restriction holds for a thread and its children, for ever.
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::thread;
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+};
+use rustix::process::{Resource, Rlimit};
+
+use crate::error::describe;
+use crate::process::supervisor::is_short_of_resources;
+use crate::process::world_spec::{Restriction, WorldMessage};
+use crate::world::descriptors::{close_inherited, open_status};
+use crate::world::refusal::{Refusal, Step};
+
+/// The first version without which a restriction would keep no promise: earlier ones let everybody
+/// truncate files.
+const LEAST: ABI = ABI::V3;
+
+/// The version with all that is restricted where the system can: signals and abstract sockets, too.
+const FULL: ABI = ABI::V6;
+
+/// The places outside that programs write to without leaving anything: devices, terminals, and what
+/// a process sets of itself.
+const SHARED: [&str; 9] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/proc/self",
+];
+
+/// The variables that lead programs past HOME.
+const BESIDE_HOME: [&str; 4] =
+    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+
+/// The life of the process until it becomes the command. `arguments` are those after the verb. The
+/// descriptor that the first one names is closed without a message if all went well.
+pub fn main(arguments: &[OsString]) -> ExitCode {
+    let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
+    // It is close-on-exec from here on.
+    let Ok(status) = open_status(status) else { return ExitCode::from(2) };
+    if close_inherited(status.as_raw_fd()).is_err() {
+        return ExitCode::from(2);
+    }
+    let message = match prepare(spec) {
+        Ok(restriction) => {
+            let error = command(&restriction, program, rest).exec();
+            let short_of_resources = is_short_of_resources(&error);
+            WorldMessage::NotStarted { reason: describe(&error), short_of_resources }
+        }
+        Err(refusal) => refusal.message(),
+    };
+    message.send(&status);
+    ExitCode::FAILURE
+}
+
+fn prepare(spec: &OsString) -> Result<Restriction, Refusal> {
+    let text = spec.to_string_lossy();
+    let restriction: Restriction =
+        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    if restriction.memory.is_some() {
+        let limit = Rlimit { current: restriction.memory, maximum: restriction.memory };
+        rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;
+    }
+    restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
+    Ok(restriction)
+}
+
+fn command(restriction: &Restriction, program: &OsString, rest: &[OsString]) -> Command {
+    let mut command = Command::new(program);
+    command.args(rest).env("TMPDIR", &restriction.temporary);
+    if let Some(home) = &restriction.home {
+        command.env("HOME", home);
+        for name in BESIDE_HOME {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Restricts this thread and its children to writing below these paths. Gives the version of
+/// Landlock.
+fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
+    let all = AccessFs::from_write(FULL);
+    let shared = SHARED.iter().map(Path::new);
+    let paths = writable.iter().map(PathBuf::as_path).chain(shared);
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_write(LEAST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(FULL))?
+        .create()?
+        .add_rules(path_beneath_rules(paths, all))?
+        .restrict_self()?;
+    Ok(status.landlock)
+}
+
+/// The version of Landlock's interface here, if it can confine commands; else the reason why it
+/// cannot.
+pub fn version() -> Result<u32, String> {
+    // The thread ends with its restriction.
+    let tried = thread::spawn(|| restrict(&[])).join();
+    match tried {
+        Ok(Ok(LandlockStatus::Available { effective_abi, kernel_abi })) => {
+            let newer = kernel_abi.and_then(|abi| u32::try_from(abi).ok());
+            Ok(newer.unwrap_or(effective_abi as u32))
+        }
+        Ok(Ok(LandlockStatus::NotEnabled)) => Err("the kernel was started without it".to_owned()),
+        Ok(Ok(LandlockStatus::NotImplemented)) => Err("the kernel has none".to_owned()),
+        Ok(Err(error)) => Err(describe(&io::Error::other(error))),
+        Err(_) => Err("it cannot be tried".to_owned()),
+    }
+}

@@ -1,0 +1,222 @@
+//! Landlock, where namespaces are refused: oracle commands write to their checkout and to directories
+//! that are thrown away, and to nothing else.
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::common::World;
+use crate::common::sealed::confined;
+use crate::tool::{
+    LANDLOCK, LANDLOCK_SIGNALS, NAMESPACES, SECCOMP, TERMINAL, WITHOUT_LANDLOCK, trials,
+};
+use crate::traces::{assert_untouched, shared_lines, user_files};
+
+trials! {
+    writes_reach_the_checkout_and_directories_that_are_thrown_away: [LANDLOCK];
+    a_private_home_is_empty_and_thrown_away: [LANDLOCK];
+    processes_outside_get_no_signal: [LANDLOCK_SIGNALS];
+    a_terminal_and_shared_memory_can_be_made: [LANDLOCK, TERMINAL];
+    a_command_that_cannot_start_is_told_as_such: [LANDLOCK];
+    a_pass_is_kept_for_later_commands_of_the_same_world: [LANDLOCK];
+    what_landlock_cannot_enforce_is_named: [LANDLOCK];
+    directories_of_killed_judges_are_removed_and_no_others: [LANDLOCK];
+    landlock_takes_the_place_of_namespaces_that_are_refused: [LANDLOCK, NAMESPACES];
+    where_neither_can_be_had_commands_run_unconfined_or_not_at_all: [NAMESPACES, SECCOMP];
+}
+
+fn restricted() -> World {
+    confined("landlock")
+}
+
+fn writes_reach_the_checkout_and_directories_that_are_thrown_away() {
+    let world = restricted();
+    world.attempts(&["echo changed > README", "echo more >> src/lib.txt"]);
+    let before = user_files(&world);
+    let repo = world.repo.display();
+    let script = format!(
+        r#"
+        refused() {{ ! "$@" 2>/dev/null || echo "$*" >> ~/shared/escaped; }}
+        write() {{ echo x > "$1"; }}
+        for file in '{repo}/README' '{repo}/.frites/worktrees/1/c1/README' ~/.gitconfig; do
+            refused write "$file"
+            refused rm -f "$file"
+            refused truncate -s 0 "$file"
+            refused mv "$file" taken
+            refused ln "$file" taken
+            refused mv README "$file"
+        done
+        for dir in '{repo}' '{repo}/.frites' '{repo}/.git' ~ "${{PWD%/*}}" /tmp /etc; do
+            refused write "$dir/dropped-by-a-test"
+            refused mkdir "$dir/dropped-by-a-test"
+        done
+        refused git update-ref refs/heads/forged HEAD
+        refused git update-ref -d refs/heads/main
+        refused git config core.hooksPath /evil
+        refused git gc -q
+        test -z "$(ls -A "$TMPDIR")"
+        echo "$TMPDIR" >> ~/shared/temporary
+        mkdir a b "$TMPDIR/c"
+        echo x > a/x
+        mv a/x b/x
+        mkfifo "$TMPDIR/c/pipe"
+        echo x > /dev/null
+        git status --porcelain | grep -q b/
+        grep -q . ~/.gitconfig
+    "#
+    );
+    world.frites(["judge", "--test", &script]).expect(0);
+    assert_eq!(shared_lines(&world, "escaped"), [""; 0]);
+    assert_untouched(&world, &before);
+    let temporary = shared_lines(&world, "temporary");
+    assert_eq!(temporary.len(), 3, "one for the base, and one for each candidate");
+    for (at, dir) in temporary.iter().enumerate() {
+        assert!(!temporary[..at].contains(dir), "{dir} was used twice");
+        assert!(!Path::new(dir).parent().unwrap().exists(), "{dir} is left");
+    }
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn a_private_home_is_empty_and_thrown_away() {
+    let mut world = restricted();
+    world.set_env("FRITES_SANDBOX_HOME", "private");
+    world.attempts(&["echo changed > README"]);
+    let shared = world.home().join("shared");
+    let script = format!(
+        "test -z \"$(ls -A ~)\"; test -z \"${{XDG_CACHE_HOME-}}\"; echo x > ~/.dropped\n\
+         echo \"$HOME\" >> '{}/homes'",
+        shared.display()
+    );
+    world.frites(["judge", "--test", &script]).expect(0);
+    let homes = shared_lines(&world, "homes");
+    assert_eq!(homes.len(), 2);
+    assert!(homes.iter().all(|home| !Path::new(home).exists()), "{homes:?}");
+    assert!(!world.home().join(".dropped").exists());
+    world.assert_clean();
+}
+
+fn processes_outside_get_no_signal() {
+    let world = restricted();
+    world.attempts(&["echo changed > README"]);
+    // The parent of the command is its supervisor.
+    let script = "for signal in 0 STOP KILL; do ! kill -$signal $PPID 2>/dev/null; done
+        sleep 1000 & kill $!";
+    world.frites(["judge", "--test", script]).expect(0);
+    world.assert_clean();
+}
+
+/// Shared memory is open where nothing of the user's lies in it, which the tests' repositories may do.
+fn a_terminal_and_shared_memory_can_be_made() {
+    let mut world = restricted();
+    let disk = tempfile::tempdir_in("/var/tmp").unwrap();
+    let repo = disk.path().join("repo");
+    world.git(["clone", "-q", ".", repo.to_str().unwrap()]);
+    world.set_env("HOME", disk.path());
+    world.set_env("XDG_CACHE_HOME", disk.path().join("cache"));
+    world.set_env("FRITES_SANDBOX_WRITE", "");
+    world.frites_in(&repo, ["spawn", "-c", "a", "--", "sh", "-c", "echo 1 > README"]).expect(0);
+    let script = "script -qec 'test -t 1 && stty -echo' /dev/null >/dev/null
+        echo x > /dev/shm/frites-test-$$; rm /dev/shm/frites-test-$$
+        echo 1000 > /proc/self/oom_score_adj";
+    world.frites_in(&repo, ["judge", "--test", script]).expect(0);
+}
+
+fn a_command_that_cannot_start_is_told_as_such() {
+    let world = restricted();
+    world.write(".frites.toml", "oracle.test = ['./tool']\n");
+    world.commit("a test that attempts make");
+    world.attempts(&["printf '#!/bin/sh\\nexit 0\\n' > tool; chmod +x tool"]);
+    let answer = world.frites(["judge", "--json"]);
+    let base = answer.json()["baseline"]["results"][0]["outcome"].to_string();
+    assert!(base.contains("could-not-start"), "{base}");
+    let log = fs::read_to_string(world.repo.join(".frites/runs/1/base/test.log")).unwrap();
+    assert_eq!(log, "git-frites: could not start ./tool: No such file or directory\n");
+    assert_eq!(answer.json()["candidates"][0]["passed"], true);
+}
+
+fn a_pass_is_kept_for_later_commands_of_the_same_world() {
+    let mut world = restricted();
+    world.attempts(&["echo changed > README"]);
+    let judge = |world: &World| {
+        let verdict = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+        (verdict["terms"]["world"].clone(), verdict["effort"]["saved_cached"].clone())
+    };
+    assert_eq!(judge(&world), ("landlock".into(), 0.into()));
+    assert_eq!(judge(&world), ("landlock".into(), 1.into()));
+    world.set_env("FRITES_SANDBOX_MODE", "off");
+    assert_eq!(judge(&world), ("open".into(), 0.into()));
+    world.assert_clean();
+}
+
+fn what_landlock_cannot_enforce_is_named() {
+    let mut world = restricted();
+    world.set_env("FRITES_SANDBOX_NETWORK", "false");
+    world.set_env("FRITES_SANDBOX_PROCESSES", "100");
+    world.attempts(&["echo changed > README"]);
+    let answer = world.frites(["judge", "--test", "true"]).expect(0);
+    let line = "warning: Landlock cannot enforce sandbox.network, sandbox.processes\n";
+    assert!(answer.stderr.contains(line), "{}", answer.stderr);
+    world.set_env("FRITES_SANDBOX_MEMORY", "1GiB");
+    let limit = "test \"$(ulimit -v)\" = 1048576";
+    world.frites(["judge", "--test", limit]).expect(0);
+}
+
+fn directories_of_killed_judges_are_removed_and_no_others() {
+    let mut world = restricted();
+    let place = world.home().join("tmp");
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    for (name, has_lock) in [("git-frites-killed", true), ("git-frites-of-the-user", false)] {
+        let dir = place.join(name);
+        fs::create_dir_all(dir.join("tmp/deep")).unwrap();
+        if has_lock {
+            fs::write(dir.join("lock"), "").unwrap();
+        }
+        fs::File::open(&dir).unwrap().set_modified(old).unwrap();
+    }
+    world.set_env("TMPDIR", &place);
+    world.attempts(&["echo changed > README"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let left: Vec<_> = fs::read_dir(&place).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["git-frites-of-the-user"]);
+}
+
+/// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
+/// words before it.
+fn without_namespaces(world: &World, before: &str, mode: &str) -> crate::common::Answer {
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_user_namespaces\n\
+         FRITES_SANDBOX_MODE={mode} exec {before} git frites judge --json --no-cache --test true"
+    );
+    let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+    world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+}
+
+fn landlock_takes_the_place_of_namespaces_that_are_refused() {
+    let world = restricted();
+    world.attempts(&["echo changed > README"]);
+    for mode in ["auto", "required"] {
+        let answer = without_namespaces(&world, "", mode).expect(0);
+        assert_eq!(answer.json()["terms"]["world"], "landlock");
+        let line = "commands are confined by Landlock alone: no sealed world can be made here: \
+                    making namespaces: ";
+        assert!(answer.stderr.contains(line), "{}", answer.stderr);
+    }
+    without_namespaces(&world, "", "sealed")
+        .refuses(128, "no sealed world can be made here: making namespaces");
+    world.assert_clean();
+}
+
+fn where_neither_can_be_had_commands_run_unconfined_or_not_at_all() {
+    let world = restricted();
+    world.attempts(&["echo changed > README"]);
+    let before = format!("python3 -c '{WITHOUT_LANDLOCK}'");
+    let answer = without_namespaces(&world, &before, "auto").expect(0);
+    assert_eq!(answer.json()["terms"]["world"], "open");
+    let line = "commands run unconfined: no sealed world can be made here: making namespaces: ";
+    assert!(answer.stderr.contains(line), "{}", answer.stderr);
+    assert!(answer.stderr.contains("; Landlock cannot be used: "), "{}", answer.stderr);
+    without_namespaces(&world, &before, "landlock").refuses(128, "Landlock cannot be used: ");
+    without_namespaces(&world, &before, "required")
+        .refuses(128, "no sealed world can be made here: making namespaces");
+    world.assert_clean();
+}

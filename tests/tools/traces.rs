@@ -1,0 +1,51 @@
+//! What oracle commands left, where they could write.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::common::World;
+
+/// The lines that oracle commands wrote to a file in `shared`, sorted.
+pub fn shared_lines(world: &World, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(world.home().join("shared").join(name)).unwrap_or_default();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Everything below the repository and the home directory but git-frites' own state, with contents.
+pub fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![world.home()];
+    let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            // Verdicts are refs, and captures are objects.
+            let is_state = path.ends_with(".git/refs/frites")
+                || path.ends_with(".git/objects")
+                || path.ends_with(".git/logs")
+                || path.ends_with(".git/worktrees")
+                || path.ends_with(".git/frites-deleting");
+            if own.contains(&path) || is_state {
+                continue;
+            }
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.insert(path.clone(), fs::read(&path).unwrap_or_default());
+            }
+        }
+    }
+    found
+}
+
+/// Fails with the names of files that are not as before.
+#[track_caller]
+pub fn assert_untouched(world: &World, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    let now = user_files(world);
+    let names = now.keys().chain(before.keys());
+    let changed: BTreeSet<&PathBuf> =
+        names.filter(|path| now.get(*path) != before.get(*path)).collect();
+    assert!(changed.is_empty(), "{changed:?}");
+}
