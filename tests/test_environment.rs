@@ -1,7 +1,7 @@
 //! The environment of candidates' and oracle commands: `[env]`, and the variables of git-frites.
 use std::collections::BTreeMap;
 
-use crate::common::{World, make_executable, write};
+use crate::common::{OF_THE_TESTS, World, make_executable, write};
 
 /// The environment that a command wrote with `env -0`.
 fn variables(bytes: &str) -> BTreeMap<String, String> {
@@ -45,7 +45,8 @@ fn command_inherits_every_variable_that_is_not_denied() {
     }
     assert_eq!(candidate["FRITES_CANDIDATE"], "c1");
     // Settings of the user's reach commands: here the tests' own.
-    let ours = |name: &String| name.starts_with("FRITES_") && name != "FRITES_SANDBOX_MODE";
+    let ours =
+        |name: &String| name.starts_with("FRITES_") && !OF_THE_TESTS.contains(&name.as_str());
     assert!(!oracle.keys().any(ours), "{:?}", oracle.keys());
 }
 

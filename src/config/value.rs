@@ -238,6 +238,10 @@ choice! {
     SandboxHome: "user" User, "private" Private
 }
 choice! {
+    /// `spawn.guard`
+    GuardMode: "auto" Auto, "required" Required, "off" Off
+}
+choice! {
     /// `oracle.warm`
     WarmMode: "base" Base, "never" Never
 }

@@ -16,6 +16,7 @@ pub mod merge;
 pub mod mode;
 pub mod objects;
 pub mod overrides;
+pub mod own_dir;
 pub mod protect;
 pub mod ref_list;
 pub mod reflog;

@@ -1,15 +1,17 @@
 //! Capturing: a candidate's worktree is stored as a commit, and its record is brought up to date.
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::atomic;
-use crate::fs::tree::is_real_directory;
+use crate::fs::tree::{self, is_real_directory};
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::own_dir::OwnGitDir;
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
+use crate::git::worktree;
 use crate::model::blast::Blast;
-use crate::model::candidate::{Candidate, Capture};
+use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -74,15 +76,45 @@ impl Session {
     fn capture_with(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
-        let captured = self.repo.retry_during_gc(|| match self.capture_once(candidate, message) {
-            // An index that lists lost objects would fail again.
-            Err(first) if first.cause == Cause::Damaged => {
-                let _ = std::fs::remove_file(candidate.index());
-                self.capture_once(candidate, message).map_err(|second| second.with_source(first))
+        let captured = self.repo.retry_during_gc(|| {
+            self.bring_back(candidate)?;
+            match self.capture_once(candidate, message) {
+                // An index that lists lost objects would fail again.
+                Err(first) if first.cause == Cause::Damaged => {
+                    let _ = std::fs::remove_file(candidate.index());
+                    self.capture_once(candidate, message)
+                        .map_err(|second| second.with_source(first))
+                }
+                done => done,
             }
-            done => done,
         });
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
+    }
+
+    /// Takes what guarded commands did with git into the repository, and deletes their git directory
+    /// if none of them runs any more. The caller holds the candidate's lock.
+    fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        if !candidate.own_git().exists() {
+            return Ok(());
+        }
+        if candidate.record()?.state != State::Running {
+            return self.end_guard(candidate);
+        }
+        self.take_over(candidate)
+    }
+
+    /// Takes what guarded commands did with git into the repository, and deletes their git
+    /// directory. To be called when they have ended, by whoever works on the candidate alone.
+    pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        self.take_over(candidate)?;
+        let room = candidate.own_git();
+        tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
+    }
+
+    fn take_over(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        let Some(own) = OwnGitDir::at(&candidate.own_git()) else { return Ok(()) };
+        let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
+        own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())
     }
 
     /// Captures every candidate of a run, several in parallel; gives them in spawn order.
@@ -121,7 +153,7 @@ impl Session {
     /// may differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
-        let Some(previous) = candidate.latest()? else {
+        let Some(previous) = candidate.latest()?.filter(|_| !candidate.own_git().exists()) else {
             return Ok(None);
         };
         let unchanged = self.with_source(candidate, Some(&previous), |source, there| {

@@ -142,6 +142,7 @@ fn finish_removal(session: &Session, removal: BegunRemoval<'_>) -> Result<Option
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
+    let _ = tree::delete_tree(&candidate.own_git());
     let mut record = candidate.record()?;
     let freed = bytes.unwrap_or_default();
     let first_time = !record.cleaned || freed > 0;

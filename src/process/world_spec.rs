@@ -93,6 +93,14 @@ pub enum Mount {
         /// The directory that is shown there.
         from: PathBuf,
     },
+    /// A directory, with everything below it, that commands can read and not write, also where a
+    /// mount above it can be written to.
+    ReadOnly {
+        /// The mount point.
+        at: PathBuf,
+        /// The directory that is shown there.
+        from: PathBuf,
+    },
     /// A path that commands can write to outside of the world.
     Writable {
         /// The path.
@@ -114,6 +122,7 @@ impl Mount {
         match self {
             Mount::Overlay { at, .. }
             | Mount::Directory { at, .. }
+            | Mount::ReadOnly { at, .. }
             | Mount::Writable { at }
             | Mount::Hidden { at } => at,
             Mount::Devices => Path::new("/dev"),

@@ -80,6 +80,11 @@ impl CandidateRef<'_> {
         self.directory().join("index")
     }
 
+    /// The directory for the git directory that guarded commands see in place of the repository's.
+    pub fn own_git(self) -> PathBuf {
+        self.directory().join("own")
+    }
+
     /// The record of the files that the worktree was given before the attempt began.
     pub fn seeds(self) -> PathBuf {
         self.directory().join("seeds.toml")

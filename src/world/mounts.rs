@@ -54,7 +54,7 @@ impl Sources {
             Mount::Overlay { lower, upper, work, .. } => {
                 lower.iter().chain([upper, work]).try_for_each(|path| self.open(path))
             }
-            Mount::Directory { from, .. } => self.open(from),
+            Mount::Directory { from, .. } | Mount::ReadOnly { from, .. } => self.open(from),
             Mount::Writable { at } => self.open(at),
             Mount::Hidden { .. } | Mount::Devices => Ok(()),
         }
@@ -110,6 +110,13 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
         Mount::Directory { from, .. } => {
             make_mount_point(at, done).step("making mount points")?;
             rustix::mount::mount_bind_recursive(sources.name(from), at).step("mounting directories")
+        }
+        Mount::ReadOnly { from, .. } => {
+            make_mount_point(at, done).step("making mount points")?;
+            rustix::mount::mount_bind_recursive(sources.name(from), at)
+                .map_err(io::Error::from)
+                .and_then(|()| make_all_read_only(at))
+                .step("mounting directories read-only")
         }
         Mount::Writable { .. } => {
             make_mount_point(at, done).step("making mount points")?;
@@ -206,6 +213,12 @@ fn unescape(text: &[u8]) -> Vec<u8> {
         rest = if byte.is_some() { &after[3..] } else { after };
     }
     bytes
+}
+
+/// Makes a mount and those below it read-only.
+fn make_all_read_only(at: &Path) -> io::Result<()> {
+    let below = existing()?.into_iter().filter(|(path, _)| path.starts_with(at));
+    below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 
 /// A mount that is covered by another cannot be reached, and one that vanished need not be changed.

@@ -1,6 +1,6 @@
 //! Whether this machine lets us make a sealed world.
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -15,10 +15,26 @@ use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 /// (GIT-FACTS, "Worlds").
 pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
-    REFUSAL.get_or_init(|| try_to_enter(room).unwrap_or_else(|e| Some(describe(&e)))).clone()
+    let attempt = || try_to_enter(&spec_with_overlay(room)?, "echo > written");
+    REFUSAL.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
 }
 
-fn try_to_enter(room: &Path) -> io::Result<Option<String>> {
+/// The reason why no world without overlays, as attempts have it, can be made here; none if one
+/// can. Found out like [`refusal`].
+pub fn guard_refusal() -> Option<String> {
+    static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
+    let spec = WorldSpec {
+        dir: PathBuf::from("/"),
+        mounts: vec![Mount::Devices],
+        network: true,
+        ..WorldSpec::default()
+    };
+    let attempt =
+        || try_to_enter(&spec, ": > /dev/shm/written").unwrap_or_else(|e| Some(describe(&e)));
+    REFUSAL.get_or_init(attempt).clone()
+}
+
+fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
     let below = |name: &str| {
         let path = room.join(name);
         std::fs::create_dir(&path).map(|()| path)
@@ -30,19 +46,22 @@ fn try_to_enter(room: &Path) -> io::Result<Option<String>> {
         upper: below("upper")?,
         work: below("work")?,
     };
-    let spec = WorldSpec {
+    Ok(WorldSpec {
         dir: at,
         mounts: vec![Mount::Devices, overlay],
         stage: below("stage")?,
         network: true,
-        processes: None,
-        memory: None,
-    };
+        ..WorldSpec::default()
+    })
+}
+
+/// Enters a world and writes there; gives the reason if that fails.
+fn try_to_enter(spec: &WorldSpec, script: &str) -> io::Result<Option<String>> {
     let words = spec.words(LAUNCHER_VERB, "1")?;
     let output = Command::new(process::myself())
         .args(words)
         .arg("/bin/sh")
-        .args(["-c", "echo > written"])
+        .args(["-c", script])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()?;
@@ -51,7 +70,7 @@ fn try_to_enter(room: &Path) -> io::Result<Option<String>> {
         Ok(WorldMessage::Refused { reason } | WorldMessage::NotStarted { reason, .. }) => {
             Some(reason)
         }
-        Ok(WorldMessage::Exited { .. }) => Some("writing to an overlay failed".to_owned()),
+        Ok(WorldMessage::Exited { .. }) => Some("a command failed there".to_owned()),
         Err(_) => Some("the world's processes ended without an answer".to_owned()),
     })
 }

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+/// The settings of the tests' own, by which commands are confined in no way.
+pub const OF_THE_TESTS: [&str; 2] = ["FRITES_SANDBOX_MODE", "FRITES_SPAWN_GUARD"];
+
 /// A home directory, and a repository in it at `repo`.
 pub struct World {
     root: TempDir,
@@ -146,8 +149,12 @@ impl World {
             ("TZ".into(), "UTC".into()),
             ("TERM".into(), "dumb".into()),
         ];
-        // Most tests look at what oracle commands do outside of their checkouts.
-        env.push(("FRITES_SANDBOX_MODE".into(), "off".into()));
+        // Most tests look at what commands do outside of their checkouts and worktrees.
+        env.extend(OF_THE_TESTS.map(|name| (name.to_owned(), "off".into())));
+        // FRITES_TEST_GUARD=required runs all attempts of the tests guarded.
+        if let Some(guard) = std::env::var_os("FRITES_TEST_GUARD") {
+            env.push(("FRITES_SPAWN_GUARD".into(), guard));
+        }
         // Toolchains live outside of HOME; a test that builds a crate needs the user's, offline.
         let real_home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         for (name, directory) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {

@@ -9,6 +9,7 @@ mod cheats;
 mod common;
 mod completion;
 mod file_systems;
+mod guard;
 mod landlock;
 mod manual;
 mod sealed;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let mut trials = cheats::trials();
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());
+    trials.extend(guard::trials());
     trials.extend(landlock::trials());
     trials.extend(manual::trials());
     trials.extend(sealed::trials());

@@ -15,7 +15,7 @@ use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid};
 use crate::git::trees::{self, TreeDifference};
-use crate::git::{commit, worktree};
+use crate::git::{commit, own_dir, worktree};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
@@ -132,8 +132,8 @@ impl AttemptGit {
         edits
     }
 
-    /// The attempt's commits that no capture holds yet: HEAD, the branch, and every commit in their
-    /// reflogs (amended, reset or detached work), without the ancestors of others.
+    /// The attempt's commits that no capture holds yet: HEAD, the branch, refs of its own, and every
+    /// commit in their reflogs (amended, reset or detached work), without the ancestors of others.
     pub fn unsaved_commits(&self, repo: &Repo, source: &CaptureSource<'_>) -> Result<Vec<Oid>> {
         let mut seen: BTreeSet<Oid> = self.head.into_iter().collect();
         seen.extend(repo.read_ref(source.branch)?);
@@ -142,6 +142,7 @@ impl AttemptGit {
         for log in [Some(branch_log), head_log].into_iter().flatten() {
             seen.extend(reflog_ids(&log));
         }
+        seen.extend(self.admin.iter().flat_map(|admin| own_dir::saved(admin)));
         seen.remove(source.base);
         let gix = repo.gix();
         seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));

@@ -15,7 +15,9 @@ use crate::model::run::{Addition, Assignment, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
-use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate_all, recover, register_all};
+use crate::ops::spawn::{
+    SpawnedRun, free_ports, guard, limits, populate_all, recover, register_all,
+};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -79,6 +81,9 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     limits::require_room(session, run.candidates.len(), names.len())?;
     let commands = assignments.values().map(|a| CandidateCommand::assigned(a, None));
     commands.into_iter().try_for_each(|command| command.require_program())?;
+    if !assignments.is_empty() {
+        guard::choose(session)?;
+    }
     prepare::require_space(session, &run.base, names.len())?;
     let seed = change.map(|change| change.tree(session, &run)).transpose()?;
     let preparation = Preparation::new(session, &run.base)?;

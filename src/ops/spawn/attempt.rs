@@ -16,6 +16,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
+use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
 use crate::ops::{clean, log_end, progress};
 use crate::process::interrupt::Cancel;
@@ -62,6 +63,7 @@ pub fn run_attempts(
     beside: &(dyn Fn(&Cancel) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
+    let guard = guard::choose(session)?;
     let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
@@ -72,7 +74,7 @@ pub fn run_attempts(
             checkpoint::beside(session, run, &names, options.checkpoint, || {
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
-                    attempt(session, candidate, command, options)
+                    attempt(session, candidate, command, options, guard.as_ref())
                         .inspect_err(|error| mark_cancelled(candidate, error))
                 })
             })
@@ -131,6 +133,7 @@ pub fn rerun(
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(candidate.run))?;
     limits::require_depth(session)?;
+    guard::choose(session)?;
     command.require_program()?;
     let _lock = store.lock_run(&candidate.run.run)?;
     let worktree = candidate.worktree();
@@ -151,6 +154,7 @@ fn attempt(
     candidate: CandidateRef<'_>,
     command: &CandidateCommand,
     options: &AttemptOptions,
+    guard: Option<&Guard>,
 ) -> Result<Captured> {
     if candidate.record()?.state == State::Failed {
         return session.stored(candidate); // its setup failed
@@ -182,6 +186,7 @@ fn attempt(
     let stdin = stdin.then_some(prompt_file.as_path());
     // If git-frites runs in another candidate's command, its variables are not this candidate's.
     let hide = &env::ALL;
+    let world = guard.map(|guard| guard.world(session, candidate)).transpose()?;
     let job = Job {
         argv: &argv,
         dir: &dir,
@@ -191,7 +196,7 @@ fn attempt(
         stdin,
         log: &log,
         limits: options.limits,
-        confinement: None,
+        confinement: world.as_ref(),
     };
     let clock = Instant::now();
     let admin = worktree::admin_of(&session.repo, &dir)?;

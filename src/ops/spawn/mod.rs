@@ -3,6 +3,7 @@ pub mod add;
 pub mod attempt;
 pub mod checkpoint;
 pub mod command;
+pub mod guard;
 pub mod limits;
 pub mod prepare;
 pub mod recover;
@@ -133,8 +134,10 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
     limits::require_room(session, 0, request.candidates.len())?;
-    for (_, command) in request.commands() {
-        command.require_program()?;
+    let commands = request.commands();
+    commands.iter().try_for_each(|(_, command)| command.require_program())?;
+    if !commands.is_empty() {
+        guard::choose(session)?;
     }
     trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;

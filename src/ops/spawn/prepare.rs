@@ -20,7 +20,9 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::log_end;
 use crate::ops::session::Session;
+use crate::ops::spawn::guard::{self, Guard};
 use crate::oracle::programs;
+use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
@@ -33,6 +35,8 @@ pub struct Preparation {
     known: SeedContents,
     /// `spawn.setup`.
     setup: Option<OracleCommand>,
+    /// The guard for the setup command.
+    guard: Option<Guard>,
 }
 
 /// The age from which a seed is older than the files of a worktree that is made now, also by a
@@ -58,6 +62,7 @@ impl Preparation {
             .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
         programs::require_programs(setup.as_slice())?;
+        let guard = setup.as_ref().and_then(|_| guard::choose(session).transpose()).transpose()?;
         let seeds = session.seeds(base)?;
         for note in &seeds.notes {
             session.ui.warn(note);
@@ -66,7 +71,7 @@ impl Preparation {
         for line in leads.warnings("the attempt's") {
             session.ui.warn(line);
         }
-        Ok(Preparation { known: seeds.contents()?, seeds, setup })
+        Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
     }
 
     /// The times for the files of the worktrees: where a seed may be a build output, the files must
@@ -83,7 +88,11 @@ impl Preparation {
         let mut given = self.seeds.place(&dir)?;
         let mut prepared = Prepared::default();
         if let Some(setup) = &self.setup {
-            prepared.failure = run_setup(session, setup, &dir, &candidate.log("setup"))?;
+            let world =
+                self.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
+            let log = candidate.log("setup");
+            prepared.failure = run_setup(session, setup, &dir, &log, world.as_ref())?;
+            session.end_guard(candidate)?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.index());
             let left = find::changes_by_setup(&git)?;
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
@@ -132,6 +141,7 @@ fn run_setup(
     setup: &OracleCommand,
     dir: &Path,
     log: &Path,
+    confinement: Option<&Confinement>,
 ) -> Result<Option<String>> {
     let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
     let argv = setup.command.argv();
@@ -146,7 +156,7 @@ fn run_setup(
         stdin: None,
         log,
         limits,
-        confinement: None,
+        confinement,
     };
     let end = process::run(&job).map_err(|e| e.context("could not run the setup command"))?;
     if end.cancelled {

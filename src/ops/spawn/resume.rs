@@ -7,6 +7,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::{clean, spawn};
@@ -72,6 +73,7 @@ pub fn resume(
     if pending.is_empty() {
         return Ok(AttemptReport::default());
     }
+    guard::choose(session)?;
     prepare::require_space(session, &run.base, pending.len())?;
     let preparation = Preparation::new(session, &run.base)?;
     let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();

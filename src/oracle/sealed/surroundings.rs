@@ -59,7 +59,7 @@ pub const KEYS_AND_TOKENS: [&str; 17] = [
 ];
 
 /// The directories for temporary files that programs use without being told.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Sockets of the machine's services: a read-only mount does not keep anybody from connecting.
 const SOCKETS: [&str; 6] = [
@@ -126,12 +126,12 @@ pub fn of(
 }
 
 /// The absolute path in a variable.
-fn variable(name: &str) -> Option<PathBuf> {
+pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The configured paths that exist, without links. A relative path begins at the user's checkout.
-pub(in crate::oracle) fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
+pub fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
     let home = user_home();
     let found = paths.iter().filter_map(|path| expand(path, home.as_deref(), checkout));
     distinct(found.map(|path| nearest_real(&path)).filter(|path| path.exists()))

@@ -1,0 +1,130 @@
+//! Brings back what an attempt did in its own git directory: objects, its branch, its index, and
+//! the refs that it made.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, Result};
+use crate::fs::regular;
+use crate::git::index::read_index;
+use crate::git::own_dir::{OwnGitDir, files, objects, own_refs};
+use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+
+impl OwnGitDir {
+    /// Brings back everything that is there now; the attempt may still be at work. `admin` is the
+    /// worktree's administrative entry in the repository, if it is still there, and `branch` the
+    /// candidate's branch. No other ref of the repository moves.
+    ///
+    /// The caller holds the candidate's lock.
+    pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
+        // The index before the objects that it lists: these are never removed.
+        let mut entry = files::read(&self.entry(), files::is_of_the_repository);
+        let all = own_refs::read(&self.dir());
+        let given = regular::read(&self.room.join("refs")).unwrap_or_default();
+        let given = own_refs::parse_packed(&given);
+        let tip = all.get(branch.as_str()).copied();
+        let mut own: BTreeMap<String, Oid> = all.clone();
+        own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
+        let mut logs = BTreeMap::new();
+        for name in own.keys().map(String::as_str).chain([branch.as_str()]) {
+            if let Ok(log) = regular::read(&self.dir().join("logs").join(name)) {
+                logs.insert(name.to_owned(), log);
+            }
+        }
+
+        let mut wanted: BTreeSet<Oid> = own.values().copied().chain(tip).collect();
+        wanted.extend(logs.values().flat_map(|log| own_refs::logged(log)));
+        wanted.extend(ids_in_files(&entry));
+        wanted.extend(self.staged(&entry)?);
+        objects::fetch(repo, &self.dir().join("objects"), &self.room, wanted)?;
+
+        if let Some(tip) = tip.filter(|tip| repo.is_commit(tip))
+            && !self.move_branch(repo, branch, &tip, given.get(branch.as_str()))?
+        {
+            own.insert(branch.as_str().to_owned(), tip);
+        }
+        let Some(admin) = admin else { return Ok(()) };
+        entry.retain(|path, _| !path.starts_with("refs/worktree/attempt"));
+        let gix = repo.gix();
+        for (name, oid) in own {
+            if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
+                let [value, log] = own_refs::saved_files(&name);
+                entry.insert(value, format!("{oid}\n").into_bytes());
+                entry.extend(logs.remove(&name).map(|bytes| (log, bytes)));
+            }
+        }
+        entry.insert("HEAD".into(), self.head(repo, admin, branch, &all));
+        files::replace(admin, &entry)
+            .context(|| format!("could not write to '{}'", admin.display()))
+    }
+
+    /// Moves the candidate's branch to `tip`. Gives false if somebody else has moved it.
+    fn move_branch(
+        &self,
+        repo: &Repo,
+        branch: &RefName,
+        tip: &Oid,
+        given: Option<&Oid>,
+    ) -> Result<bool> {
+        let note = self.room.join("branch");
+        let noted = regular::read_text(&note).ok().and_then(|text| Oid::parse(&text));
+        let now = repo.read_ref(branch)?;
+        if now.as_ref() == Some(tip) {
+            return Ok(true);
+        }
+        if now.is_none() || now.as_ref() != noted.as_ref().or(given) {
+            return Ok(false);
+        }
+        repo.update_ref(branch, Some(tip), now.as_ref(), "attempt")?;
+        fs::write(&note, tip.as_str())
+            .context(|| format!("could not write '{}'", note.display()))?;
+        Ok(true)
+    }
+
+    /// The content of HEAD for the repository: a branch that only the attempt has is detached.
+    fn head(
+        &self,
+        repo: &Repo,
+        admin: &Path,
+        branch: &RefName,
+        refs: &BTreeMap<String, Oid>,
+    ) -> Vec<u8> {
+        let text = regular::read_text(&self.entry().join("HEAD")).unwrap_or_default();
+        let detached = match text.trim().strip_prefix("ref: ") {
+            Some(name) if name == branch.as_str() => return text.into_bytes(),
+            Some(name) => refs.get(name).copied(),
+            None => Oid::parse(text.trim()),
+        };
+        match detached.filter(|oid| repo.is_commit(oid)) {
+            Some(oid) => format!("{oid}\n").into_bytes(),
+            None => regular::read(&admin.join("HEAD")).unwrap_or_default(),
+        }
+    }
+
+    /// The objects that the attempt's index lists.
+    fn staged(&self, entry: &BTreeMap<PathBuf, Vec<u8>>) -> Result<BTreeSet<Oid>> {
+        let Some(bytes) = entry.get(Path::new("index")) else { return Ok(BTreeSet::new()) };
+        let copy = self.room.join("index");
+        fs::write(&copy, bytes).context(|| format!("could not write '{}'", copy.display()))?;
+        let Ok(index) = read_index(&copy) else { return Ok(BTreeSet::new()) };
+        let files = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
+        Ok(files.map(|e| to_oid(e.id)).collect())
+    }
+}
+
+/// The object ids in the files of an administrative entry: HEAD, MERGE_HEAD and the like, its refs,
+/// and its reflogs.
+fn ids_in_files(entry: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeSet<Oid> {
+    let mut ids = BTreeSet::new();
+    for (path, bytes) in entry {
+        if path.starts_with("logs") {
+            ids.extend(own_refs::logged(bytes));
+        } else if path.starts_with("refs") || path.to_str().is_some_and(|p| p.ends_with("HEAD")) {
+            let text = String::from_utf8_lossy(bytes);
+            ids.extend(text.lines().filter_map(|line| Oid::parse(line.split_whitespace().next()?)));
+        }
+    }
+    ids
+}

@@ -1,0 +1,103 @@
+//! The plain files of git directories: copied for an attempt, and read again after it.
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::fs::regular;
+
+/// The files and directories of an administrative entry that are not the attempt's: its place, its
+/// lock, its configuration and the git directories of submodules.
+const OF_THE_REPOSITORY: [&str; 5] =
+    ["commondir", "gitdir", "locked", "config.worktree", "modules"];
+
+/// True if a path in an administrative entry, relative to it, is not the attempt's to change, or is
+/// a lock.
+pub(super) fn is_of_the_repository(path: &Path) -> bool {
+    OF_THE_REPOSITORY.iter().any(|name| path == Path::new(name))
+        || path.extension().is_some_and(|extension| extension == "lock")
+}
+
+/// Everything below a directory, relative to it, a directory before its content. Links are not
+/// followed.
+fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(above) = waiting.pop() {
+        for entry in fs::read_dir(dir.join(&above)).into_iter().flatten().flatten() {
+            let path = above.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else { continue };
+            if leaves_out(&path) {
+                continue;
+            }
+            if kind.is_dir() {
+                waiting.push(path.clone());
+            }
+            found.push((path, kind));
+        }
+    }
+    found
+}
+
+/// Copies the files, links and directories below a directory.
+pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for (path, kind) in list(from, leaves_out) {
+        let (source, target) = (from.join(&path), to.join(&path));
+        let copied = if kind.is_dir() {
+            fs::create_dir_all(&target)
+        } else if kind.is_symlink() {
+            fs::read_link(&source).and_then(|leads| std::os::unix::fs::symlink(leads, &target))
+        } else if kind.is_file() {
+            fs::copy(&source, &target).map(drop)
+        } else {
+            Ok(())
+        };
+        match copied {
+            // Git's own temporary files come and go.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// The regular files below a directory, relative to it, with their contents.
+pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for (path, _) in list(dir, leaves_out).into_iter().filter(|(_, kind)| kind.is_file()) {
+        let mut bytes = Vec::new();
+        let file = regular::open_own(&dir.join(&path));
+        if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// Gives an administrative entry these files, and removes others of the attempt's.
+pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    for (path, bytes) in files {
+        let target = admin.join(path);
+        if regular::read(&target).is_ok_and(|old| old == *bytes) {
+            continue;
+        }
+        let above = target.parent().unwrap_or(admin);
+        fs::create_dir_all(above)?;
+        // Whoever reads meanwhile sees the old file or the new one.
+        let new = above.join("frites-new");
+        fs::write(&new, bytes)?;
+        fs::rename(&new, &target)?;
+    }
+    for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
+        if kind.is_dir() {
+            // A directory such as `rebase-merge` has a meaning, also an empty one.
+            if path != Path::new("refs") && path != Path::new("logs") {
+                let _ = fs::remove_dir(admin.join(&path));
+            }
+        } else if !files.contains_key(&path) {
+            fs::remove_file(admin.join(&path))?;
+        }
+    }
+    Ok(())
+}

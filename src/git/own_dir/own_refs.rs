@@ -1,0 +1,123 @@
+//! The refs of an own git directory: those that it was given, and those that the attempt made.
+//!
+//! The attempt's own ones are saved as refs of its worktree (gitrepository-layout(5), "refs"), where
+//! git finds them and keeps their objects, and where they are in nobody's way.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::git::own_dir::files;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+
+/// The directory for an attempt's own refs in its worktree's administrative entry.
+const SAVED: &str = "refs/worktree/attempt";
+
+/// The directory for their reflogs.
+const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
+
+/// The refs of the main worktree alone, which other worktrees do not have.
+const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+
+/// The refs that an own git directory begins with.
+pub(super) struct GivenRefs {
+    /// Those with an object, as a file `packed-refs`.
+    pub packed: String,
+    /// The links, each with its file's content.
+    links: Vec<(String, String)>,
+}
+
+/// The refs of the repository.
+pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
+    let values = repo
+        .ref_values("refs/")?
+        .ok_or_else(|| Error::fatal("the refs are being moved all the time").hint("try again"))?;
+    let saved: BTreeSet<String> =
+        saved_refs(admin).into_keys().map(|name| format!("refs/{name}")).collect();
+    let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
+    for (name, value) in values {
+        let name = name.as_str();
+        if OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix)) || saved.contains(name) {
+            continue;
+        }
+        match value.starts_with("ref: ") {
+            true => given.links.push((name.to_owned(), format!("{value}\n"))),
+            false => given.packed.push_str(&format!("{value} {name}\n")),
+        }
+    }
+    Ok(given)
+}
+
+/// Writes refs, and those that the attempt made in an earlier round, into an own git directory.
+pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<()> {
+    fs::write(dir.join("packed-refs"), &given.packed)?;
+    for (name, content) in &given.links {
+        let file = dir.join(name);
+        fs::create_dir_all(file.parent().unwrap_or(dir))?;
+        fs::write(file, content)?;
+    }
+    files::copy(&admin.join(SAVED), &dir.join("refs"), |_| false)?;
+    files::copy(&admin.join(SAVED_LOGS), &dir.join("logs/refs"), |_| false)
+}
+
+/// The refs that a file `packed-refs` lists.
+pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
+    let text = String::from_utf8_lossy(text);
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
+}
+
+/// The refs of a git directory that have an object. Only files are read: no git and no setting of
+/// the attempt's is used.
+pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
+    let packed = crate::fs::regular::read(&dir.join("packed-refs")).unwrap_or_default();
+    let mut refs = parse_packed(&packed);
+    for (path, id) in loose(&dir.join("refs")) {
+        refs.insert(format!("refs/{path}"), id);
+    }
+    refs.retain(|name, _| gix::refs::FullName::try_from(name.as_str()).is_ok());
+    refs
+}
+
+/// The loose refs below a directory, relative to it.
+fn loose(dir: &Path) -> BTreeMap<String, Oid> {
+    let is_lock = |path: &Path| path.extension().is_some_and(|end| end == "lock");
+    let read = files::read(dir, is_lock).into_iter();
+    let value = |bytes: &[u8]| Oid::parse(std::str::from_utf8(bytes).ok()?.trim());
+    read.filter_map(|(path, bytes)| Some((path.to_str()?.to_owned(), value(&bytes)?))).collect()
+}
+
+/// The refs that an attempt made, as saved in its worktree's administrative entry, without `refs/`.
+fn saved_refs(admin: &Path) -> BTreeMap<String, Oid> {
+    loose(&admin.join(SAVED))
+}
+
+/// The objects of the refs that an attempt made, and of their reflogs, as saved in its worktree's
+/// administrative entry.
+pub fn saved(admin: &Path) -> BTreeSet<Oid> {
+    let mut ids: BTreeSet<Oid> = saved_refs(admin).into_values().collect();
+    for log in files::read(&admin.join(SAVED_LOGS), |_| false).values() {
+        ids.extend(logged(log));
+    }
+    ids
+}
+
+/// Every object id in a reflog but the null id.
+pub(super) fn logged(log: &[u8]) -> BTreeSet<Oid> {
+    let text = String::from_utf8_lossy(log);
+    let words = text.lines().flat_map(|line| line.split(' ').take(2));
+    words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
+}
+
+/// True if a path in an administrative entry belongs to the saved refs.
+pub(super) fn is_saved(path: &Path) -> bool {
+    path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)
+}
+
+/// The files by which a ref with this full name is saved: of its value, and of its reflog.
+pub(super) fn saved_files(name: &str) -> [PathBuf; 2] {
+    let short = name.strip_prefix("refs/").unwrap_or(name);
+    [Path::new(SAVED).join(short), Path::new(SAVED_LOGS).join(short)]
+}

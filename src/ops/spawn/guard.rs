@@ -1,0 +1,197 @@
+//! The worlds of attempts: their commands can write to their own worktree, and not to the user's
+//! checkouts, to other worktrees or to the repository.
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use crate::config::keys;
+use crate::config::value::GuardMode;
+use crate::error::{Error, Result};
+use crate::fs::tree::nearest_real;
+use crate::git::own_dir::OwnGitDir;
+use crate::git::worktree;
+use crate::ops::session::Session;
+use crate::oracle::pool;
+use crate::oracle::sealed::surroundings::{TEMPORARY, named, variable};
+use crate::process::world_spec::{Confinement, Mount, WorldSpec};
+use crate::store::candidate::CandidateRef;
+use crate::world::probe;
+
+/// The directories of the user that agents keep their sessions in, where they are not below HOME.
+const OF_THE_USER: [&str; 6] = [
+    "HOME",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// The decision that commands of candidates are guarded.
+#[derive(Debug)]
+pub struct Guard {
+    /// Paths that every command can write to.
+    writable: Vec<PathBuf>,
+}
+
+/// The guard for candidates' commands; none if they run with the user's permissions, by the
+/// configuration or because the system allows no guard. Fails if the configuration requires one.
+pub fn choose(session: &Session) -> Result<Option<Guard>> {
+    static TOLD: Once = Once::new();
+    let mode = session.config.get(keys::SPAWN_GUARD);
+    if mode == GuardMode::Off {
+        return Ok(None);
+    }
+    match refusal(session)? {
+        None => Ok(Some(Guard { writable: writable(session) })),
+        Some(reason) if mode == GuardMode::Auto => {
+            let line = format!("attempts run unguarded, with your permissions: {reason}");
+            TOLD.call_once(|| session.ui.note(line));
+            Ok(None)
+        }
+        Some(reason) => Err(Error::fatal(format!("attempts cannot be guarded: {reason}"))
+            .hint("see git-frites-sandbox(7), or run them unguarded: set `spawn.guard` to auto")),
+    }
+}
+
+/// The reason why no command of a candidate can be guarded here.
+fn refusal(session: &Session) -> Result<Option<String>> {
+    if session.config.get(keys::LIMITS_NESTING) > 1 {
+        let reason = "limits.nesting lets them spawn runs, which write to the repository";
+        return Ok(Some(reason.to_owned()));
+    }
+    let home = variable("HOME").map(|home| nearest_real(&home));
+    if let Some(home) = home.filter(|home| protected(session).is_ok_and(|all| all.contains(home))) {
+        return Ok(Some(format!("HOME is a checkout ('{}')", home.display())));
+    }
+    if session.repo.common_dir().to_str().is_none() {
+        return Ok(Some("the repository's path is not UTF-8".to_owned()));
+    }
+    Ok(probe::guard_refusal().map(|reason| format!("no world can be made here ({reason})")))
+}
+
+impl Guard {
+    /// The world for commands in a candidate's worktree, with a git directory of its own. What they
+    /// do there is brought back when the candidate is captured.
+    pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Confinement> {
+        let dir = candidate.worktree();
+        let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
+            Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
+                .hint(format!("repair it: `git worktree repair {}`", dir.display()))
+        })?;
+        let own = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
+        let common = session.repo.common_dir();
+        let dir = nearest_real(&dir);
+        let writable: Vec<&Path> =
+            self.writable.iter().map(PathBuf::as_path).filter(|path| *path != common).collect();
+        let root = candidate.worktree_root();
+        let protected: Vec<PathBuf> = protected(session)?
+            .into_iter()
+            .chain([nearest_real(&root)])
+            .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
+            .collect();
+        let mut mounts = vec![Mount::Devices];
+        mounts.extend(own.mounts(common)?);
+        let writable = writable.into_iter().chain([dir.as_path()]);
+        mounts.extend(needed(common, writable, protected.iter().map(PathBuf::as_path)));
+        let world = WorldSpec { dir, mounts, network: true, ..WorldSpec::default() };
+        Ok(Confinement::Sealed(world))
+    }
+}
+
+/// The paths that every guarded command can write to: directories of the user's, those for
+/// temporary files, and `spawn.write`.
+fn writable(session: &Session) -> Vec<PathBuf> {
+    let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
+    let of_the_user = OF_THE_USER.iter().filter_map(|name| variable(name));
+    let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
+    let all = of_the_user.chain(temporary).map(|path| nearest_real(&path)).chain(opened);
+    // A mount at `/` would open everything.
+    all.filter(|path| path.exists() && path.parent().is_some()).collect()
+}
+
+/// The paths that no command can write to, wherever they are: checkouts of the repository, and the
+/// state and cache of git-frites.
+fn protected(session: &Session) -> Result<Vec<PathBuf>> {
+    let Session { repo, store, .. } = session;
+    let mut all = worktree::checkouts(repo)?;
+    all.push(store.root().to_owned());
+    // The cache of all repositories.
+    all.extend(pool::home(repo)?.parent().map(Path::to_owned));
+    Ok(all.iter().map(|path| nearest_real(path)).collect())
+}
+
+/// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only
+/// below those. The common git directory is replaced, and so is `/dev`: what lies below them needs
+/// a mount in any case.
+fn needed<'a>(
+    common: &'a Path,
+    writable: impl Iterator<Item = &'a Path>,
+    protected: impl Iterator<Item = &'a Path>,
+) -> Vec<Mount> {
+    let mut all: Vec<(&Path, bool)> = writable.map(|path| (path, true)).collect();
+    all.extend(protected.filter(|path| *path != common).map(|path| (path, false)));
+    all.sort();
+    all.dedup();
+    // A path comes after those above it.
+    let mut done = vec![(Path::new("/"), false), (Path::new("/dev"), true), (common, true)];
+    let mut mounts = Vec::new();
+    for (path, can_write) in all {
+        let above = done.iter().filter(|(above, _)| path.starts_with(above));
+        let nearest = above.max_by_key(|(above, _)| above.components().count());
+        let is_replaced = ["/dev".as_ref(), common].iter().any(|above| {
+            nearest.is_some_and(|(nearest, _)| nearest == above) && path.starts_with(above)
+        });
+        if !is_replaced && nearest.is_some_and(|(_, above)| *above == can_write) {
+            continue;
+        }
+        let at = path.to_owned();
+        mounts.push(match can_write {
+            true => Mount::Writable { at },
+            false => Mount::ReadOnly { from: at.clone(), at },
+        });
+        done.push((path, can_write));
+    }
+    mounts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(common: &str, writable: &[&str], protected: &[&str]) -> Vec<String> {
+        let (writable, protected) =
+            (writable.iter().map(Path::new), protected.iter().map(Path::new));
+        let name = |mount: Mount| match mount {
+            Mount::Writable { at } => format!("+{}", at.display()),
+            other => format!("-{}", other.at().display()),
+        };
+        needed(Path::new(common), writable, protected).into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn only_what_differs_from_the_mount_above_it_is_mounted() {
+        let common = "/home/u/src/.git";
+        let worktree = "/home/u/src/.frites/worktrees/1/a";
+        let protected =
+            ["/home/u/src", "/home/u/src/.frites", "/home/u/.cache/git-frites", "/srv/w"];
+        let mounts = made(common, &["/home/u", "/tmp", "/tmp/mine", worktree], &protected);
+        let expected = [
+            "+/home/u",
+            "-/home/u/.cache/git-frites",
+            "-/home/u/src",
+            "+/home/u/src/.frites/worktrees/1/a",
+            "+/tmp",
+        ];
+        assert_eq!(mounts, expected);
+    }
+
+    #[test]
+    fn what_lies_in_a_replaced_directory_is_mounted_again() {
+        let protected = ["/srv/bare/.frites", "/dev/shm/other"];
+        let worktree = "/srv/bare/.frites/worktrees/1/a";
+        let mounts = made("/srv/bare", &[worktree], &protected);
+        let expected =
+            ["-/dev/shm/other", "-/srv/bare/.frites", "+/srv/bare/.frites/worktrees/1/a"];
+        assert_eq!(mounts, expected);
+    }
+}

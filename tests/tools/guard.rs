@@ -1,0 +1,357 @@
+//! Guarded attempts: their commands can write to their own worktree and to HOME, and git works there,
+//! but not to the user's checkouts, to other worktrees or to the repository.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::World;
+use crate::common::processes::living;
+use crate::tool::{NAMESPACES, trials};
+
+trials! {
+    commands_write_to_their_worktree_and_home_and_to_nothing_else: [NAMESPACES];
+    every_git_command_works_and_reaches_nothing_of_the_repository: [NAMESPACES];
+    commits_staged_content_and_own_branches_are_captured: [NAMESPACES];
+    a_later_round_finds_what_an_earlier_one_left: [NAMESPACES];
+    a_setup_command_is_guarded_too: [NAMESPACES];
+    processes_end_with_their_command: [NAMESPACES];
+    a_time_limit_and_an_interrupt_end_a_guarded_command: [NAMESPACES];
+    what_a_killed_supervisor_or_git_frites_leaves_is_captured: [NAMESPACES];
+    submodules_can_be_updated: [NAMESPACES];
+    the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES];
+    a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
+    gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
+}
+
+/// A world whose candidates' commands are guarded.
+fn guarded() -> World {
+    let mut world = World::new();
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    world
+}
+
+/// The repository's files that no attempt may change, with their contents.
+fn of_the_user(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![world.repo.clone()];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(&world.repo).unwrap();
+            let is_ours = [".frites", ".git/objects", ".git/worktrees", ".git/logs"]
+                .iter()
+                .chain(&[".git/refs/frites", ".git/refs/heads/frites"])
+                .any(|ours| name == Path::new(ours));
+            if is_ours {
+                continue;
+            }
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.insert(path.clone(), fs::read(&path).unwrap_or_default());
+            }
+        }
+    }
+    found
+}
+
+fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
+    let mut world = guarded();
+    world.hook("pre-push", "exit 0");
+    let linked = world.home().join("linked");
+    world.git(["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    world.set_env("LINKED", &linked);
+    world.frites(["spawn", "-q", "-c", "other"]).expect(0);
+    let before = of_the_user(&world);
+    let script = r#"
+        refuses() { if (eval "$1") 2>>refusals; then echo "$1" >> ~/written; fi; }
+        top=$HOME/repo; git=$top/.git
+        refuses 'echo x > $top/README'
+        refuses 'echo x > $top/new'
+        refuses 'mv $top/src $top/moved'
+        refuses 'chmod 0 $top/README'
+        refuses 'echo x > $LINKED/README'
+        refuses 'echo x > $top/.frites/worktrees/1/other/README'
+        case $FRITES_CANDIDATE in a) sibling=b;; *) sibling=a; esac
+        refuses 'echo x > $top/.frites/worktrees/2/$sibling/README'
+        refuses 'echo x >> $top/.frites/events.jsonl'
+        refuses 'rm $top/.frites/runs/1/run.toml'
+        refuses 'mkdir -p $HOME/cache/git-frites/x'
+        refuses 'echo x > /etc/frites-test'
+        refuses 'mount -o remount,rw $top'
+        refuses 'umount $git'
+        echo own > README; echo home > ~/mine; echo temporary > $TMPDIR/frites-test-$FRITES_INDEX
+        rm $TMPDIR/frites-test-$FRITES_INDEX
+    "#;
+    fs::create_dir_all(world.home().join("cache/git-frites")).unwrap();
+    let answer = world.frites(["spawn", "-c", "a", "-c", "b", "--", "sh", "-c", script]).expect(0);
+    let written = fs::read_to_string(world.home().join("written")).unwrap_or_default();
+    assert_eq!(written, "", "nothing else can be written to");
+    assert_eq!(of_the_user(&world), before);
+    assert!(answer.changes_warned_of().is_empty(), "{}", answer.stderr);
+    let refusals = fs::read_to_string(world.worktree("2/a").join("refusals")).unwrap();
+    assert!(refusals.contains("Read-only file system"), "{refusals}");
+    assert_eq!(fs::read_to_string(world.home().join("mine")).unwrap(), "home\n");
+    assert_eq!(world.git(["show", "refs/frites/2/a:README"]), "own");
+    assert_eq!(world.git_in(&linked, ["status", "--porcelain"]), "");
+    world.assert_clean();
+}
+
+fn every_git_command_works_and_reaches_nothing_of_the_repository() {
+    let world = guarded();
+    world.git(["tag", "v1"]);
+    world.git(["branch", "topic"]);
+    world.hook("pre-push", "exit 0");
+    let before = of_the_user(&world);
+    let script = r#"
+        set -eux
+        git config user.name Somebody; git config core.hooksPath /evil; git config --unset core.hooksPath
+        echo x > "$(git rev-parse --git-common-dir)/hooks/post-commit"
+        echo '* -diff' > "$(git rev-parse --git-common-dir)/info/attributes"
+        test -z "$(git status --porcelain)"
+        test "$(git rev-parse v1)" = "$(git rev-parse topic)"
+        echo one >> README; git add README; git commit -qm one
+        echo two >> README; git stash -q; git stash pop -q; git commit -qam two
+        git branch other; git tag mine; git branch -D topic; git tag -d v1
+        git update-ref refs/heads/main HEAD
+        git checkout -q -b own; echo three >> README; git commit -qam three
+        git checkout -q -; git merge -q own
+        for n in $(seq 9); do echo $n > n; git add n; done; git rm -q --cached n; rm n
+        git gc -q --prune=now; git gc -q --auto; git repack -adq; git pack-refs --all; git fsck --strict
+        git reflog expire --expire=now --all
+        git log --format=%s > ../../../../log-of-attempt 2>/dev/null || git log --format=%s > log
+    "#;
+    let answer = world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert!(answer.changes_warned_of().is_empty(), "{}", answer.stderr);
+    assert_eq!(of_the_user(&world), before);
+    let worktree = world.worktree("1/a");
+    assert_eq!(fs::read_to_string(worktree.join("log")).unwrap(), "three\ntwo\none\nbase\n");
+    assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "three\ntwo\none\nbase");
+    assert_eq!(world.git_in(&worktree, ["status", "--porcelain"]), "?? log");
+    assert_eq!(world.git_in(&worktree, ["symbolic-ref", "--short", "HEAD"]), "frites/run/1/a");
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn commits_staged_content_and_own_branches_are_captured() {
+    let world = guarded();
+    let script = r#"
+        set -eu
+        printf 'a\0b\377' > binary; ln -s README link; echo run > run; chmod +x run
+        git add -A; git commit -qm first; git commit -q --amend -m amended
+        git checkout -q -b side; echo side > side; git add side; git commit -qm side
+        git rev-parse HEAD > ~/side
+        echo stashed > side; git stash -q; git rev-parse stash > ~/stash
+        git checkout -q --detach HEAD~; echo detached > d; git add d; git commit -qm detached
+        git rev-parse HEAD > ~/detached; git rev-parse 'HEAD@{3}' > ~/logged
+        echo staged > staged; git add staged; git rev-parse :staged > ~/staged; echo later > staged
+    "#;
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    let saved = |name: &str| fs::read_to_string(world.home().join(name)).unwrap().trim().to_owned();
+    let worktree = world.worktree("1/a");
+    assert_eq!(world.git_in(&worktree, ["rev-parse", "HEAD"]), saved("detached"));
+    assert_eq!(
+        world.git_in(&worktree, ["rev-parse", "worktree/attempt/heads/side"]),
+        saved("side")
+    );
+    assert_eq!(world.git_in(&worktree, ["show", ":staged"]), "staged");
+    world.frites(["clean", "1"]).expect(0);
+    assert!(!worktree.exists());
+    for commit in ["side", "stash", "detached", "logged"].map(saved) {
+        world.git(["merge-base", "--is-ancestor", &commit, "refs/frites/1/a"]);
+    }
+    world.git(["reflog", "expire", "--expire=now", "--all"]);
+    world.git(["gc", "-q", "--prune=now"]);
+    assert_eq!(world.git(["cat-file", "blob", &saved("staged")]), "staged");
+    assert_eq!(world.git(["show", "refs/frites/1/a:staged"]), "later");
+    let binary = world.run(&world.repo, "git", ["show", "refs/frites/1/a:binary"]).expect(0);
+    assert_eq!(binary.stdout, b"a\0b\xff");
+    let tree = world.git(["ls-tree", "refs/frites/1/a", "link", "run"]);
+    assert!(tree.contains("120000") && tree.contains("100755"), "{tree}");
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn a_later_round_finds_what_an_earlier_one_left() {
+    let world = guarded();
+    let first = "set -eu; echo one >> README; git commit -qam one; git branch own; echo s > src/lib.txt; git stash -q";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", first]).expect(0);
+    let worktree = world.worktree("1/a");
+    fs::write(worktree.join("by-hand"), "1\n").unwrap();
+    world.git_in(&worktree, ["add", "by-hand"]);
+    world.git_in(&worktree, ["commit", "-qm", "by hand"]);
+    let second = r#"
+        set -eu
+        test "$(git log --format=%s | tr '\n' ,)" = 'by hand,one,base,'
+        test "$(git log -1 --format=%s own)" = one
+        git stash pop -q; test "$(cat src/lib.txt)" = s
+        git commit -qam two; git branch -D own
+    "#;
+    world.frites(["spawn", "--again", "1/a", "--", "sh", "-c", second]).expect(0);
+    assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "two\nby hand\none\nbase");
+    let own =
+        world.run(&worktree, "git", ["rev-parse", "-q", "--verify", "worktree/attempt/heads/own"]);
+    assert_eq!(own.code, 1, "a branch that the attempt deleted is gone");
+    world.assert_clean();
+}
+
+fn a_setup_command_is_guarded_too() {
+    let world = guarded();
+    let before = of_the_user(&world);
+    let setup =
+        "echo x > $HOME/repo/README; git config a.b c; echo made > made; git add -f made; exit 0";
+    world.git(["config", "frites.spawn.setup", setup]);
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", "echo 1 > README"]).expect(0);
+    let mut now = of_the_user(&world);
+    let mut before = before;
+    let config = world.repo.join(".git/config");
+    assert!(!fs::read_to_string(&config).unwrap().contains("[a]"));
+    now.remove(&config);
+    before.remove(&config);
+    assert_eq!(now, before);
+    let worktree = world.worktree("1/a");
+    assert_eq!(fs::read_to_string(worktree.join("made")).unwrap(), "made\n");
+    assert_eq!(world.git_in(&worktree, ["show", ":made"]), "made");
+    world.assert_clean();
+}
+
+fn processes_end_with_their_command() {
+    let mut world = guarded();
+    world.set_env("MARK", "guarded-processes");
+    let script =
+        "setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & (setsid sleep 1000 &); echo 1 > README";
+    let answer = world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert!(
+        answer.stderr.contains("it left processes behind, which were ended"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(living("guarded-processes"), []);
+    world.assert_clean();
+}
+
+fn a_time_limit_and_an_interrupt_end_a_guarded_command() {
+    let world = guarded();
+    let script =
+        "echo 1 > README; git commit -qam mine; echo 2 > README; echo > ~/started; exec sleep 1000";
+    let words = ["spawn", "-c", "a", "--timeout", "2s", "--", "sh", "-c", script];
+    let answer = world.frites(words).expect(4);
+    assert!(answer.stderr.contains("timed-out"), "{}", answer.stderr);
+    assert_eq!(world.git(["show", "refs/frites/1/a:README"]), "2");
+    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
+    fs::remove_file(world.home().join("started")).unwrap();
+    let script = format!(
+        "git-frites spawn -c a -- sh -c '{script}' & child=$!
+         until test -e ~/started; do :; done; kill -INT $child; wait $child"
+    );
+    let code = world.run(&world.repo, "bash", ["-c", &script]).code;
+    assert_eq!(code, 130);
+    assert_eq!(world.git(["show", "refs/frites/2/a:README"]), "2");
+    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/2/a"]), "mine");
+    world.assert_clean();
+}
+
+fn what_a_killed_supervisor_or_git_frites_leaves_is_captured() {
+    let mut world = guarded();
+    world.set_env("MARK", "guarded-killed");
+    let script = "echo 1 > README; git commit -qam mine; echo staged > new; git add new; echo 2 > new; git rev-parse HEAD > ~/commit; echo > ~/started; exec sleep 1000";
+    for (run, victim) in [("1", "git-frites spawn"), ("2", "git-frites __supervise")] {
+        let _ = fs::remove_file(world.home().join("started"));
+        let script = format!(
+            "git-frites spawn -q -c a -- sh -c '{script}' & until test -e ~/started; do :; done"
+        );
+        let mut started = world.command(&world.repo, "bash", ["-c", &script]).spawn().unwrap();
+        started.wait().unwrap();
+        let all = living("guarded-killed");
+        let found = all.iter().find(|(_, words)| words.contains(victim));
+        let (id, _) = found.unwrap_or_else(|| panic!("{victim}: {all:?}"));
+        world.run(&world.repo, "sh", ["-c", &format!("kill -KILL {id}")]).expect(0);
+        crate::common::poll(|| living("guarded-killed").is_empty());
+        let _ = world.frites(["diff", run]);
+        let commit = fs::read_to_string(world.home().join("commit")).unwrap();
+        assert_eq!(world.git(["rev-parse", &format!("frites/run/{run}/a")]), commit.trim());
+        let capture = format!("refs/frites/{run}/a");
+        assert_eq!(world.git(["show", &format!("{capture}:new")]), "2");
+        world.git(["merge-base", "--is-ancestor", commit.trim(), &capture]);
+        assert_eq!(world.git_in(&world.worktree(&format!("{run}/a")), ["show", ":new"]), "staged");
+        assert!(!world.repo.join(format!(".frites/runs/{run}/a/own")).exists());
+    }
+    world.git(["fsck", "--strict"]);
+}
+
+fn submodules_can_be_updated() {
+    let world = guarded();
+    let library = world.home().join("library");
+    fs::create_dir(&library).unwrap();
+    world.git_in(&library, ["init", "-q"]);
+    fs::write(library.join("code"), "1\n").unwrap();
+    world.git_in(&library, ["add", "-A"]);
+    world.git_in(&library, ["commit", "-qm", "library"]);
+    let allow = ["-c", "protocol.file.allow=always"];
+    let add = ["submodule", "--quiet", "add", library.to_str().unwrap(), "lib"];
+    world.git(allow.into_iter().chain(add));
+    world.commit("with a submodule");
+    let script = "set -eu; git -c protocol.file.allow=always submodule --quiet update --init; cat lib/code >> README; git commit -qam mine";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    let worktree = world.worktree("1/a");
+    assert_eq!(world.git_in(&worktree.join("lib"), ["log", "-1", "--format=%s"]), "library");
+    assert_eq!(world.git_in(&worktree, ["status", "--porcelain"]), "");
+    assert_eq!(world.git(["show", "refs/frites/1/a:README"]), "hello\n1");
+    world.assert_clean();
+}
+
+fn the_configuration_opens_paths_or_requires_the_guard() {
+    let mut world = guarded();
+    world.set_env("FRITES_SPAWN_WRITE", "src");
+    let script = "echo 1 > README; echo opened > ~/repo/src/opened; ! echo x > ~/repo/new";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(fs::read_to_string(world.repo.join("src/opened")).unwrap(), "opened\n");
+    let refused = |mode: &str| {
+        let script = format!(
+            "echo 0 > /proc/sys/user/max_user_namespaces\n\
+             FRITES_SPAWN_GUARD={mode} exec git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'"
+        );
+        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+        world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+    };
+    refused("required").refuses(128, "attempts cannot be guarded: no world can be made here");
+    assert!(!world.repo.join("escaped").exists());
+    let answer = refused("auto").expect(0);
+    assert_eq!(answer.stderr.matches("attempts run unguarded").count(), 1, "{}", answer.stderr);
+    assert!(answer.stderr.contains("escaped"), "the report about escapes stays: {}", answer.stderr);
+    world.set_env("FRITES_LIMITS_NESTING", "2");
+    world.frites(["spawn", "-c", "a", "--", "true"]).refuses(128, "limits.nesting");
+}
+
+fn a_bare_repository_and_a_worktree_root_elsewhere_are_guarded() {
+    let mut world = guarded();
+    let bare = world.home().join("bare.git");
+    world.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    let script = "set -eu; echo 1 > README; git commit -qam mine; ! echo x > ~/bare.git/.frites/x; git config a.b c";
+    world.frites_in(&bare, ["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.git_in(&bare, ["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
+    assert!(!fs::read_to_string(bare.join("config")).unwrap().contains("[a]"));
+    world.set_env("FRITES_SPAWN_WORKTREE_ROOT", "../elsewhere");
+    let script = "set -eu; echo 1 > README; git commit -qam mine; ! echo x > ~/elsewhere/x; ! echo x > ~/repo/x";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
+    world.assert_clean();
+}
+
+fn gc_of_the_user_does_not_disturb_a_guarded_attempt() {
+    let world = guarded();
+    world.write("later", "1\n");
+    world.commit("later");
+    let attempt = "set -eu; echo 1 > README; git commit -qam first; echo > ~/started; until test -e ~/go-on; do :; done; git log -p > /dev/null; git fsck --strict; echo 2 >> README; git commit -qam second";
+    let script = format!(
+        "git-frites spawn -c a -- sh -c '{attempt}' > ~/out 2>&1 & child=$!
+         until test -e ~/started; do :; done
+         git reflog expire --expire=now --all; git gc -q --prune=now; git pack-refs --all
+         git-frites capture 1/a; git gc -q --prune=now
+         echo > ~/go-on; wait $child || {{ cat ~/out; exit 1; }}"
+    );
+    world.run(&world.repo, "bash", ["-c", &script]).expect(0);
+    assert_eq!(world.git(["log", "--format=%s", "-2", "frites/run/1/a"]), "second\nfirst");
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
