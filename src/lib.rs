@@ -83,19 +83,21 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
-    let work = |command: &dyn Fn(&Session) -> Result<u8>| {
-        let session = session()?;
+    let work_in = |session: Session, command: &dyn Fn(&Session) -> Result<u8>| {
         let done = command(&session);
         auto_clean::start_if_due(&session);
         done
     };
+    let work = |command: &dyn Fn(&Session) -> Result<u8>| work_in(session()?, command);
     let read_session = || ReadSession::open(ui.clone());
     match cli.command {
         Command::Spawn(args) => work(&|session| commands::spawn::run(session, &args)),
         Command::Run(args) => work(&|session| commands::run::run(session, &args, Cli::parse_run)),
         Command::Diff(args) => work(&|session| commands::diff::run(session, &args)),
         Command::Capture(args) => work(&|session| commands::capture::run(session, &args)),
-        Command::Judge(args) => work(&|session| commands::judge::run(session, &args)),
+        Command::Judge(args) => {
+            work_in(args.session(ui)?, &|session| commands::judge::run(session, &args))
+        }
         Command::Apply(args) => work(&|session| commands::apply::run(session, &args)),
         Command::Clean(args) => commands::clean::run(&session()?, &args),
         Command::Status(args) => commands::status::run(&read_session()?, &args),

@@ -56,6 +56,7 @@ mod test_schema;
 mod test_seed;
 mod test_seed_leads_back;
 mod test_spawn;
+mod test_spread;
 mod test_status;
 mod test_supervise;
 mod test_synthesis;

@@ -1,92 +1,37 @@
 //! `git frites judge`: runs the project's own commands on each distinct tree, and decides.
-use std::time::Duration;
-
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::commands::judge_args::SharedJudgeArgs;
-use crate::commands::{note_left_out, print_verdict, require_jobs_within_limit, values};
-use crate::complete;
+pub use crate::commands::judge_args::JudgeArgs;
+use crate::commands::judge_spread::SpreadEnd;
+use crate::commands::{judge_spread, note_left_out, print_verdict, require_jobs_within_limit};
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
-use crate::model::address::Address;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::decision;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
+use crate::model::part::{Part, PartAddress};
+use crate::model::partial::PartialVerdict;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, PartialVerdict, Verdict};
-use crate::ops::judge::{self, JudgeOptions, unseeded};
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::judge::{self, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
 use crate::ui::{Ui, comparison, json};
 
-/// `git frites judge`
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Runs setup, build, lint and test on each distinct tree, up to the first one that fails. The \
-commands come from these options, or else from the configuration, or else they are detected \
-from the files of the base.\n\n\
-Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
-could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
-candidate."
-)]
-pub struct JudgeArgs {
-    /// Run to judge  [default: the newest]
-    #[arg(
-        value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs),
-    )]
-    pub address: Option<Address>,
-    /// Judge this candidate alone and store its results; --replay decides once all are judged
-    #[arg(
-        long = "candidate",
-        value_name = "CAND",
-        value_parser = values::name,
-        add = ArgValueCompleter::new(complete::candidates),
-    )]
-    pub candidates: Vec<Name>,
-    /// The options of judging
-    #[command(flatten)]
-    pub judging: SharedJudgeArgs,
-    /// Number of candidates that are judged at once
-    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
-    pub jobs: u32,
-    /// Kill a command, and all processes that it started, after this time  [default:
-    /// oracle.timeout, or 10m]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
-    pub timeout: Option<Duration>,
-    /// Judge in the worktrees themselves: faster, but never verified
-    #[arg(long, conflicts_with = "protect")]
-    pub in_place: bool,
-    /// Show which commands run and why, and how the ranking was made
-    #[arg(long)]
-    pub explain: bool,
-    /// Accept git-frites' configuration as it is now, although it changed while commands ran
-    #[arg(long)]
-    pub trust_config: bool,
-    /// Decide again from the stored results, without running anything
-    #[arg(
-        long,
-        conflicts_with_all = [
-            "candidates", "until_pass", "in_place", "cold", "no_cache", "timeout"
-        ],
-    )]
-    pub replay: bool,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-    /// Print nothing but the winner's address; nothing if there is no winner
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
 /// Runs the command.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
+    if args.replay && args.judging.until_pass() && args.wait.is_none() {
+        return Err(Error::usage("--replay --until-pass needs --wait")
+            .hint("without --wait, --replay decides by the results that are there"));
+    }
+    match judge_spread::run(session, args)? {
+        Some(SpreadEnd::Code(code)) => return Ok(code),
+        Some(SpreadEnd::Verdict(verdict)) => return print(session, args, &verdict),
+        None => {}
+    }
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
         let run = &selection.run.run;
@@ -111,34 +56,24 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         unseeded::hint(session, &run.base, &oracle.commands)
     };
     if !args.candidates.is_empty() {
-        let parts = judge::judge_some(session, &run, &args.candidates, &options(args), on_oracle)?;
+        let parts = judge::judge_some(session, &run, &names(args), &args.options(), on_oracle)?;
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
-        judge::replay(session, &run, &options(args))?
+        judge::replay(session, &run, &args.options())?
     } else {
-        judge::judge(session, &run, &options(args), None, on_oracle)?
+        judge::judge(session, &run, &args.options(), None, on_oracle)?
     };
-    if args.explain {
-        explain_ranking(&session.ui, &verdict);
-    }
-    print_verdict(
-        session,
-        &verdict,
-        args.json.then(|| comparison::as_json(&verdict)),
-        args.quiet,
-        true,
-    )?;
-    Ok(comparison::exit_code(&verdict))
+    print(session, args, &verdict)
 }
 
-fn options(args: &JudgeArgs) -> JudgeOptions {
-    JudgeOptions {
-        jobs: args.jobs as usize,
-        timeout: args.timeout,
-        in_place: args.in_place,
-        ..args.judging.options()
-    }
+/// The candidates to judge by themselves.
+fn names(args: &JudgeArgs) -> Vec<Name> {
+    let name = |address: &PartAddress| match &address.part {
+        Part::Candidate(name) => Some(name.clone()),
+        Part::Base => None,
+    };
+    args.candidates.iter().filter_map(name).collect()
 }
 
 fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {
@@ -220,7 +155,7 @@ fn render_parts(
     } else if !entries().any(Entry::passed) {
         if entries().any(Entry::skipped) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
-        || parts.iter().any(|part| !part.settings.allow_verification())
+        || parts.iter().any(|part| !part.judging.settings.allow_verification())
     {
         exit::UNVERIFIED
     } else {
@@ -238,7 +173,7 @@ fn render_parts(
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
-        let settings = parts.first().map(|part| part.settings.clone()).unwrap_or_default();
+        let settings = parts.first().map(|part| part.judging.settings.clone()).unwrap_or_default();
         ui.answer(comparison::table(ui.out, &settings, entries()))?;
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
@@ -247,4 +182,14 @@ fn render_parts(
         ));
     }
     Ok(code)
+}
+
+/// Prints a verdict as the options say; gives its exit code.
+fn print(session: &Session, args: &JudgeArgs, verdict: &Verdict) -> Result<u8> {
+    if args.explain {
+        explain_ranking(&session.ui, verdict);
+    }
+    let document = args.json.then(|| comparison::as_json(verdict));
+    print_verdict(session, verdict, document, args.quiet, true)?;
+    Ok(comparison::exit_code(verdict))
 }

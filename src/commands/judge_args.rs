@@ -1,12 +1,116 @@
-//! The options that `judge` and `run` share: how candidates are judged.
+//! The options of `judge`, and those that `judge` and `run` share: how candidates are judged.
+use std::time::Duration;
+
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
+use crate::complete;
+use crate::model::address::Address;
 use crate::model::oracle::shell_quoted;
+use crate::model::part::PartAddress;
 use crate::model::rank::Rank;
+use crate::model::shard::Shard;
 use crate::ops::judge::JudgeOptions;
 use crate::oracle::OracleFlags;
+
+/// `git frites judge`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Runs setup, build, lint and test on each distinct tree, up to the first one that fails. The \
+commands come from these options, or else from the configuration, or else they are detected \
+from the files of the base.\n\n\
+Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
+no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
+could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
+candidate."
+)]
+pub struct JudgeArgs {
+    /// Run to judge  [default: the newest]
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs),
+    )]
+    pub address: Option<Address>,
+    /// Judge this candidate alone and store its results; --replay decides once all are judged
+    #[arg(
+        long = "candidate",
+        value_name = "CAND",
+        value_parser = values::part,
+        add = ArgValueCompleter::new(complete::candidates),
+    )]
+    pub candidates: Vec<PartAddress>,
+    /// Settle the terms for judging the run in parts, elsewhere; with --remote, push the run
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "candidates", "shard", "pending", "replay", "until_pass", "in_place", "json", "rank"
+        ],
+    )]
+    pub open: bool,
+    /// Judge a share of the parts of an opened run: every N-th from the K-th
+    #[arg(
+        long,
+        value_name = "K/N|auto|auto/N",
+        value_parser = values::shard,
+        conflicts_with_all = ["candidates", "pending", "replay", "until_pass", "in_place", "json"],
+    )]
+    pub shard: Option<Shard>,
+    /// List the parts of an opened run that have no result yet
+    #[arg(long, conflicts_with_all = ["candidates", "replay", "until_pass", "in_place", "json"])]
+    pub pending: bool,
+    /// The repository that has the run, and that results go to
+    #[arg(long, value_name = "NAME|URL")]
+    pub remote: Option<String>,
+    /// The options of judging
+    #[command(flatten)]
+    pub judging: SharedJudgeArgs,
+    /// Number of candidates that are judged at once
+    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
+    pub jobs: u32,
+    /// Kill a command, and all processes that it started, after this time  [default:
+    /// oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Judge in the worktrees themselves: faster, but never verified
+    #[arg(long, conflicts_with = "protect")]
+    pub in_place: bool,
+    /// Show which commands run and why, and how the ranking was made
+    #[arg(long)]
+    pub explain: bool,
+    /// Accept git-frites' configuration as it is now, although it changed while commands ran
+    #[arg(long)]
+    pub trust_config: bool,
+    /// Decide again from the stored results, without running anything
+    #[arg(
+        long,
+        conflicts_with_all = ["candidates", "in_place", "cold", "no_cache", "timeout"],
+    )]
+    pub replay: bool,
+    /// Look for results that are missing again and again, for so long at most
+    #[arg(long, value_name = "DUR", value_parser = values::duration, requires_all = ["replay", "remote"])]
+    pub wait: Option<Duration>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but the winner's address; nothing if there is no winner
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl JudgeArgs {
+    /// The options of judging.
+    pub fn options(&self) -> JudgeOptions {
+        JudgeOptions {
+            jobs: self.jobs as usize,
+            timeout: self.timeout,
+            in_place: self.in_place,
+            ..self.judging.options()
+        }
+    }
+}
 
 /// The options that `judge` and `run` share: the commands, and how their results are used.
 #[derive(Debug, clap::Args)]
@@ -54,6 +158,11 @@ impl SharedJudgeArgs {
         let protect = self.protect.iter().map(|path| ("protect", path.clone()));
         let all = commands.chain(retries).chain(protect);
         all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
+    }
+
+    /// True if judging stops as soon as no other candidate can win.
+    pub fn until_pass(&self) -> bool {
+        self.until_pass
     }
 
     /// The options for the judge; jobs and times are the command's own.

@@ -8,11 +8,25 @@ use crate::config::value::parse_duration;
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{InvalidName, Name, RULE};
+use crate::model::part::{BASE, PartAddress};
+use crate::model::shard::Shard;
 use crate::model::task::is_task;
 
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {
     text.parse().map_err(|e: InvalidName| Error::usage(e.to_string()).hint(RULE))
+}
+
+/// A candidate or the base, perhaps with its run.
+pub fn part(text: &str) -> Result<PartAddress> {
+    text.parse().map_err(|e: InvalidName| {
+        Error::usage(e.to_string()).hint(format!("{RULE}; {BASE} stands for the base"))
+    })
+}
+
+/// `K/N`, `auto` or `auto/N`.
+pub fn shard(text: &str) -> std::result::Result<Shard, &'static str> {
+    text.parse()
 }
 
 /// `RUN`, `RUN/CANDIDATE` or `RUN/CANDIDATE@ITERATION`, or a candidate of the newest run.

@@ -124,6 +124,8 @@ enum CallSettings {
     Own,
     /// The settings of the user's checkout that concern its files; no program runs.
     Checkout,
+    /// The settings of the user that concern other repositories and the way to them; no hook runs.
+    Transfer,
     /// All settings of the user: hooks, identity, editor.
     User,
 }
@@ -198,6 +200,14 @@ impl Git {
     #[must_use]
     pub fn for_user(mut self) -> Self {
         self.settings = CallSettings::User;
+        self
+    }
+
+    /// Makes calls reach other repositories as the user would, with their credentials, and without
+    /// hooks.
+    #[must_use]
+    pub fn for_transfer(mut self) -> Self {
+        self.settings = CallSettings::Transfer;
         self
     }
 
@@ -355,7 +365,7 @@ impl Call {
     fn expression(&self) -> duct::Expression {
         let fixed_settings = match self.git.settings {
             CallSettings::Own => [&QUIET[..], &EXACT[..]],
-            CallSettings::Checkout => [&QUIET[..], &[]],
+            CallSettings::Checkout | CallSettings::Transfer => [&QUIET[..], &[]],
             CallSettings::User => [&[][..], &[]],
         };
         // git itself finds this out when it makes a repository. One that came from a Mac may still
@@ -384,7 +394,11 @@ impl Call {
         if self.git.settings == CallSettings::Own {
             env.extend(self.git.overrides.redirect_environment(&self.git.git_dir));
         }
-        if self.git.settings != CallSettings::User {
+        if self.git.settings == CallSettings::Transfer {
+            env.insert("LC_ALL".into(), "C".into());
+            // A planted setting must not say where to, or by which program.
+            env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
+        } else if self.git.settings != CallSettings::User {
             let fixed =
                 [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
             // An attempt can write replacements and grafts, too: calls must see the objects
@@ -425,7 +439,7 @@ impl Call {
 
     fn removes(&self, name: &OsStr) -> bool {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
-        if self.git.settings == CallSettings::User {
+        if [CallSettings::User, CallSettings::Transfer].contains(&self.git.settings) {
             // The user's `git -c …` settings, editor and identity are kept.
             return crate::process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
                 && !rest.starts_with(b"CONFIG");

@@ -22,6 +22,7 @@ pub mod ref_list;
 pub mod reflog;
 pub mod refs;
 pub mod registration;
+pub mod remote;
 pub mod repo;
 pub mod seed;
 mod stat;

@@ -17,6 +17,7 @@ use crate::git::objects;
 use crate::git::repo::{RUNS, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::part::Part;
 use crate::model::refname::RefName;
 use crate::process::environment::caller;
 
@@ -35,10 +36,23 @@ pub fn record(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@record"))
 }
 
-/// `refs/frites/RUN/@results/CAND`: the outcome of a candidate that was judged by itself.
-pub fn result(run: &Name, candidate: &Name) -> RefName {
-    RefName::new(format!("refs/frites/{run}/@results/{candidate}"))
+/// `refs/frites/RUN/@results/CAND` or `…/@base`: the outcome of a part.
+pub fn result_of(run: &Name, part: &Part) -> RefName {
+    RefName::new(format!("{}{part}", results(run)))
 }
+
+/// The beginning of the names of a run's outcomes.
+pub fn results(run: &Name) -> String {
+    format!("refs/frites/{run}/@results/")
+}
+
+/// `refs/frites/RUN/@terms`: the terms on which a run is judged in parts.
+pub fn terms(run: &Name) -> RefName {
+    RefName::new(format!("refs/frites/{run}/@terms"))
+}
+
+/// The refs of other repositories, as they were when they were last fetched.
+pub const FETCHED: &str = "refs/frites-fetched/";
 
 /// `refs/heads/frites/apply/RUN`: the branch that a run lands on, unless the user names another.
 pub fn apply_branch(run: &Name) -> RefName {
@@ -89,7 +103,9 @@ pub fn judging(run: &Name, process: u32) -> RefName {
 /// The run of a ref that holds captures, records or outcomes; none for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
-    let is_kept = !rest.starts_with('@') || rest == "@record" || rest.starts_with("@results/");
+    let is_kept = !rest.starts_with('@')
+        || rest.starts_with("@results/")
+        || ["@record", "@terms"].contains(&rest);
     if is_kept { run.parse().ok() } else { None }
 }
 

@@ -80,7 +80,17 @@ impl Repo {
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
             dir, upwards, trust,
         );
-        let mut gix = found.map_err(|e| unusable_repository(dir, e))?.to_thread_local();
+        Repo::of(&found.map_err(|e| unusable_repository(dir, e))?)
+    }
+
+    /// Opens the repository whose git directory is `dir`, whatever the environment says.
+    pub fn open(dir: &Path) -> Result<Repo> {
+        let opened = gix::ThreadSafeRepository::open_opts(dir, strict_options());
+        Repo::of(&opened.map_err(|e| unusable_repository(dir, e))?)
+    }
+
+    fn of(found: &gix::ThreadSafeRepository) -> Result<Repo> {
+        let mut gix = found.to_thread_local();
         // git heeds GIT_NAMESPACE in fetches and pushes only.
         gix.clear_namespace();
         // gix would find no ref in a repository with a reftable, and so no run.

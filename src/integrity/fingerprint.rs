@@ -332,7 +332,7 @@ impl Fingerprint {
             let Some((name, value)) = line.split_once(' ') else { continue };
             // Our refs count if their loss loses work, or if they can forge a verdict.
             let ours = name.starts_with("refs/frites/") || name.starts_with("refs/heads/frites/");
-            let is_transient = name.starts_with(refs::JUDGING);
+            let is_transient = name.starts_with(refs::JUDGING) || name.starts_with(refs::FETCHED);
             if is_transient || (ours && refs::run_of(name).is_none()) {
                 continue;
             }

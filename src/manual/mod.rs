@@ -39,6 +39,9 @@ const TUTORIAL: &str = include_str!("tutorial.txt");
 /// The text of git-frites-sandbox(7).
 const SANDBOX: &str = include_str!("sandbox.txt");
 
+/// The text of git-frites-spread(7).
+const SPREAD: &str = include_str!("spread.txt");
+
 /// A page of the manual.
 pub struct Page {
     /// The page's name: `git-frites-judge`.
@@ -71,6 +74,7 @@ pub fn pages(cli: Command) -> Vec<Page> {
     };
     by_hand("git-frites-tutorial", 7, "a tutorial for git frites", TUTORIAL);
     by_hand("git-frites-sandbox", 7, "the sealed world in which commands judge", SANDBOX);
+    by_hand("git-frites-spread", 7, "judging one run on several machines", SPREAD);
     by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
 }

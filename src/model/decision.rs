@@ -12,6 +12,20 @@ use crate::model::ranking::{
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
+/// The decision over a run that has commands, and whose candidates may all be without outcome yet.
+pub fn with_commands(decision: Decision) -> Decision {
+    if decision.decision != DecisionKind::NoOracle {
+        return decision;
+    }
+    let count = decision.ranking.len();
+    Decision {
+        decision: DecisionKind::Undecided,
+        rationale: format!("none of {count} has an outcome yet"),
+        undecided: decision.ranking.clone(),
+        ..decision
+    }
+}
+
 /// Decides over a run's outcomes.
 ///
 /// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If

@@ -42,6 +42,8 @@ pub enum Trailer {
     Choice,
     /// A parent that is no judged commit, but what this commit takes the place of.
     Previous,
+    /// A parent that holds another outcome of the same tree, which disagrees with this one.
+    Disagrees,
 }
 
 impl Trailer {
@@ -60,6 +62,7 @@ impl Trailer {
             Trailer::Tree => "Frites-Tree",
             Trailer::Oracle => "Frites-Oracle",
             Trailer::World => "Frites-World",
+            Trailer::Disagrees => "Frites-Disagrees",
             Trailer::Reason => "Frites-Reason",
             Trailer::Into => "Frites-Into",
             Trailer::Landing => "Frites-Landing",

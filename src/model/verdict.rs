@@ -8,7 +8,6 @@ use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
-use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -469,35 +468,4 @@ impl Verdict {
         let entry = self.candidates.iter().find(|e| e.tree.as_ref() == Some(captured));
         entry.and_then(Entry::judged).unwrap_or(captured)
     }
-}
-
-/// `outcome.toml`: the results of one candidate that was judged by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct PartialVerdict {
-    /// The record's format.
-    pub version: u32,
-    /// The run.
-    pub run: Name,
-    /// The run's base.
-    pub base: Oid,
-    /// The time of the judging.
-    pub judged: jiff::Timestamp,
-    /// The round of the run's last whole judging; see [`Verdict::round`].
-    #[serde(default)]
-    pub round: u32,
-    /// A digest of the seeds; none in old records, and if nothing ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<String>,
-    /// The machine that judged; none in old records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Machine>,
-    /// The settings of the judging.
-    #[serde(default, rename = "terms")]
-    pub settings: JudgeSettings,
-    /// The commands that were run, in order.
-    #[serde(default)]
-    pub oracle: Vec<OracleCommand>,
-    /// The candidate.
-    pub candidate: Entry,
 }

@@ -307,6 +307,12 @@ impl Session {
         self.captured(candidate.run, record, capture, Omissions::default())
     }
 
+    /// A candidate as one capture holds it; its worktree is not read.
+    pub fn stored_at(&self, candidate: CandidateRef<'_>, capture: Capture) -> Result<Captured> {
+        let record = candidate.record()?;
+        self.captured(candidate.run, record, Some(capture), Omissions::default())
+    }
+
     fn captured(
         &self,
         run: &Run,

@@ -7,6 +7,7 @@ pub mod history;
 pub mod judge;
 pub mod land;
 pub mod log_end;
+pub mod mirror;
 pub mod progress;
 pub mod proposed_seeds;
 pub mod rebuild;

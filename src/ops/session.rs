@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::config::value::EnvMode;
 use crate::config::{Config, keys};
 use crate::error::{Error, IoContext, Result};
+use crate::fs::lock::Lock;
 use crate::git::capture::excludes::Excludes;
 use crate::git::diff::Change;
 use crate::git::repo::Repo;
@@ -50,6 +51,8 @@ pub struct Session {
     pub policy: Policy,
     /// Diffs that were computed for several candidates at once.
     pub changes: ChangeCache,
+    /// Keeps the repository for this process, if it is a mirror.
+    mirror: Option<Lock>,
 }
 
 /// Diffs of captured trees against their base, keyed by both.
@@ -113,7 +116,22 @@ impl ReadSession {
 impl Session {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<Session> {
-        let opened = ReadSession::discover(ui)?;
+        Session::of(ReadSession::discover(ui)?, None)
+    }
+
+    /// Works in a mirror, which the lock keeps for this process.
+    pub fn in_mirror(ui: Ui, repo: Repo, lock: Lock) -> Result<Session> {
+        let repo = Arc::new(repo);
+        let store = Store::of(&repo);
+        Session::of(ReadSession { repo, store, ui, home: None }, Some(lock))
+    }
+
+    /// True if the repository is a mirror of another one, which only this process uses.
+    pub fn is_mirror(&self) -> bool {
+        self.mirror.is_some()
+    }
+
+    fn of(opened: ReadSession, mirror: Option<Lock>) -> Result<Session> {
         // `git version` starts no program that a setting names.
         version::require_new_enough(&opened.repo.git(), opened.store.root())?;
         opened.heal()?;
@@ -122,7 +140,7 @@ impl Session {
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let changes = ChangeCache::default();
-        let session = Session { repo, store, config, ui, home, excludes, policy, changes };
+        let session = Session { repo, store, config, ui, home, excludes, policy, changes, mirror };
         watch::recover(session.integrity())?;
         Ok(session)
     }
@@ -139,14 +157,15 @@ impl Session {
 
     /// The files of the user's own checkout that a worktree gets beside the files of `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
+        let (copy, link) = (self.config.get(keys::SEED_COPY), self.config.get(keys::SEED_LINK));
+        self.seeds_by(&copy, &link, base)
+    }
+
+    /// The files of the user's own checkout that these patterns match instead of the configured
+    /// ones.
+    pub fn seeds_by(&self, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
         let Some(home) = &self.home else { return Ok(Seeds::default()) };
-        Seeds::find(
-            &self.repo,
-            home,
-            &self.config.get(keys::SEED_COPY),
-            &self.config.get(keys::SEED_LINK),
-            base,
-        )
+        Seeds::find(&self.repo, home, copy, link, base)
     }
 }
 

@@ -327,7 +327,7 @@ fn home_in(place: &Path, repo: &Repo) -> PathBuf {
 }
 
 /// The directories that may hold pools, the best first.
-fn places() -> Vec<PathBuf> {
+pub fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     if let Some(dir) =
         std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute())

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
 use crate::git::objects::StoredContent;
@@ -21,15 +21,8 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::model::verdict::{PartialVerdict, Verdict};
+use crate::model::verdict::Verdict;
 use crate::store::Store;
-
-/// The file of a partial verdict.
-const PART: &str = "outcome.toml";
-
-/// The number of other processes that may store an outcome of one candidate before this one gives
-/// up.
-const MOST_RACES: u32 = 64;
 
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
@@ -40,13 +33,8 @@ pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::IsADirectory,
 ];
 
-/// True if another process moved the ref first, or is just moving it.
-fn is_lost_race(error: &Error) -> bool {
-    matches!(error.cause, Cause::RefMoved | Cause::Locked)
-}
-
 /// The error that a record was written by a newer version, and so cannot be saved.
-fn newer(what: &str) -> Error {
+pub(super) fn newer(what: &str) -> Error {
     Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
         .hint("update git-frites")
 }
@@ -79,93 +67,12 @@ impl Store {
         self.recorded(run, "verdict.toml")
     }
 
-    /// The partial verdicts of a run's candidates, in spawn order, each with the candidate whose ref
-    /// holds it.
-    pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartialVerdict)>> {
-        let mut parts = Vec::new();
-        for name in &run.candidates {
-            let part = self.stored(&run.run, &refs::result(&run.run, name), PART)?;
-            parts.extend(part.map(|part| (name, part)));
-        }
-        Ok(parts)
-    }
-
-    /// Stores a partial verdict in its own ref, so that parallel judges do not wait for each other.
-    /// Of two judges of one candidate, the last one's outcome stays. `judged` is a commit of the
-    /// judged tree, which the ref keeps alive. `logs` are kept beside the outcome.
-    pub fn save_part(
-        &self,
-        part: &PartialVerdict,
-        judged: Option<&Oid>,
-        logs: &[(String, Vec<u8>)],
-    ) -> Result<()> {
-        let name = refs::result(&part.run, &part.candidate.candidate);
-        let text = to_toml(part)?;
-        let judged: Vec<Oid> = judged.copied().into_iter().collect();
-        let save = || {
-            let old = self.repo.read_ref(&name)?;
-            let there: Option<PartialVerdict> = self.stored(&part.run, &name, PART)?;
-            if there.is_some_and(|p| p.version > FORMAT) {
-                return Err(newer(&format!("run {}", part.run)));
-            }
-            let mut files = vec![(PART.to_owned(), StoredContent::Bytes(text.as_bytes()))];
-            files
-                .extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
-            // An outcome that the record has taken the place of is among the record's ancestors.
-            let previous = match old {
-                Some(old) => Some(old),
-                None => self.repo.read_ref(&refs::record(&part.run))?,
-            };
-            let previous: Vec<Oid> = previous.into_iter().collect();
-            let parents = Parents { base: &part.base, judged: &judged, previous: &previous };
-            let commit = commit_of(&self.repo, &part.run, &files, &parents)?;
-            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
-        };
-        let mut lost_races = 0;
-        loop {
-            match self.repo.retry_during_gc(save) {
-                Err(e) if lost_races < MOST_RACES && is_lost_race(&e) => lost_races += 1,
-                other => return other,
-            }
-        }
-    }
-
-    /// The logs with these names that were kept beside a candidate's partial verdict.
-    pub fn part_logs(
-        &self,
-        run: &Run,
-        candidate: &Name,
-        names: &[String],
-    ) -> Result<Vec<(String, Vec<u8>)>> {
-        let Some(commit) = self.repo.read_ref(&refs::result(&run.run, candidate))? else {
-            return Ok(Vec::new());
-        };
-        let tree = self.repo.commit(&commit)?.tree;
-        let mut logs = Vec::new();
-        for name in names {
-            if let Some(bytes) = self.repo.file(&tree, name)? {
-                logs.push((name.clone(), bytes));
-            }
-        }
-        Ok(logs)
-    }
-
-    /// Removes a run's partial verdicts, once the whole run was judged.
-    pub fn forget_parts(&self, run: &Run) -> Result<()> {
-        for name in run.candidates.iter().map(|name| refs::result(&run.run, name)) {
-            if let Some(old) = self.repo.read_ref(&name)? {
-                self.repo.update_ref(&name, None, Some(&old), "judged")?;
-            }
-        }
-        Ok(())
-    }
-
     fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
         self.stored(run, &refs::record(run), file)
     }
 
     /// The record in a file of a ref's tree; none if the ref or the file does not exist.
-    fn stored<T: DeserializeOwned>(
+    pub(super) fn stored<T: DeserializeOwned>(
         &self,
         run: &Name,
         name: &RefName,
@@ -216,9 +123,7 @@ impl Store {
             let name = refs::record(&run.run);
             let old = self.repo.read_ref(&name)?;
             let mut previous: Vec<Oid> = old.into_iter().collect();
-            for candidate in &run.candidates {
-                previous.extend(self.repo.read_ref(&refs::result(&run.run, candidate))?);
-            }
+            previous.extend(self.parts_refs(run)?.into_iter().map(|(_, oid)| oid));
             let parents = Parents { base: &run.base, judged, previous: &previous };
             let commit = commit_of(&self.repo, &run.run, &stored, &parents)?;
             self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
@@ -265,25 +170,25 @@ pub fn run_names(refs: &[RefName]) -> Vec<Name> {
 }
 
 /// The parents of a record's commit.
-struct Parents<'a> {
+pub(super) struct Parents<'a> {
     /// The run's base.
-    base: &'a Oid,
+    pub(super) base: &'a Oid,
     /// Commits of judged trees.
-    judged: &'a [Oid],
+    pub(super) judged: &'a [Oid],
     /// The records and outcomes that the new one takes the place of, so that their refs only move
     /// forward: a plain `git push` takes them along.
-    previous: &'a [Oid],
+    pub(super) previous: &'a [Oid],
 }
 
 impl Parents<'_> {
     /// The parents that other refs reach, or that the old record reaches.
-    fn known(&self) -> Vec<&Oid> {
+    pub(super) fn known(&self) -> Vec<&Oid> {
         [self.base].into_iter().chain(self.previous).collect()
     }
 }
 
 /// Stores the files of a record as a commit.
-fn commit_of(
+pub(super) fn commit_of(
     repo: &Repo,
     run: &Name,
     files: &[(String, StoredContent<'_>)],
@@ -297,7 +202,7 @@ fn commit_of(
     repo.store_files(files, all, &message)
 }
 
-fn to_toml<T: Serialize>(record: &T) -> Result<String> {
+pub(super) fn to_toml<T: Serialize>(record: &T) -> Result<String> {
     toml::to_string(record)
         .map_err(|e| Error::internal(format!("a record cannot be written as TOML: {e}")))
 }

@@ -417,8 +417,10 @@ impl World {
                 entry.display()
             );
         }
-        // Cached outcomes and layers are meant to stay.
-        let stays = |name: &OsStr| name == "outcomes" || name == "layers";
+        // Cached outcomes, layers and mirrors are meant to stay.
+        let stays = |name: &OsStr| {
+            ["outcomes", "layers", "git-frites-remotes"].iter().any(|known| name == *known)
+        };
         let known = |path: &PathBuf| path.components().any(|c| stays(c.as_os_str()));
         let cache: Vec<PathBuf> =
             files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();

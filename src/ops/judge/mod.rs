@@ -2,6 +2,7 @@
 mod base;
 mod base_tests;
 mod changed_file;
+mod conditions;
 mod confirm;
 mod entries;
 mod judged_base;
@@ -14,6 +15,7 @@ mod record;
 mod replay;
 mod runner;
 mod schedule;
+pub mod spread;
 mod tamper;
 mod terms;
 pub mod unseeded;
@@ -63,7 +65,7 @@ pub fn judge(
         run: run.run.clone(),
         base: run.base,
         judged: jiff::Timestamp::now(),
-        round: next_round(session, run)?,
+        round: session.store.next_round(run)?,
         seeds: None,
         decision: decide(&entries, None, Rules::from_settings(&settings)),
         no_synthesis: None,
@@ -91,13 +93,6 @@ pub fn judge(
     record::save(session, run, &verdict)?;
     session.store.forget_parts(run)?;
     Ok(verdict)
-}
-
-/// The round that a whole judging begins: no partial verdict of before belongs to it.
-fn next_round(session: &Session, run: &Run) -> Result<u32> {
-    let last = session.store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
-    let parts = session.store.parts(run)?.into_iter().map(|(_, part)| part.round);
-    Ok(parts.fold(last, u32::max).saturating_add(1))
 }
 
 /// Runs a verdict's oracle on the entries, and on the base as far as that is to be done, and fills

@@ -4,6 +4,7 @@ use std::time::Duration;
 use crate::config::keys;
 use crate::config::value::Flaky;
 use crate::error::Result;
+use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
@@ -37,6 +38,8 @@ pub struct JudgeOptions {
     pub no_cache: bool,
     /// True to run nothing over the base's build outputs.
     pub cold: bool,
+    /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if none.
+    pub seeds: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl JudgeOptions {
@@ -45,6 +48,14 @@ impl JudgeOptions {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         programs::require_programs(&oracle.commands)?;
         Ok(oracle)
+    }
+
+    /// The seeds for a base.
+    pub(super) fn seeds(&self, session: &Session, base: &Oid) -> Result<Seeds> {
+        match &self.seeds {
+            Some((copy, link)) => session.seeds_by(copy, link, base),
+            None => session.seeds(base),
+        }
     }
 
     /// The time limit of each command.

@@ -1,13 +1,19 @@
 //! Partial verdicts: the outcomes of candidates that were judged by themselves, in several
 //! processes or on several machines.
+use std::path::Path;
+
 use crate::error::Result;
 use crate::fs::regular;
 use crate::git::commit::neutral_commit;
 use crate::model::FORMAT;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::StageResult;
+use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, PartialVerdict};
+use crate::model::verdict::{Entry, JudgeSettings};
+use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
@@ -16,8 +22,22 @@ use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
+use crate::process::interrupt::Cancel;
 use crate::store::events::Event;
+use crate::store::outcomes::NewOutcome;
 use crate::store::select::check_candidate;
+
+/// What outcomes are found by: the commands, the settings and the round that they belong to.
+pub(super) struct Grounds {
+    /// The commands.
+    pub oracle: Vec<OracleCommand>,
+    /// The settings, with the world of this machine.
+    pub settings: JudgeSettings,
+    /// The round of judging.
+    pub round: u32,
+    /// The options of this process.
+    pub options: JudgeOptions,
+}
 
 /// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at
 /// the same time. Nothing is decided: that is what [`super::replay`] does.
@@ -28,74 +48,125 @@ pub fn judge_some(
     options: &JudgeOptions,
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Vec<PartialVerdict>> {
-    let Session { repo, store, .. } = session;
+    let store = &session.store;
     for name in names {
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
-    let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
-    let mut settings = options.settings_to_run(session, &oracle)?;
-    let oracle = oracle.commands;
+    let grounds = Grounds {
+        settings: options.settings_to_run(session, &oracle)?,
+        oracle: oracle.commands,
+        round: store.verdict(&run.run)?.map_or(0, |verdict| verdict.round),
+        options: options.clone(),
+    };
     let mut captured = Vec::new();
     for name in names {
         let one = session.capture_or_tell(store.candidate(run, name))?;
         session.print_omissions(&one);
         captured.push(one);
     }
-    let round = store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
-    let mut seeds = None;
-    let mut entries = entries::from_captured(session, run, &oracle, &settings, &captured)?;
-    if !oracle.is_empty() {
-        let timeout = options.timeout(session);
-        // Whoever decides over stored outcomes cannot confirm claims.
-        let options = &JudgeOptions { cold: true, ..options.clone() };
-        let runner = OracleRunner::new(session, run, &oracle, &settings, timeout, options)?;
-        seeds = runner.seeds();
-        let run_all = |runner: &OracleRunner<'_>| {
-            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
-        };
-        let leads_back = runner.warn_of_seeds();
-        let (_, tainted) = runner.watched(run_all)?;
-        (settings.tainted, settings.leads_back) = (tainted, leads_back);
-    }
-    let machine = machine(session)?;
+    let _kept = KeptCommits::new(session, run);
     let mut parts = Vec::new();
-    for mut entry in entries {
-        let logs = last_of_logs(session, run, &entry);
+    for new in judge_captured(session, run, &captured, &grounds)? {
+        store.save_outcome(&new)?;
+        record_event(session, run, &new.outcome)?;
+        if let PartOutcome::Candidate(part) = new.outcome {
+            parts.push(part);
+        }
+    }
+    Ok(parts)
+}
+
+/// Judges captured candidates, and stores nothing.
+pub(super) fn judge_captured(
+    session: &Session,
+    run: &Run,
+    captured: &[Captured],
+    grounds: &Grounds,
+) -> Result<Vec<NewOutcome>> {
+    let Grounds { oracle, settings, options, .. } = grounds;
+    let mut entries = entries::from_captured(session, run, oracle, settings, captured)?;
+    let mut judging = judging(session, run, grounds)?;
+    if !oracle.is_empty() {
+        judged_by(session, run, grounds, &mut judging, |runner| {
+            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
+        })?;
+    }
+    let outcome = |mut entry: Entry| {
+        // The commands ran only for the first of several candidates with one tree.
+        let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
+        let directory = session.store.candidate_dir(&run.run, judged);
+        let logs = last_of_logs(&directory, &entry.results);
         entries::forget_passing_tests(&mut entry.results);
         // Only a verdict over all candidates can compare them, or tell which of them have the same
         // tree.
         entry.agreement = None;
         entry.same_as = None;
-        let part = PartialVerdict {
-            version: FORMAT,
-            run: run.run.clone(),
-            base: run.base,
-            judged: jiff::Timestamp::now(),
-            round,
-            seeds: seeds.clone(),
-            machine: Some(machine.clone()),
-            settings: settings.clone(),
-            oracle: oracle.clone(),
-            candidate: entry,
-        };
-        let commit = part
-            .candidate
-            .judged()
-            .map(|tree| neutral_commit(repo, tree, &run.base))
-            .transpose()?;
-        store.save_part(&part, commit.as_ref(), &logs)?;
-        let event = Event::Outcome {
-            candidate: part.candidate.candidate.clone(),
-            passed: part.candidate.passed(),
-            skipped: part.candidate.skipped(),
-        };
-        store.record_event(&run.run, &event)?;
-        parts.push(part);
-    }
-    Ok(parts)
+        let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
+        let part = PartialVerdict { judging: judging.clone(), candidate: entry.clone() };
+        Ok(NewOutcome { outcome: PartOutcome::Candidate(part), judged: tree.transpose()?, logs })
+    };
+    entries.into_iter().map(outcome).collect()
+}
+
+/// Judges the base of a run, and stores nothing.
+pub(super) fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
+    let mut judging = judging(session, run, grounds)?;
+    let judged = judged_by(session, run, grounds, &mut judging, |runner| {
+        runner.judge_base(&Cancel::default(), true)
+    })?;
+    let results = judged.map(|judged| judged.baseline.results).unwrap_or_default();
+    let logs = last_of_logs(&session.store.run_dir(&run.run).join("base"), &results);
+    let outcome = PartOutcome::Base(BaseOutcome { judging, results });
+    Ok(NewOutcome { outcome, judged: None, logs })
+}
+
+/// Does `work` with a runner, and completes the judging with what only the runner knows.
+fn judged_by<T>(
+    session: &Session,
+    run: &Run,
+    grounds: &Grounds,
+    judging: &mut Judging,
+    work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
+) -> Result<T> {
+    let Grounds { oracle, settings, options, .. } = grounds;
+    let timeout = options.timeout(session);
+    // Whoever decides over stored outcomes cannot confirm claims.
+    let options = &JudgeOptions { cold: true, ..options.clone() };
+    let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
+    judging.seeds = runner.seeds();
+    judging.settings.leads_back = runner.warn_of_seeds();
+    let (done, tainted) = runner.watched(work)?;
+    judging.settings.tainted = tainted;
+    Ok(done)
+}
+
+/// Adds an outcome to the event log.
+pub(super) fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Result<()> {
+    let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = outcome else { return Ok(()) };
+    let event = Event::Outcome {
+        candidate: candidate.candidate.clone(),
+        passed: candidate.passed(),
+        skipped: candidate.skipped(),
+    };
+    session.store.record_event(&run.run, &event)
+}
+
+/// A judging that begins now on this machine.
+fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<Judging> {
+    Ok(Judging {
+        version: FORMAT,
+        run: run.run.clone(),
+        base: run.base,
+        judged: jiff::Timestamp::now(),
+        round: grounds.round,
+        seeds: None,
+        machine: Some(machine(session)?),
+        settings: grounds.settings.clone(),
+        oracle: grounds.oracle.clone(),
+    })
 }
 
 fn machine(session: &Session) -> Result<Machine> {
@@ -112,12 +183,9 @@ fn machine(session: &Session) -> Result<Machine> {
 /// is usually said there.
 const KEPT_OF_LOG: usize = 64 << 10;
 
-/// The ends of a candidate's logs, by file name. A log that cannot be read is left out.
-fn last_of_logs(session: &Session, run: &Run, entry: &Entry) -> Vec<(String, Vec<u8>)> {
-    // The commands ran only for the first of several candidates with one tree.
-    let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
-    let directory = session.store.candidate_dir(&run.run, judged);
-    let names = entry.results.iter().flat_map(|result| result.log_names());
+/// The ends of the logs of these results, by file name. A log that cannot be read is left out.
+fn last_of_logs(directory: &Path, results: &[StageResult]) -> Vec<(String, Vec<u8>)> {
+    let names = results.iter().flat_map(StageResult::log_names);
     let logs = names.filter_map(|name| {
         let bytes = regular::read(&directory.join(&name)).ok()?;
         Some((name, end_of_log(&bytes).to_vec()))

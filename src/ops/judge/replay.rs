@@ -4,46 +4,73 @@ use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;
 use crate::model::FORMAT;
-use crate::model::decision::decide;
+use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
+use crate::model::part::Part;
+use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, PartialVerdict, Verdict};
+use crate::model::terms::SharedTerms;
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
-use crate::ops::judge::terms::OwnTerms;
-use crate::ops::judge::{confirm, entries};
+use crate::ops::judge::terms::{OwnTerms, answers};
+use crate::ops::judge::{conditions, confirm, entries};
 use crate::ops::session::Session;
 
-/// Decides again from the stored outcomes, without running anything. The terms are this side's; see
-/// [`OwnTerms::of`].
+/// Decides again from the stored outcomes, without running anything. The terms are those of
+/// `judge --open`, or else this side's; see [`OwnTerms::of`].
 ///
 /// A new decision is recorded, because `apply` lands by the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
+    let (_lock, run) = &session.store.lock_and_read(&run.run)?;
+    replay_locked(session, run, options)
+}
+
+/// As [`replay`]; the caller holds the run's lock.
+pub(super) fn replay_locked(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+) -> Result<Verdict> {
     let store = &session.store;
-    let (_lock, run) = &store.lock_and_read(&run.run)?;
     trust::require_own_record(session.integrity(), run)?;
-    let stored = store.verdict(&run.run)?;
+    let opened = store.terms(&run.run)?;
+    let is_opened_after =
+        |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);
+    let stored = store.verdict(&run.run)?.filter(|verdict| !is_opened_after(verdict));
     let (names, parts): (Vec<&Name>, Vec<PartialVerdict>) = store.parts(run)?.into_iter().unzip();
-    if stored.is_none() && parts.is_empty() {
+    if stored.is_none() && parts.is_empty() && opened.is_none() {
         return Err(Error::fatal(format!("run {} was never judged", run.run))
             .hint(format!("judge it with `git frites judge {}`", run.run)));
     }
-    let mut terms = OwnTerms::of(session, run, options, stored.as_ref(), &parts)?;
+    let mut terms = match &opened {
+        Some(opened) => OwnTerms::opened(session, opened, options)?,
+        None => OwnTerms::of(session, run, options, stored.as_ref(), &parts)?,
+    };
     if let Some(verdict) = &stored {
         terms.require_same_in_verdict(run, verdict)?;
         terms.settle_on(verdict.settings.world);
     }
     let mut verdict = match &stored {
         Some(verdict) => verdict.clone(),
-        None => without_results(run, &terms, &parts),
+        None => without_results(run, &terms, &parts, opened.as_ref()),
     };
     let present = present_entries(session, run, &terms, &verdict, &names)?;
-    let mut any_used = false;
+    let mut used = Vec::new();
     for (name, part) in names.into_iter().zip(parts) {
         let Some(entry) = present.iter().find(|e| e.candidate == *name) else { continue };
-        if let Some(reason) = why_not_used(run, name, &part, entry, verdict.round) {
+        let why_not = why_not_used(run, name, &part, entry, verdict.round).or_else(|| {
+            let opened = opened.as_ref()?;
+            let world = part.judging.settings.world;
+            if world != opened.settings.world {
+                return Some(format!("its commands ran {}", world.in_words()));
+            }
+            let difference = terms.difference_of(&part.judging)?;
+            Some(format!("it was found on other terms: {difference}"))
+        });
+        if let Some(reason) = why_not {
             session.ui.warn(format!(
                 "{}/{name}: the outcome of judging it by itself is not used: {reason}",
                 run.run
@@ -51,21 +78,57 @@ pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Ve
             continue;
         }
         terms.require_same_in_part(run, &part)?;
-        terms.settle_on(part.settings.world);
+        terms.settle_on(part.judging.settings.world);
         restore_logs(session, run, &part)?;
+        used.push((Part::Candidate(name.clone()), part.judging.clone()));
         add_part(&mut verdict, entry, part);
-        any_used = true;
     }
     for entry in present {
         if verdict.entry(&entry.candidate).is_none() {
             verdict.candidates.push(entry);
         }
     }
-    if stored.is_none() && !any_used {
+    if stored.is_none() && used.is_empty() && opened.is_none() {
         return Err(Error::fatal(format!("no stored outcome of run {} can be used", run.run))
             .hint(format!("judge it with `git frites judge {}`", run.run)));
     }
+    if let Some(opened) = &opened {
+        used.extend(add_base(session, run, opened, &mut verdict)?);
+        share_equal_trees(&mut verdict.candidates);
+        conditions::tell(session, run, &used)?;
+    }
     decide_and_save(session, run, options, stored.as_ref(), verdict)
+}
+
+/// Puts the outcome of the base into a verdict, if there is one on these terms; gives its judging.
+fn add_base(
+    session: &Session,
+    run: &Run,
+    opened: &SharedTerms,
+    verdict: &mut Verdict,
+) -> Result<Option<(Part, Judging)>> {
+    let Some(outcome) = session.store.outcome(&run.run, &Part::Base)? else { return Ok(None) };
+    if !answers(&outcome, opened, &Part::Base) {
+        return Ok(None);
+    }
+    let PartOutcome::Base(BaseOutcome { judging, results }) = outcome else { return Ok(None) };
+    verdict.baseline = Some(Baseline { results });
+    Ok(Some((Part::Base, judging)))
+}
+
+/// Gives an outcome to each candidate that has none, if another one with the same tree has one: a
+/// tree is judged under one name.
+fn share_equal_trees(entries: &mut [Entry]) {
+    let judged: Vec<Entry> =
+        entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
+    for entry in entries.iter_mut().filter(|e| e.not_run()) {
+        let second = |e: &Entry| e.base_tests.as_ref().map(|b| (b.tree, b.problem.clone()));
+        let is_twin = |e: &&Entry| e.judged() == entry.judged() && second(e) == second(entry);
+        let Some(twin) = judged.iter().find(is_twin) else { continue };
+        entry.results.clone_from(&twin.results);
+        entry.base_tests.clone_from(&twin.base_tests);
+        entry.same_as = Some(twin.candidate.clone());
+    }
 }
 
 /// Decides over a verdict's candidates, and records the decision if it is new.
@@ -85,6 +148,9 @@ fn decide_and_save(
     let rules = Rules::from_settings(&verdict.settings);
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
     verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
+    if !verdict.oracle.is_empty() {
+        verdict.decision = with_commands(verdict.decision);
+    }
     if stored != Some(&verdict) {
         save(session, run, &verdict)?;
     }
@@ -94,14 +160,20 @@ fn decide_and_save(
 }
 
 /// A verdict on this side's terms without any candidate.
-fn without_results(run: &Run, terms: &OwnTerms, parts: &[PartialVerdict]) -> Verdict {
-    let judged = parts.iter().map(|part| part.judged).max();
+fn without_results(
+    run: &Run,
+    terms: &OwnTerms,
+    parts: &[PartialVerdict],
+    opened: Option<&SharedTerms>,
+) -> Verdict {
+    let judged = parts.iter().map(|part| part.judging.judged);
+    let judged = judged.chain(opened.map(|terms| terms.opened)).max();
     Verdict {
         version: FORMAT,
         run: run.run.clone(),
         base: run.base,
         judged: judged.unwrap_or_default(),
-        round: 0,
+        round: opened.map_or(0, |terms| terms.round),
         seeds: terms.seeds.clone(),
         decision: decide(&[], None, Rules::from_settings(&terms.settings)),
         no_synthesis: None,
@@ -142,19 +214,19 @@ fn why_not_used(
     present: &Entry,
     round: u32,
 ) -> Option<String> {
-    let theirs = &part.candidate;
-    if part.run != run.run || theirs.candidate != *name || part.base != run.base {
+    let (theirs, judging) = (&part.candidate, &part.judging);
+    if judging.run != run.run || theirs.candidate != *name || judging.base != run.base {
         return Some(format!(
             "it is of {}/{} on the base {:.10}",
-            part.run,
+            judging.run,
             theirs.candidate,
-            part.base.as_str()
+            judging.base.as_str()
         ));
     }
-    if part.round != round {
+    if judging.round != round {
         return Some(format!(
             "it belongs to round {} of judging, and the run is in round {round}",
-            part.round
+            judging.round
         ));
     }
     if theirs.tree != present.tree {
@@ -169,7 +241,7 @@ fn why_not_used(
         return Some("other changes to protected paths were put back".into());
     }
     let second = |e: &Entry| e.base_tests.as_ref().map(|b| (b.tree, b.problem.clone()));
-    let was_judged_once = part.settings.in_place || theirs.problem.is_some();
+    let was_judged_once = judging.settings.in_place || theirs.problem.is_some();
     if second(theirs) != second(present) && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
@@ -178,7 +250,7 @@ fn why_not_used(
 
 /// Puts the outcome of a partial verdict into a verdict. All else is as this side finds it.
 fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
-    let PartialVerdict { judged, settings, candidate, .. } = part;
+    let PartialVerdict { judging: Judging { judged, settings, .. }, candidate } = part;
     verdict.judged = verdict.judged.max(judged);
     verdict.settings.tainted |= settings.tainted;
     for path in &settings.leads_back {
@@ -217,7 +289,7 @@ fn restore_logs(session: &Session, run: &Run, part: &PartialVerdict) -> Result<(
     let missing = |(file, kept): &(String, Vec<u8>)| {
         regular::read(&directory.join(file)).map_or(true, |log| end_of_log(&log) != kept)
     };
-    let logs = session.store.part_logs(run, name, &names)?;
+    let logs = session.store.part_logs(run, &Part::Candidate(name.clone()), &names)?;
     if !logs.iter().any(missing) {
         return Ok(());
     }

@@ -93,7 +93,7 @@ impl<'a> OracleRunner<'a> {
         timeout: Duration,
         judging: &JudgeOptions,
     ) -> Result<OracleRunner<'a>> {
-        let seeds = session.seeds(&run.base)?;
+        let seeds = judging.seeds(session, &run.base)?;
         let digest = seeds.digest()?;
         let options = options(session, settings, timeout);
         let leads = back_leads(session, settings, &seeds, &run.base)?;

@@ -5,9 +5,12 @@ use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::oracle::{OracleCommand, as_options};
 use crate::model::outcome::Stage;
+use crate::model::part::Part;
+use crate::model::partial::{Judging, PartOutcome, PartialVerdict};
 use crate::model::rank::Rank;
 use crate::model::run::Run;
-use crate::model::verdict::{JudgeSettings, PartialVerdict, Verdict};
+use crate::model::terms::SharedTerms;
+use crate::model::verdict::{JudgeSettings, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::session::Session;
@@ -67,7 +70,8 @@ impl OwnTerms {
             },
             None => configured,
         };
-        let any_seeds = parts.iter().map(|part| &part.seeds).chain(stored.map(|v| &v.seeds));
+        let any_seeds =
+            parts.iter().map(|part| &part.judging.seeds).chain(stored.map(|v| &v.seeds));
         let seeds = match own.and_then(|verdict| verdict.seeds.clone()) {
             Some(digest) => Some(digest),
             None if any_seeds.flatten().next().is_none() => None,
@@ -103,6 +107,49 @@ impl OwnTerms {
         Err(refusal(what, &format!("its commands ran {}, {difference}", theirs.in_words())))
     }
 
+    /// The terms that `judge --open` wrote. Fails if options name others.
+    pub fn opened(
+        session: &Session,
+        terms: &SharedTerms,
+        options: &JudgeOptions,
+    ) -> Result<OwnTerms> {
+        let SharedTerms { run, base, settings, .. } = terms;
+        let own = OwnTerms::of_all(terms);
+        let mut named = OwnTerms::of_all(terms);
+        if options.flags.any() {
+            let resolved = oracle::resolve(&session.repo, &session.config, &options.flags, base)?;
+            named.oracle = resolved.commands;
+        }
+        named.settings.retries = options.retries.unwrap_or(settings.retries);
+        let setup = |c: &&OracleCommand| c.stage != Stage::Setup;
+        let stored: Vec<OracleCommand> = own.oracle.iter().filter(setup).cloned().collect();
+        named.oracle = named.oracle.iter().filter(setup).cloned().collect();
+        let differs = named.difference(&StoredTerms { oracle: &stored, settings, seeds: None });
+        let more = options.protect.iter().find(|path| !settings.protect.contains(path));
+        let differs =
+            differs.or_else(|| more.map(|path| format!("'{path}' is no protected path of it")));
+        match differs {
+            None => Ok(own),
+            Some(difference) => Err(Error::fatal(format!(
+                "run {run} was opened on other terms than these options name: {difference}"
+            ))
+            .hint("leave the options out: the terms are those of `judge --open`")
+            .hint(format!("or open it again on other terms: `git frites judge --open {run}`"))),
+        }
+    }
+
+    /// The terms that `judge --open` wrote for all machines.
+    fn of_all(terms: &SharedTerms) -> OwnTerms {
+        let SharedTerms { oracle, settings, seeds, .. } = terms;
+        OwnTerms {
+            oracle: oracle.clone(),
+            settings: settings.clone(),
+            mode: SandboxMode::Auto,
+            world: Some(settings.world),
+            seeds: Some(seeds.digest.clone()),
+        }
+    }
+
     /// Refuses a verdict that was reached on other terms.
     pub fn require_same_in_verdict(&self, run: &Run, verdict: &Verdict) -> Result<()> {
         let Verdict { oracle, settings, seeds, .. } = verdict;
@@ -116,14 +163,20 @@ impl OwnTerms {
 
     /// Refuses a partial verdict that was reached on other terms.
     pub fn require_same_in_part(&self, run: &Run, part: &PartialVerdict) -> Result<()> {
-        let PartialVerdict { oracle, settings, seeds, candidate, .. } = part;
-        let stored = StoredTerms { oracle, settings, seeds: seeds.as_deref() };
-        let name = &candidate.candidate;
+        let judging = &part.judging;
+        let name = &part.candidate.candidate;
         let what = format!("{}/{name}", run.run);
         let here = format!("judge it here: `git frites judge {} --candidate {name}`", run.run);
-        self.require_world(&what, settings).map_err(|e| e.hint(here.clone()))?;
-        let Some(difference) = self.difference(&stored) else { return Ok(()) };
-        Err(refusal(&what, &difference).hint(here).hint(by_their_commands(run, oracle)))
+        self.require_world(&what, &judging.settings).map_err(|e| e.hint(here.clone()))?;
+        let Some(difference) = self.difference_of(judging) else { return Ok(()) };
+        Err(refusal(&what, &difference).hint(here).hint(by_their_commands(run, &judging.oracle)))
+    }
+
+    /// The first difference between the terms of an outcome and these, as a clause about the
+    /// outcome.
+    pub fn difference_of(&self, judging: &Judging) -> Option<String> {
+        let Judging { oracle, settings, seeds, .. } = judging;
+        self.difference(&StoredTerms { oracle, settings, seeds: seeds.as_deref() })
     }
 
     /// The first difference between stored terms and these, as a clause about the stored ones.
@@ -204,4 +257,20 @@ fn refusal(what: &str, difference: &str) -> Error {
 fn by_their_commands(run: &Run, oracle: &[OracleCommand]) -> String {
     let options = as_options(oracle.iter().filter(|c| c.stage != Stage::Setup));
     format!("or decide on its terms: `git frites judge --replay {}{options}`", run.run)
+}
+
+/// True if an outcome is one of this round, on these terms, of the tree that they name.
+pub fn answers(outcome: &PartOutcome, terms: &SharedTerms, part: &Part) -> bool {
+    let judging = outcome.judging();
+    let is_same_tree = match part {
+        Part::Base => true,
+        Part::Candidate(name) => terms.tree_of(name).map(|tree| &tree.tree) == outcome.captured(),
+    };
+    judging.round == terms.round
+        && judging.run == terms.run
+        && judging.base == terms.base
+        && outcome.part() == *part
+        && is_same_tree
+        && judging.settings.world == terms.settings.world
+        && OwnTerms::of_all(terms).difference_of(judging).is_none()
 }

@@ -75,6 +75,21 @@ fn say_what_landlock_cannot(session: &Session) {
     }
 }
 
+/// Fails if no world of this kind can be made here.
+pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
+    if kind == WorldKind::Open {
+        return Ok(());
+    }
+    let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
+    match probe::refusal(room.path()) {
+        None => Ok(()),
+        Some(reason) => Err(Error::fatal(format!(
+            "the run was opened to be judged in sealed worlds, and none can be made here: {reason}"
+        ))
+        .hint("judge on another machine, or open the run again with `git config frites.sandbox.mode off`")),
+    }
+}
+
 /// True if later commands may use outcomes from this world.
 ///
 /// In the open world, code under test can write to the cache. Who turns worlds off accepts that; who

@@ -1,0 +1,176 @@
+//! `git frites judge` in parts: `--open`, `--shard`, `--pending`, and `--remote` with others.
+use crate::commands::judge_args::JudgeArgs;
+use crate::commands::note_left_out;
+use crate::error::{Error, Result, exit};
+use crate::integrity::trust;
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::model::part::Part;
+use crate::model::run::Run;
+use crate::model::shard::{SHARD_RULE, Shard};
+use crate::model::verdict::{DecisionKind, Verdict};
+use crate::ops::judge::spread::{self, Decided, Exchange, Sink};
+use crate::ops::judge::unseeded;
+use crate::ops::mirror;
+use crate::ops::session::Session;
+use crate::oracle::ResolvedOracle;
+use crate::store::select::Matching;
+use crate::ui::Ui;
+
+impl JudgeArgs {
+    /// Opens the repository to work in.
+    pub fn session(&self, ui: &Ui) -> Result<Session> {
+        match &self.remote {
+            None => Session::open(ui.clone()),
+            Some(place) => mirror::session_with(ui.clone(), place, !self.judges_parts()),
+        }
+    }
+
+    /// True if parts are judged, and nothing is decided.
+    fn judges_parts(&self) -> bool {
+        self.shard.is_some() || !self.candidates.is_empty()
+    }
+
+    /// The run that the command line names.
+    fn named_run(&self) -> Result<Option<Name>> {
+        let by_parts = self.candidates.iter().filter_map(|address| address.run.as_ref());
+        let by_address = match &self.address {
+            Some(Address::Word { word, iteration: None }) => Some(word),
+            _ => None,
+        };
+        let mut named = by_address.into_iter().chain(by_parts);
+        let Some(first) = named.next() else { return Ok(None) };
+        match named.find(|name| *name != first) {
+            None => Ok(Some(first.clone())),
+            Some(other) => Err(Error::usage(format!("'{first}' and '{other}' are two runs"))
+                .hint("name candidates of one run")),
+        }
+    }
+
+    /// The parts that `--candidate` names.
+    fn parts(&self) -> Vec<Part> {
+        self.candidates.iter().map(|address| address.part.clone()).collect()
+    }
+}
+
+/// The end of a command about parts.
+pub enum SpreadEnd {
+    /// All is said; this is the exit code.
+    Code(u8),
+    /// A verdict, to be shown as any other.
+    Verdict(Box<Verdict>),
+}
+
+/// Runs what the options name of judging in parts; none if that is not what they name.
+pub fn run(session: &Session, args: &JudgeArgs) -> Result<Option<SpreadEnd>> {
+    if args.open {
+        return open(session, args).map(SpreadEnd::Code).map(Some);
+    }
+    if let Some(place) = &args.remote {
+        let name = args.named_run()?.ok_or_else(|| {
+            Error::usage("with --remote the run is to be named")
+                .hint("write its whole name at the end: `git frites judge --remote R … RUN`")
+        })?;
+        let exchange = Exchange::new(session, place, &name);
+        exchange.fetch()?;
+        let run = exchange.take_run()?;
+        exchange.take_terms()?;
+        if args.replay {
+            return replay(session, args, &run, &exchange)
+                .map(Box::new)
+                .map(SpreadEnd::Verdict)
+                .map(Some);
+        }
+        return on_parts(session, args, &run, Some(&exchange)).map(SpreadEnd::Code).map(Some);
+    }
+    if !args.judges_parts() && !args.pending {
+        return Ok(None);
+    }
+    let run = match args.named_run()? {
+        Some(name) => {
+            let address = Address::Word { word: name, iteration: None };
+            session.store.select(Some(&address), Matching::Prefix)?.run
+        }
+        None => session.store.select(args.address.as_ref(), Matching::Prefix)?.run,
+    };
+    // Candidates of a run that was not opened are judged on the terms of this side.
+    let needs_terms = args.shard.is_some() || args.pending || args.parts().contains(&Part::Base);
+    if !needs_terms && session.store.terms(&run.run)?.is_none() {
+        return Ok(None);
+    }
+    on_parts(session, args, &run, None).map(SpreadEnd::Code).map(Some)
+}
+
+fn on_parts(
+    session: &Session,
+    args: &JudgeArgs,
+    run: &Run,
+    exchange: Option<&Exchange<'_>>,
+) -> Result<u8> {
+    let terms = spread::current_terms(session, run, exchange)?;
+    if args.pending {
+        let pending = spread::pending(session, run, &terms, exchange)?;
+        let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
+        session.ui.answer(lines.collect::<String>())?;
+        return Ok(exit::OK);
+    }
+    trust::require_trust(session.integrity(), Some(run))?;
+    spread::require_terms(session, &terms, &args.options())?;
+    let parts = match args.shard {
+        Some(shard) => share_of(shard, terms.parts())?,
+        None => args.parts(),
+    };
+    let sink = exchange.map_or(Sink::Here, Sink::Remote);
+    let jobs = args.jobs as usize;
+    spread::judge_parts(session, run, &terms, &parts, jobs, &sink, |part, outcome, before| {
+        let before = if before { "\tstored before" } else { "" };
+        if args.quiet {
+            return Ok(());
+        }
+        session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()))
+    })?;
+    Ok(exit::OK)
+}
+
+fn replay(
+    session: &Session,
+    args: &JudgeArgs,
+    run: &Run,
+    exchange: &Exchange<'_>,
+) -> Result<Verdict> {
+    let Decided { verdict, missing } =
+        spread::decide(session, run, &args.options(), exchange, args.wait)?;
+    let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
+    if !missing.is_empty() {
+        let what = if verdict.decision.decision == DecisionKind::Undecided {
+            "missing"
+        } else {
+            "need not be judged any more"
+        };
+        session.ui.note(format!("{what}: {}", missing.join(" ")));
+    }
+    Ok(verdict)
+}
+
+fn share_of(shard: Shard, parts: impl Iterator<Item = Part>) -> Result<Vec<Part>> {
+    let share = shard.resolve(|name| std::env::var(name).ok()).ok_or_else(|| {
+        Error::usage("no variable of an engine says which share this is").hint(SHARD_RULE)
+    })?;
+    Ok(share.take(parts).collect())
+}
+
+fn open(session: &Session, args: &JudgeArgs) -> Result<u8> {
+    let run = session.store.select(args.address.as_ref(), Matching::Prefix)?.run;
+    trust::require_trust(session.integrity(), Some(&run))?;
+    let on_oracle = |oracle: &ResolvedOracle| {
+        note_left_out(&session.ui, oracle);
+        unseeded::hint(session, &run.base, &oracle.commands)
+    };
+    let terms = spread::open(session, &run, &args.options(), args.remote.as_deref(), on_oracle)?;
+    if terms.trees.is_empty() {
+        session.ui.warn(format!("run {} has no usable candidate", run.run));
+        return Ok(exit::UNUSABLE);
+    }
+    session.ui.answer(format!("{}\n", terms.parts().count()))?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,164 @@
+//! The outcomes of parts that were judged by themselves, in several processes or on several
+//! machines.
+use serde::{Deserialize, Serialize};
+
+use crate::model::machine::Machine;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::{self, Outcome, Stage, StageResult};
+use crate::model::part::Part;
+use crate::model::verdict::{Entry, JudgeSettings};
+
+/// The time, place and terms of one judging of one part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Judging {
+    /// The record's format.
+    pub version: u32,
+    /// The run.
+    pub run: Name,
+    /// The run's base.
+    pub base: Oid,
+    /// The time of the judging.
+    pub judged: jiff::Timestamp,
+    /// The round of judging; see [`crate::model::verdict::Verdict::round`].
+    #[serde(default)]
+    pub round: u32,
+    /// A digest of the seeds; none in old records, and if nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<String>,
+    /// The machine that judged; none in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The settings of the judging.
+    #[serde(default, rename = "terms")]
+    pub settings: JudgeSettings,
+    /// The commands that were run, in order.
+    #[serde(default)]
+    pub oracle: Vec<OracleCommand>,
+}
+
+/// `outcome.toml`: the results of one candidate that was judged by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PartialVerdict {
+    /// The judging.
+    #[serde(flatten)]
+    pub judging: Judging,
+    /// The candidate.
+    pub candidate: Entry,
+}
+
+/// `outcome.toml`: the results of a base that was judged by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BaseOutcome {
+    /// The judging.
+    #[serde(flatten)]
+    pub judging: Judging,
+    /// The results of the commands, in order.
+    pub results: Vec<StageResult>,
+}
+
+/// The outcome of one part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "there are few of them")]
+pub enum PartOutcome {
+    /// That of a candidate.
+    Candidate(PartialVerdict),
+    /// That of the base.
+    Base(BaseOutcome),
+}
+
+impl PartOutcome {
+    /// The part.
+    pub fn part(&self) -> Part {
+        match self {
+            PartOutcome::Candidate(part) => Part::Candidate(part.candidate.candidate.clone()),
+            PartOutcome::Base(_) => Part::Base,
+        }
+    }
+
+    /// The judging that found it.
+    pub fn judging(&self) -> &Judging {
+        match self {
+            PartOutcome::Candidate(part) => &part.judging,
+            PartOutcome::Base(base) => &base.judging,
+        }
+    }
+
+    /// The captured tree that was judged; none of the base, which stays the same.
+    pub fn captured(&self) -> Option<&Oid> {
+        match self {
+            PartOutcome::Candidate(part) => part.candidate.tree.as_ref(),
+            PartOutcome::Base(_) => None,
+        }
+    }
+
+    /// The results of the commands, in order, without those of a second judging.
+    pub fn results(&self) -> &[StageResult] {
+        match self {
+            PartOutcome::Candidate(part) => &part.candidate.results,
+            PartOutcome::Base(base) => &base.results,
+        }
+    }
+
+    /// The end in a few words: `passed`, or the command that did not pass.
+    pub fn words(&self) -> String {
+        let second = match self {
+            PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
+            PartOutcome::Base(_) => None,
+        };
+        if let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = self
+            && let Some(problem) = &candidate.problem
+        {
+            return problem.clone();
+        }
+        match outcome::first_failure(self.results()) {
+            Some(failed) => format!("{}: {}", failed.stage, failed.outcome),
+            None if self.results().is_empty() => "nothing was run".into(),
+            None if second.is_some_and(|second| !second.passed()) => {
+                "passed with its own tests only".into()
+            }
+            None => "passed".into(),
+        }
+    }
+
+    /// True if both say the same of each command: not in every detail, but in what is decided by.
+    pub fn agrees_with(&self, other: &PartOutcome) -> bool {
+        self.ends() == other.ends()
+    }
+
+    fn ends(&self) -> Vec<(Stage, End)> {
+        let second = match self {
+            PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
+            PartOutcome::Base(_) => None,
+        };
+        let all = self.results().iter().chain(second.iter().flat_map(|second| &second.results));
+        all.map(|result| (result.stage, End::of(&result.outcome))).collect()
+    }
+}
+
+/// What is decided by of the end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Passed,
+    Flaky,
+    Failed,
+    CannotTell,
+    Skipped,
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> End {
+        match outcome {
+            Outcome::Passed => End::Passed,
+            Outcome::Flaky { .. } => End::Flaky,
+            Outcome::CannotTell => End::CannotTell,
+            Outcome::Skipped => End::Skipped,
+            _ => End::Failed,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The machines that outcomes were found on, as far as a person should know of a difference.
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::git::refs;
+use crate::model::machine::Machine;
+use crate::model::name::Name;
+use crate::model::part::Part;
+use crate::model::partial::{Judging, PartOutcome};
+use crate::model::run::Run;
+use crate::ops::session::Session;
+
+/// Says which of these outcomes disagree with another that came later, and whether the machines
+/// differ in anything but their names.
+pub fn tell(session: &Session, run: &Run, used: &[(Part, Judging)]) -> Result<()> {
+    let store = &session.store;
+    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (part, judging) in used {
+        if let Some(Machine { host, platform, git, git_frites }) = &judging.machine {
+            let kind = format!("{platform}, git {git}, git-frites {git_frites}");
+            kinds.entry(kind).or_default().push(format!("{part} ({host})"));
+        }
+        let name = refs::result_of(&run.run, part);
+        let others = store.disagreeing(&name, part)?;
+        if let Some(first) = store.outcome(&run.run, part)?.filter(|_| !others.is_empty()) {
+            for other in &others {
+                session.ui.warn(disagreement(&run.run, &first, other));
+            }
+        }
+    }
+    if kinds.len() > 1 {
+        let kinds = kinds.iter().map(|(kind, parts)| format!("{kind}: {}", parts.join(", ")));
+        session.ui.warn(format!(
+            "the machines that judged run {} differ: {}",
+            run.run,
+            kinds.collect::<Vec<_>>().join("; ")
+        ));
+    }
+    Ok(())
+}
+
+/// Two outcomes of one part that disagree, in words.
+pub fn disagreement(run: &Name, first: &PartOutcome, second: &PartOutcome) -> String {
+    let found = |outcome: &PartOutcome| {
+        let host = outcome.judging().machine.as_ref().map_or("?", |machine| &machine.host);
+        format!("{} ({host})", outcome.words())
+    };
+    format!(
+        "{run}/{}: it was judged twice, and the outcomes disagree: first {}, then {}; the first one stays",
+        first.part(),
+        found(first),
+        found(second)
+    )
+}

@@ -1,0 +1,101 @@
+//! Deciding over a run whose outcomes lie in another repository, perhaps when all of them are there.
+use std::time::{Duration, Instant};
+
+use crate::error::{Cause, Error, Result};
+use crate::model::part::Part;
+use crate::model::run::Run;
+use crate::model::verdict::{DecisionKind, Verdict};
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::replay::replay_locked;
+use crate::ops::judge::spread::exchange::Exchange;
+use crate::ops::judge::spread::parts::pending;
+use crate::ops::session::Session;
+
+/// The first and the longest pause between two looks.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A decision, and the parts whose outcome was not there.
+pub struct Decided {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The parts without an outcome.
+    pub missing: Vec<Part>,
+}
+
+/// Takes the outcomes that are there, and decides by the terms that `judge --open` wrote.
+///
+/// With `wait`, looks again and again for so long, until each part has its outcome; with
+/// `options.until_pass`, until no missing outcome could change the recommendation.
+pub fn decide(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+    exchange: &Exchange<'_>,
+    wait: Option<Duration>,
+) -> Result<Decided> {
+    let end = Instant::now() + wait.unwrap_or_default();
+    let mut pause = FIRST_PAUSE;
+    let mut last_missing = None;
+    loop {
+        match look(session, run, options, exchange, &mut last_missing, end) {
+            Ok(Some(decided)) => return Ok(decided),
+            Ok(None) => {}
+            // Another process decides at this moment.
+            Err(error) if is_busy(&error) && Instant::now() < end => {}
+            Err(error) => return Err(error),
+        }
+        std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
+        pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+        if let Err(error) = exchange.fetch() {
+            if Instant::now() >= end {
+                return Err(error);
+            }
+            session.ui.warn(format!("{}; looking again", error.message));
+        }
+    }
+}
+
+fn is_busy(error: &Error) -> bool {
+    matches!(error.cause, Cause::RunBusy(_))
+}
+
+/// Takes what was fetched, and decides if it is time; none if it is to be waited for more.
+fn look(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+    exchange: &Exchange<'_>,
+    last_missing: &mut Option<Vec<Part>>,
+    end: Instant,
+) -> Result<Option<Decided>> {
+    let missing = take_all(session, run, exchange)?;
+    let is_last = missing.is_empty() || Instant::now() >= end;
+    let is_news = last_missing.as_ref() != Some(&missing);
+    if is_last || options.until_pass && is_news {
+        let (_lock, run) = &session.store.lock_and_read(&run.run)?;
+        let verdict = replay_locked(session, run, options)?;
+        if is_last || verdict.decision.decision != DecisionKind::Undecided {
+            return Ok(Some(Decided { verdict, missing }));
+        }
+    }
+    *last_missing = Some(missing);
+    Ok(None)
+}
+
+/// Takes what was fetched; gives the parts without an outcome.
+fn take_all(session: &Session, run: &Run, exchange: &Exchange<'_>) -> Result<Vec<Part>> {
+    let store = &session.store;
+    let (_lock, run) = &store.lock_and_read(&run.run)?;
+    let terms = store.terms(&run.run)?;
+    if let Some(terms) = &terms {
+        let mut unknown = Vec::new();
+        for tree in terms.trees.iter().filter(|tree| !session.repo.is_commit(&tree.commit)) {
+            unknown.push(tree.candidate.clone());
+            unknown.extend(tree.same.iter().cloned());
+        }
+        exchange.fetch_captures(&unknown)?;
+    }
+    exchange.take_outcomes(terms.as_ref())?;
+    terms.map_or(Ok(Vec::new()), |terms| pending(session, run, &terms, None))
+}

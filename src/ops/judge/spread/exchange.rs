@@ -1,0 +1,219 @@
+//! The exchange of a run with another repository: its records and outcomes are fetched beside ours,
+//! compared, and then taken; one outcome at a time is pushed.
+//!
+//! The other repository's compare-and-swap of a ref is the only lock.
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::git::reflog;
+use crate::git::refs;
+use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
+use crate::model::name::Name;
+use crate::model::part::Part;
+use crate::model::partial::PartOutcome;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::model::terms::SharedTerms;
+use crate::ops::judge::conditions::disagreement;
+use crate::ops::judge::terms::answers;
+use crate::ops::session::Session;
+use crate::store::outcomes::NewOutcome;
+
+/// The pauses between the tries to push one outcome: others push theirs at the same time.
+const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
+
+/// The way between this repository and another one, for one run.
+pub struct Exchange<'a> {
+    session: &'a Session,
+    remote: Remote<'a>,
+    run: Name,
+}
+
+impl<'a> Exchange<'a> {
+    /// With the repository that `place` names.
+    pub fn new(session: &'a Session, place: &str, run: &Name) -> Exchange<'a> {
+        Exchange { session, remote: Remote::new(&session.repo, place), run: run.clone() }
+    }
+
+    /// The other repository, as it was named.
+    pub fn place(&self) -> &str {
+        self.remote.place()
+    }
+
+    /// The local name of one of its refs.
+    pub fn fetched(&self, name: &RefName) -> RefName {
+        self.remote.fetched(name)
+    }
+
+    /// Fetches the record, the terms and the outcomes of the run.
+    pub fn fetch(&self) -> Result<()> {
+        // One name with a `*` may match nothing: @record and @results; @terms.
+        let run = &self.run;
+        self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
+    }
+
+    /// Fetches captures of the run, and takes those that are new here.
+    pub fn fetch_captures(&self, candidates: &[Name]) -> Result<()> {
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let names = candidates.iter().map(|name| refs::capture(&self.run, name).to_string());
+        self.remote.fetch(&names.collect::<Vec<_>>())?;
+        candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
+    }
+
+    /// The run as it is here after its record was taken, if that is new.
+    pub fn take_run(&self) -> Result<Run> {
+        self.take(&refs::record(&self.run))?;
+        self.session.store.run(&self.run)?.ok_or_else(|| {
+            Error::fatal(format!("there is no run '{}' at '{}'", self.run, self.place())).hint(
+                format!(
+                    "push it from where its worktrees are: `git frites judge --open --remote R {}`",
+                    self.run
+                ),
+            )
+        })
+    }
+
+    /// The terms of the run there, unless they are of before its last whole judging.
+    pub fn terms(&self, run: &Run) -> Result<Option<SharedTerms>> {
+        let store = &self.session.store;
+        let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
+        let round = store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+        Ok(found.filter(|terms| terms.round >= round))
+    }
+
+    /// Takes the terms over, unless this repository opened the run itself on others.
+    pub fn take_terms(&self) -> Result<()> {
+        let repo = &self.session.repo;
+        let name = refs::terms(&self.run);
+        let ours = repo.read_ref(&name)?;
+        let log = reflog::read(repo.common_dir(), &name);
+        let is_opened_here = log.last().is_some_and(|last| last.message.ends_with(": open"));
+        let theirs = repo.read_ref(&self.fetched(&name))?;
+        if ours.is_some() && is_opened_here && !self.session.is_mirror() {
+            if let (Some(ours), Some(theirs)) = (ours, theirs)
+                && !repo.is_ancestor(&theirs, &ours)?
+            {
+                self.session.ui.warn(format!(
+                    "'{}' has other terms for run {} than it was opened with here; those of this side count",
+                    self.place(),
+                    self.run
+                ));
+            }
+            return Ok(());
+        }
+        self.take(&name)
+    }
+
+    /// Takes a ref over if it is missing here, or moved forward there; in a mirror in any case.
+    pub fn take(&self, name: &RefName) -> Result<()> {
+        let repo = &self.session.repo;
+        let Some(theirs) = repo.read_ref(&self.fetched(name))? else { return Ok(()) };
+        self.session.store.repeat_races(|| {
+            let ours = repo.read_ref(name)?;
+            let is_newer = match &ours {
+                None => true,
+                Some(ours) if *ours == theirs => false,
+                Some(ours) => self.session.is_mirror() || repo.is_ancestor(ours, &theirs)?,
+            };
+            if is_newer {
+                repo.update_ref(name, Some(&theirs), ours.as_ref(), "fetched")?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes over the outcomes that are there. One that was stored here on the same terms and was
+    /// not pushed gives way; if it disagrees, it is named, and kept as a parent.
+    pub fn take_outcomes(&self, terms: Option<&SharedTerms>) -> Result<()> {
+        let Exchange { session, run, .. } = self;
+        let (repo, store) = (&session.repo, &session.store);
+        for (name, theirs) in self.remote.fetched_under(&refs::results(run))? {
+            let Ok(part) = name[refs::results(run).len()..].parse::<Part>() else { continue };
+            let Some(ours) = repo.read_ref(&name)? else {
+                self.take(&name)?;
+                continue;
+            };
+            if ours == theirs || repo.is_ancestor(&theirs, &ours)? {
+                continue;
+            }
+            if session.is_mirror() || repo.is_ancestor(&ours, &theirs)? {
+                self.take(&name)?;
+                continue;
+            }
+            let [first, second] =
+                [self.fetched(&name), name.clone()].map(|name| store.outcome_at(run, &name, &part));
+            let (Some(first), Some(second)) = (first?, second?) else { continue };
+            let both_answer = |terms: &SharedTerms| {
+                answers(&first, terms, &part) && answers(&second, terms, &part)
+            };
+            let newer = second.judging().round > first.judging().round;
+            let commit = if newer {
+                store.superseding_commit(run, &ours, &theirs)?
+            } else if terms.is_some_and(both_answer) && !first.agrees_with(&second) {
+                self.name_disagreement(&first, &second);
+                store.disagreement_commit(run, &theirs, &ours)?
+            } else {
+                store.superseding_commit(run, &theirs, &ours)?
+            };
+            repo.update_ref(&name, Some(&commit), Some(&ours), "fetched")?;
+        }
+        Ok(())
+    }
+
+    /// Pushes an outcome to its own ref, and stores it here. Whoever was first stays: if another
+    /// outcome on the same terms came before, this one is dropped if it says the same, and is kept
+    /// as a parent otherwise.
+    pub fn share(&self, terms: &SharedTerms, new: &NewOutcome) -> Result<()> {
+        let Exchange { session, remote, run, .. } = self;
+        let (repo, store) = (&session.repo, &session.store);
+        let part = new.outcome.part();
+        let name = refs::result_of(run, &part);
+        let fetched = remote.fetched(&name);
+        let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
+        loop {
+            let theirs = repo.read_ref(&fetched)?;
+            let first = store.outcome_at(run, &fetched, &part)?;
+            let first = first.filter(|first| answers(first, terms, &part));
+            if first.as_ref().is_some_and(|first| first.agrees_with(&new.outcome)) {
+                return self.take(&name);
+            }
+            let commit = store.repeat_races(|| {
+                let old = repo.read_ref(&name)?;
+                let previous = match theirs {
+                    Some(theirs) => Some(theirs),
+                    None => repo.read_ref(&refs::record(run))?,
+                };
+                let mut commit = store.outcome_commit(new, previous)?;
+                if let (Some(_), Some(theirs)) = (&first, &theirs) {
+                    commit = store.disagreement_commit(run, theirs, &commit)?;
+                }
+                store.point(&name, &commit, &terms.base, old)?;
+                Ok(commit)
+            })?;
+            let one = RemoteMove { name: &name, new: &commit, from: From::Value(theirs.as_ref()) };
+            let Some(reason) = remote.push(&[one])? else {
+                if let Some(first) = &first {
+                    self.name_disagreement(first, &new.outcome);
+                }
+                return Ok(());
+            };
+            match pauses.next().filter(|_| may_succeed_later(&reason)) {
+                Some(pause) => std::thread::sleep(pause),
+                None => {
+                    return Err(Error::fatal(format!(
+                        "'{}' did not take the outcome of {run}/{part}: {reason}",
+                        self.place()
+                    ))
+                    .hint("it is stored here only; whoever judges must be allowed to move the refs refs/frites/*/@results/* there"));
+                }
+            }
+            self.fetch()?;
+        }
+    }
+
+    fn name_disagreement(&self, first: &PartOutcome, second: &PartOutcome) {
+        self.session.ui.warn(disagreement(&self.run, first, second));
+    }
+}

@@ -1,0 +1,13 @@
+//! Judging one run on several machines: the terms that all of them share, the parts that each one
+//! judges, and the way of outcomes from one repository to another.
+mod decide;
+mod exchange;
+mod open;
+mod parts;
+mod shard;
+
+pub use decide::{Decided, decide};
+pub use exchange::Exchange;
+pub use open::open;
+pub use parts::{current_terms, pending, require_terms};
+pub use shard::{Sink, judge_parts};

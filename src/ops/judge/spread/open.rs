@@ -1,0 +1,120 @@
+//! Opening a run for judging in parts: the terms are settled once, here, and written for all.
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::git::refs;
+use crate::git::remote::{From, Remote, RemoteMove};
+use crate::model::FORMAT;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::model::terms::{SharedSeeds, SharedTerms, TreeToJudge};
+use crate::model::verdict::Entry;
+use crate::ops::judge::entries;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::session::Session;
+use crate::oracle::{self, ResolvedOracle};
+use crate::store::Store;
+
+/// Captures a run, settles the terms and stores them; with a remote, pushes the run there.
+///
+/// Terms that ask the same as those of before continue their round, so that outcomes stay; with
+/// `no_cache` a new round begins.
+pub fn open(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+    remote: Option<&str>,
+    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
+) -> Result<SharedTerms> {
+    let store = &session.store;
+    let (_lock, run) = &store.lock_and_read(&run.run)?;
+    // The programs need not be installed here.
+    let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?;
+    on_oracle(&oracle)?;
+    if oracle.commands.is_empty() {
+        return Err(Error::fatal(format!(
+            "there is nothing to judge run {} by: no command was named, configured or detected",
+            run.run
+        ))
+        .hint(format!("name one: `git frites judge --open --test CMD {}`", run.run)));
+    }
+    let settings = options.settings_to_run(session, &oracle)?;
+    let entries = entries::of_run(session, run, &oracle.commands, &settings)?;
+    let mut terms = SharedTerms {
+        version: FORMAT,
+        run: run.run.clone(),
+        base: run.base,
+        opened: jiff::Timestamp::now(),
+        round: 0,
+        timeout_ms: u64::try_from(options.timeout(session).as_millis()).unwrap_or(u64::MAX),
+        seeds: seeds(session, run)?,
+        settings,
+        oracle: oracle.commands,
+        trees: trees(store, run, &entries)?,
+    };
+    terms.round = match store.terms(&run.run)? {
+        Some(last) if last.ask_the_same_as(&terms) && !options.no_cache => last.round,
+        _ => store.next_round(run)?,
+    };
+    store.save_terms(&terms)?;
+    if let Some(place) = remote {
+        push(session, run, place)?;
+    }
+    Ok(terms)
+}
+
+fn seeds(session: &Session, run: &Run) -> Result<SharedSeeds> {
+    let found = session.seeds(&run.base)?;
+    for line in &found.notes {
+        session.ui.note(line);
+    }
+    Ok(SharedSeeds {
+        copy: session.config.get(keys::SEED_COPY),
+        link: session.config.get(keys::SEED_LINK),
+        paths: found.paths().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
+        digest: found.digest()?,
+    })
+}
+
+/// The distinct trees of usable candidates.
+fn trees(store: &Store, run: &Run, entries: &[Entry]) -> Result<Vec<TreeToJudge>> {
+    let mut trees: Vec<(Oid, TreeToJudge)> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.usable()) {
+        let Some(judged) = entry.judged() else { continue };
+        if let Some((_, first)) = trees.iter_mut().find(|(tree, _)| tree == judged) {
+            first.same.push(entry.candidate.clone());
+            continue;
+        }
+        let Some(capture) = store.candidate(run, &entry.candidate).latest()? else { continue };
+        let tree = TreeToJudge {
+            candidate: entry.candidate.clone(),
+            iteration: capture.iteration,
+            commit: capture.commit,
+            tree: capture.tree,
+            same: Vec::new(),
+        };
+        trees.push((*judged, tree));
+    }
+    Ok(trees.into_iter().map(|(_, tree)| tree).collect())
+}
+
+/// Pushes the record, the terms and the captures of a run: all of them, or none.
+fn push(session: &Session, run: &Run, place: &str) -> Result<()> {
+    let repo = &session.repo;
+    let names = [refs::record(&run.run), refs::terms(&run.run)].into_iter();
+    let captures = run.candidates.iter().map(|name| refs::capture(&run.run, name));
+    let mut tips: Vec<(RefName, Oid)> = Vec::new();
+    for name in names.chain(captures) {
+        tips.extend(repo.read_ref(&name)?.map(|oid| (name, oid)));
+    }
+    let moves: Vec<RemoteMove<'_>> =
+        tips.iter().map(|(name, new)| RemoteMove { name, new, from: From::Ancestor }).collect();
+    match Remote::new(repo, place).push(&moves)? {
+        None => Ok(()),
+        Some(reason) => Err(Error::fatal(format!("'{place}' did not take run {}: {reason}", run.run))
+            .hint(format!(
+                "if another clone has changed the run there, take that over first: `git fetch {place} 'refs/frites/{0}/*:refs/frites/{0}/*'`",
+                run.run
+            ))),
+    }
+}

@@ -1,0 +1,75 @@
+//! The parts of an opened run, and which of them have their outcome.
+use crate::error::{Error, Result};
+use crate::git::refs;
+use crate::model::part::Part;
+use crate::model::partial::PartOutcome;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::model::terms::SharedTerms;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::spread::exchange::Exchange;
+use crate::ops::judge::terms::{OwnTerms, answers};
+use crate::ops::session::Session;
+
+/// A part, and its outcome if that answers the question of the terms.
+pub struct PartState {
+    /// The part.
+    pub part: Part,
+    /// The outcome.
+    pub outcome: Option<PartOutcome>,
+}
+
+/// The terms of a run that was opened: those of the remote, or else of this repository.
+pub fn current_terms(
+    session: &Session,
+    run: &Run,
+    exchange: Option<&Exchange<'_>>,
+) -> Result<SharedTerms> {
+    let found = match exchange {
+        Some(exchange) => exchange.terms(run)?,
+        None => session.store.terms(&run.run)?,
+    };
+    let name = &run.run;
+    found.ok_or_else(|| {
+        let (place, option) = match exchange {
+            Some(exchange) => (format!(" at '{}'", exchange.place()), " --remote R"),
+            None => (String::new(), ""),
+        };
+        Error::fatal(format!("run {name} was not opened for judging in parts{place}"))
+            .hint(format!("where its worktrees are: `git frites judge --open{option} {name}`"))
+    })
+}
+
+/// All parts of an opened run, with their outcomes as far as they are stored: at the remote, or else
+/// here.
+pub fn states(
+    session: &Session,
+    run: &Run,
+    terms: &SharedTerms,
+    exchange: Option<&Exchange<'_>>,
+) -> Result<Vec<PartState>> {
+    let state = |part: Part| {
+        let own = refs::result_of(&run.run, &part);
+        let name: RefName = exchange.map_or(own.clone(), |exchange| exchange.fetched(&own));
+        let outcome = session.store.outcome_at(&run.run, &name, &part)?;
+        let outcome = outcome.filter(|outcome| answers(outcome, terms, &part));
+        Ok(PartState { part, outcome })
+    };
+    terms.parts().map(state).collect()
+}
+
+/// The parts without an outcome.
+pub fn pending(
+    session: &Session,
+    run: &Run,
+    terms: &SharedTerms,
+    exchange: Option<&Exchange<'_>>,
+) -> Result<Vec<Part>> {
+    let all = states(session, run, terms, exchange)?;
+    Ok(all.into_iter().filter(|state| state.outcome.is_none()).map(|state| state.part).collect())
+}
+
+/// Refuses options that name other terms than those of an opened run.
+pub fn require_terms(session: &Session, terms: &SharedTerms, options: &JudgeOptions) -> Result<()> {
+    OwnTerms::opened(session, terms, options).map(drop)
+}

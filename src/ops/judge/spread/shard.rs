@@ -1,0 +1,163 @@
+//! Judging some parts of an opened run on its terms, wherever that is.
+use crate::error::{Error, Result};
+use crate::model::candidate::Capture;
+use crate::model::name::Name;
+use crate::model::part::Part;
+use crate::model::partial::PartOutcome;
+use crate::model::run::Run;
+use crate::model::terms::{SharedTerms, TreeToJudge};
+use crate::ops::judge::keep::KeptCommits;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::partial::{Grounds, judge_base, judge_captured, record_event};
+use crate::ops::judge::spread::exchange::Exchange;
+use crate::ops::judge::spread::parts::{PartState, states};
+use crate::ops::judge::worlds;
+use crate::ops::session::Session;
+use crate::oracle::programs;
+use crate::store::outcomes::NewOutcome;
+
+/// The place that outcomes go to.
+pub enum Sink<'s, 'a> {
+    /// This repository.
+    Here,
+    /// Another repository.
+    Remote(&'s Exchange<'a>),
+}
+
+/// Judges these parts of an opened run, one after another, and stores each outcome before the next
+/// part begins. A part whose outcome is stored is left out.
+///
+/// Calls `on_part` for each part, with its outcome and with true if that was stored before. Fails
+/// at the first part that cannot be judged here or whose outcome cannot be stored.
+pub fn judge_parts(
+    session: &Session,
+    run: &Run,
+    terms: &SharedTerms,
+    parts: &[Part],
+    jobs: usize,
+    sink: &Sink<'_, '_>,
+    mut on_part: impl FnMut(&Part, &PartOutcome, bool) -> Result<()>,
+) -> Result<()> {
+    let _lock = session.store.share_run(&run.run)?;
+    let exchange = match sink {
+        Sink::Here => None,
+        Sink::Remote(exchange) => Some(*exchange),
+    };
+    let mut waiting = Vec::new();
+    for part in parts {
+        if let Part::Candidate(name) = part {
+            require_part(terms, name)?;
+        }
+    }
+    for PartState { part, outcome } in states(session, run, terms, exchange)? {
+        match outcome {
+            _ if !parts.contains(&part) => {}
+            Some(outcome) => on_part(&part, &outcome, true)?,
+            None => waiting.push(part),
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let grounds = grounds(session, run, terms, jobs)?;
+    if let Some(exchange) = exchange {
+        let candidates = waiting.iter().filter_map(|part| match part {
+            Part::Candidate(name) => Some(name.clone()),
+            Part::Base => None,
+        });
+        exchange.fetch_captures(&candidates.collect::<Vec<_>>())?;
+    }
+    let _kept = KeptCommits::new(session, run);
+    for chunk in waiting.chunks(jobs.max(1)) {
+        for new in judge_chunk(session, run, terms, chunk, &grounds)? {
+            match sink {
+                Sink::Here => session.store.save_outcome(&new)?,
+                Sink::Remote(exchange) => exchange.share(terms, &new)?,
+            }
+            record_event(session, run, &new.outcome)?;
+            on_part(&new.outcome.part(), &new.outcome, false)?;
+        }
+    }
+    Ok(())
+}
+
+fn require_part(terms: &SharedTerms, name: &Name) -> Result<()> {
+    if terms.tree_of(name).is_some() {
+        return Ok(());
+    }
+    let run = &terms.run;
+    Err(match terms.trees.iter().find(|tree| tree.same.contains(name)) {
+        Some(first) => Error::fatal(format!("{run}/{name} has the tree of {run}/{}, under whose name it is judged", first.candidate))
+            .hint(format!("`git frites judge --candidate {} {run}`", first.candidate)),
+        None => Error::fatal(format!("{run}/{name} is no part of the judging that was opened"))
+            .hint(format!("`git frites judge --pending {run}` lists what is to be judged; `--open` opens the run again")),
+    })
+}
+
+fn judge_chunk(
+    session: &Session,
+    run: &Run,
+    terms: &SharedTerms,
+    parts: &[Part],
+    grounds: &Grounds,
+) -> Result<Vec<NewOutcome>> {
+    let mut captured = Vec::new();
+    for part in parts {
+        let Part::Candidate(name) = part else { continue };
+        let Some(TreeToJudge { commit, tree, iteration, .. }) = terms.tree_of(name) else {
+            continue;
+        };
+        if !session.repo.is_commit(commit) {
+            return Err(Error::fatal(format!("{}/{name}: the capture {commit:.10} that is to be judged is not here", run.run))
+                .hint(format!("fetch it: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or judge with `--remote`", run.run)));
+        }
+        let capture = Capture { commit: *commit, tree: *tree, iteration: *iteration };
+        captured.push(session.stored_at(session.store.candidate(run, name), capture)?);
+    }
+    let mut outcomes = Vec::new();
+    if !captured.is_empty() {
+        outcomes = judge_captured(session, run, &captured, grounds)?;
+    }
+    if parts.contains(&Part::Base) {
+        outcomes.push(judge_base(session, run, grounds)?);
+    }
+    Ok(outcomes)
+}
+
+/// The grounds that the terms give, with the world of this machine. Fails if this machine lacks a
+/// seed or a program: that is no candidate's fault.
+fn grounds(session: &Session, run: &Run, terms: &SharedTerms, jobs: usize) -> Result<Grounds> {
+    let SharedTerms { oracle, settings, seeds, .. } = terms;
+    programs::require_programs(oracle)?;
+    worlds::require(session, settings.world)?;
+    let found = session.seeds_by(&seeds.copy, &seeds.link, &run.base)?;
+    if found.digest()? != seeds.digest {
+        let here: Vec<String> =
+            found.paths().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        let missing = seeds.paths.iter().find(|path| !here.contains(path));
+        let more = here.iter().find(|path| !seeds.paths.contains(path));
+        let what = match (missing, more) {
+            (Some(path), _) => format!("'{path}' is missing"),
+            (None, Some(path)) => format!("'{path}' is here, and was not there"),
+            (None, None) => "their contents differ".to_owned(),
+        };
+        return Err(Error::fatal(format!(
+            "the seeds here are not those that run {} was opened with: {what}",
+            run.run
+        ))
+        .hint("put the same untracked files into a clone on this machine, and judge there with `--remote NAME`"));
+    }
+    Ok(Grounds {
+        oracle: oracle.clone(),
+        settings: settings.clone(),
+        round: terms.round,
+        options: JudgeOptions {
+            jobs,
+            timeout: Some(terms.timeout()),
+            // What an earlier round found is another answer.
+            no_cache: true,
+            seeds: Some((seeds.copy.clone(), seeds.link.clone())),
+            ..JudgeOptions::default()
+        },
+    })
+}

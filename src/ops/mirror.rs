@@ -1,0 +1,76 @@
+//! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
+//! judged. Each is used by one process at a time, and kept: the next one fetches only what is new.
+use std::path::Path;
+
+use crate::error::{Cause, Error, Result};
+use crate::fs::lock::{self, Lock};
+use crate::fs::tree;
+use crate::git::repo::{Repo, digest};
+use crate::ops::session::Session;
+use crate::oracle::pool;
+use crate::ui::Ui;
+
+/// The directory of all mirrors in the user's cache.
+const MIRRORS: &str = "git-frites-remotes";
+
+/// The most mirrors of one repository on one host.
+const MOST_MIRRORS: u32 = 4096;
+
+/// Opens the repository to work in with the remote `place`: that of the current directory if it has
+/// a remote of that name, or if `here` is true and there is one; else a mirror.
+pub fn session_with(ui: Ui, place: &str, here: bool) -> Result<Session> {
+    let found = match std::env::current_dir().map(|dir| Repo::discover(&dir)) {
+        Ok(Ok(repo)) => Some(repo),
+        Ok(Err(error)) if error.cause != Cause::NotFound && here => return Err(error),
+        _ => None,
+    };
+    let is_named = found.as_ref().map_or(Ok(false), |repo| repo.has_remote(place))?;
+    if is_named || here && found.is_some() {
+        return Session::open(ui);
+    }
+    if !place.contains(['/', ':']) {
+        return Err(match found {
+            Some(_) => Error::fatal(format!("this repository has no remote '{place}'"))
+                .hint("`git remote -v` lists its remotes; a URL or a path works as well"),
+            None => Error::fatal(format!(
+                "'{place}' is no URL, and here is no repository whose remote it could be"
+            ))
+            .hint("write the URL: `git remote get-url NAME` shows it in the repository"),
+        });
+    }
+    let (repo, lock) = open(place)?;
+    Session::in_mirror(ui, repo, lock)
+}
+
+/// A mirror of the repository at a URL that nobody else uses.
+fn open(url: &str) -> Result<(Repo, Lock)> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    // A path means the same repository wherever it is typed.
+    let real = Path::new(url).canonicalize();
+    let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
+    let key = digest(&[host.as_bytes(), b" ", url].concat());
+    let place = pool::places().into_iter().next().unwrap_or_else(std::env::temp_dir);
+    let directory = tree::nearest_real(&place).join(MIRRORS).join(&key[..16]);
+    for number in 1..=MOST_MIRRORS {
+        let Some(lock) = lock::attempt(&directory.join(format!("{number}.lock")))? else {
+            continue;
+        };
+        return Ok((open_at(&directory.join(format!("{number}.git")))?, lock));
+    }
+    Err(Error::fatal(format!("all {MOST_MIRRORS} mirrors in '{}' are in use", directory.display()))
+        .hint("wait until other processes have ended"))
+}
+
+/// Opens the mirror at `path`; makes it if there is none, or if a killed process left half of one.
+fn open_at(path: &Path) -> Result<Repo> {
+    if let Ok(repo) = Repo::open(path) {
+        return Ok(repo);
+    }
+    match tree::delete_tree(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io(format!("could not remove '{}'", path.display()), e));
+        }
+        _ => {}
+    }
+    Repo::make_bare(path)
+}

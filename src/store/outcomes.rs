@@ -1,0 +1,267 @@
+//! The terms on which a run is judged in parts, and the outcome of each part: each in a ref of its
+//! own, so that judges that work at the same time do not wait for each other.
+use crate::error::{Cause, Error, Result};
+use crate::git::commit::commit_tree;
+use crate::git::objects::StoredContent;
+use crate::git::refs;
+use crate::model::FORMAT;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::part::Part;
+use crate::model::partial::{BaseOutcome, PartOutcome, PartialVerdict};
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::model::terms::SharedTerms;
+use crate::model::trailer::Trailer;
+use crate::store::Store;
+use crate::store::records::{Parents, commit_of, newer, to_toml};
+
+/// The file of an outcome.
+const OUTCOME: &str = "outcome.toml";
+
+/// The file of the terms.
+const TERMS: &str = "terms.toml";
+
+/// The number of other processes that may store an outcome of one part before this one gives up.
+const MOST_RACES: u32 = 64;
+
+/// An outcome with what is kept beside it.
+pub struct NewOutcome {
+    /// The outcome.
+    pub outcome: PartOutcome,
+    /// A commit of the judged tree, which the ref keeps alive.
+    pub judged: Option<Oid>,
+    /// The ends of the logs, by file name.
+    pub logs: Vec<(String, Vec<u8>)>,
+}
+
+/// True if another process moved the ref first, or is just moving it.
+pub fn is_lost_race(error: &Error) -> bool {
+    matches!(error.cause, Cause::RefMoved | Cause::Locked)
+}
+
+impl Store {
+    /// The partial verdicts of a run's candidates, in spawn order, each with the candidate whose ref
+    /// holds it.
+    pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartialVerdict)>> {
+        let mut parts = Vec::new();
+        for name in &run.candidates {
+            let part = Part::Candidate(name.clone());
+            let found = self.outcome_at(&run.run, &refs::result_of(&run.run, &part), &part)?;
+            if let Some(PartOutcome::Candidate(found)) = found {
+                parts.push((name, found));
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The outcome of a part.
+    pub fn outcome(&self, run: &Name, part: &Part) -> Result<Option<PartOutcome>> {
+        self.outcome_at(run, &refs::result_of(run, part), part)
+    }
+
+    /// The outcome of a part in the ref of that name.
+    pub fn outcome_at(
+        &self,
+        run: &Name,
+        name: &RefName,
+        part: &Part,
+    ) -> Result<Option<PartOutcome>> {
+        Ok(match part {
+            Part::Candidate(_) => {
+                self.stored::<PartialVerdict>(run, name, OUTCOME)?.map(PartOutcome::Candidate)
+            }
+            Part::Base => self.stored::<BaseOutcome>(run, name, OUTCOME)?.map(PartOutcome::Base),
+        })
+    }
+
+    /// The outcomes that disagreed with the one in a ref, and came later.
+    pub fn disagreeing(&self, name: &RefName, part: &Part) -> Result<Vec<PartOutcome>> {
+        let repo = self.repo();
+        let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };
+        let message = repo.commit(&commit)?.message;
+        let others = message.lines().filter_map(|line| Trailer::Disagrees.value(line));
+        let mut found = Vec::new();
+        for other in others.filter_map(Oid::parse) {
+            let Some(bytes) = repo.file(&repo.commit(&other)?.tree, OUTCOME)? else { continue };
+            let text = String::from_utf8_lossy(&bytes);
+            found.extend(match part {
+                Part::Candidate(_) => toml::from_str(&text).ok().map(PartOutcome::Candidate),
+                Part::Base => toml::from_str(&text).ok().map(PartOutcome::Base),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Stores an outcome. Of two judges of one part, the last one's outcome stays.
+    pub fn save_outcome(&self, new: &NewOutcome) -> Result<()> {
+        let judging = new.outcome.judging();
+        let name = refs::result_of(&judging.run, &new.outcome.part());
+        let save = || {
+            let old = self.repo().read_ref(&name)?;
+            // An outcome that the record has taken the place of is among the record's ancestors.
+            let previous = match old {
+                Some(old) => Some(old),
+                None => self.repo().read_ref(&refs::record(&judging.run))?,
+            };
+            let commit = self.outcome_commit(new, previous)?;
+            self.point(&name, &commit, &judging.base, old)
+        };
+        self.repeat_races(save)
+    }
+
+    /// Does `save` again if another process moved the ref first.
+    pub fn repeat_races<T>(&self, save: impl Fn() -> Result<T>) -> Result<T> {
+        let mut lost_races = 0;
+        loop {
+            match self.repo().retry_during_gc(&save) {
+                Err(e) if lost_races < MOST_RACES && is_lost_race(&e) => lost_races += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// The commit of an outcome that takes the place of `previous`. No ref reaches it yet.
+    pub fn outcome_commit(&self, new: &NewOutcome, previous: Option<Oid>) -> Result<Oid> {
+        let NewOutcome { outcome, judged, logs } = new;
+        let judging = outcome.judging();
+        if let Some(previous) = previous
+            && let Some(bytes) = self.repo().file(&self.repo().commit(&previous)?.tree, OUTCOME)?
+            && is_newer(&bytes)
+        {
+            return Err(newer(&format!("run {}", judging.run)));
+        }
+        let text = to_toml(outcome)?;
+        let mut files = vec![(OUTCOME.to_owned(), StoredContent::Bytes(text.as_bytes()))];
+        files.extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
+        let (judged, previous): (Vec<Oid>, Vec<Oid>) =
+            (judged.iter().copied().collect(), previous.into_iter().collect());
+        let parents = Parents { base: &judging.base, judged: &judged, previous: &previous };
+        commit_of(self.repo(), &judging.run, &files, &parents)
+    }
+
+    /// The commit that keeps the outcome of `first`, and `second` as a parent that disagrees.
+    pub fn disagreement_commit(&self, run: &Name, first: &Oid, second: &Oid) -> Result<Oid> {
+        self.merged_commit(run, first, second, Some(Trailer::Disagrees.line(second)))
+    }
+
+    fn merged_commit(
+        &self,
+        run: &Name,
+        first: &Oid,
+        second: &Oid,
+        more: Option<String>,
+    ) -> Result<Oid> {
+        let repo = self.repo();
+        let kept = repo.commit(first)?;
+        let earlier = kept.message.lines().filter(|line| Trailer::Disagrees.value(line).is_some());
+        let mut message = format!(
+            "frites: record of run {run}\n\n{}\n{}\n{}",
+            Trailer::Run.line(run),
+            Trailer::Previous.line(first),
+            Trailer::Previous.line(second)
+        );
+        for line in earlier.map(str::to_owned).chain(more) {
+            message.push('\n');
+            message.push_str(&line);
+        }
+        commit_tree(repo, &kept.tree, [first, second], &message)
+    }
+
+    /// The commit that keeps the outcome of `stays`, and `goes` as a parent that it takes the place
+    /// of.
+    pub fn superseding_commit(&self, run: &Name, stays: &Oid, goes: &Oid) -> Result<Oid> {
+        self.merged_commit(run, stays, goes, None)
+    }
+
+    /// Points the ref of an outcome, whose value is `old`, to a commit of one.
+    pub fn point(&self, name: &RefName, commit: &Oid, base: &Oid, old: Option<Oid>) -> Result<()> {
+        let known: Vec<&Oid> = [base].into_iter().chain(&old).collect();
+        self.repo().set_ref_whole(name, commit, old.as_ref(), &known, "record")
+    }
+
+    /// The logs with these names that were kept beside a candidate's partial verdict.
+    pub fn part_logs(
+        &self,
+        run: &Run,
+        part: &Part,
+        names: &[String],
+    ) -> Result<Vec<(String, Vec<u8>)>> {
+        let Some(commit) = self.repo().read_ref(&refs::result_of(&run.run, part))? else {
+            return Ok(Vec::new());
+        };
+        let tree = self.repo().commit(&commit)?.tree;
+        let mut logs = Vec::new();
+        for name in names {
+            if let Some(bytes) = self.repo().file(&tree, name)? {
+                logs.push((name.clone(), bytes));
+            }
+        }
+        Ok(logs)
+    }
+
+    /// The refs of judging in parts: the outcomes, and the terms.
+    pub(super) fn parts_refs(&self, run: &Run) -> Result<Vec<(RefName, Oid)>> {
+        let mut found = self.repo().refs_under(&refs::results(&run.run))?;
+        let terms = refs::terms(&run.run);
+        found.extend(self.repo().read_ref(&terms)?.map(|oid| (terms, oid)));
+        Ok(found)
+    }
+
+    /// Removes the outcomes of a run's parts and the terms, once the whole run was judged.
+    pub fn forget_parts(&self, run: &Run) -> Result<()> {
+        for (name, old) in self.parts_refs(run)? {
+            self.repo().update_ref(&name, None, Some(&old), "judged")?;
+        }
+        Ok(())
+    }
+
+    /// The terms in the ref of that name; none if there is no such ref.
+    pub fn terms_at(&self, run: &Name, name: &RefName) -> Result<Option<SharedTerms>> {
+        let found = self.stored::<SharedTerms>(run, name, TERMS)?;
+        match found {
+            Some(terms) if terms.version > FORMAT => Err(Error::fatal(format!(
+                "the terms of run {run} were written by a newer git-frites"
+            ))
+            .hint("update git-frites here")),
+            found => Ok(found),
+        }
+    }
+
+    /// The terms on which a run is judged in parts. Those of before its last whole judging are none
+    /// any more.
+    pub fn terms(&self, run: &Name) -> Result<Option<SharedTerms>> {
+        let Some(terms) = self.terms_at(run, &refs::terms(run))? else { return Ok(None) };
+        let round = self.verdict(run)?.map_or(0, |verdict| verdict.round);
+        Ok(Some(terms).filter(|terms| terms.round >= round))
+    }
+
+    /// The round that a new judging begins: no outcome of before belongs to it.
+    pub fn next_round(&self, run: &Run) -> Result<u32> {
+        let last = self.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+        let parts = self.parts(run)?.into_iter().map(|(_, part)| part.judging.round);
+        let opened = self.terms(&run.run)?.map(|terms| terms.round);
+        Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
+    }
+
+    /// Stores the terms on which a run is judged in parts.
+    pub fn save_terms(&self, terms: &SharedTerms) -> Result<()> {
+        let text = to_toml(terms)?;
+        let name = refs::terms(&terms.run);
+        self.repeat_races(|| {
+            let old = self.repo().read_ref(&name)?;
+            let previous: Vec<Oid> = old.into_iter().collect();
+            let files = [(TERMS.to_owned(), StoredContent::Bytes(text.as_bytes()))];
+            let parents = Parents { base: &terms.base, judged: &[], previous: &previous };
+            let commit = commit_of(self.repo(), &terms.run, &files, &parents)?;
+            self.repo().set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "open")
+        })
+    }
+}
+
+/// True if a newer version wrote this outcome.
+fn is_newer(outcome: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(outcome);
+    let table = toml::from_str::<toml::Table>(&text).unwrap_or_default();
+    table.get("version").and_then(toml::Value::as_integer) > Some(i64::from(FORMAT))
+}

@@ -1,0 +1,353 @@
+//! A run that is judged in parts on the terms of `judge --open`, by machines that share nothing but a
+//! repository to push to.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::common::{Answer, World, answer, poll, write};
+
+/// A world with a bare repository at `remote.git`, named `origin`.
+fn with_remote(world: &World) -> String {
+    let url = world.home().join("remote.git");
+    world.git(["clone", "-q", "--bare", ".", url.to_str().unwrap()]);
+    world.git(["remote", "add", "origin", url.to_str().unwrap()]);
+    url.into_os_string().into_string().unwrap()
+}
+
+/// A world whose run 1 changes 9, 3 and 5 lines, judged by a configured test; and the remote's URL.
+fn three_sizes(test: &str) -> (World, String) {
+    let world = World::new();
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("configured");
+    let url = with_remote(&world);
+    world.attempts(&["seq 9 > new", "seq 3 > new", "seq 5 > new"]);
+    (world, url)
+}
+
+/// A directory that is in no repository: a node that has nothing.
+fn node(world: &World) -> PathBuf {
+    let dir = world.home().join("node");
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn open(world: &World) -> Answer {
+    world.frites(["judge", "--open", "--remote", "origin", "1"]).expect(0)
+}
+
+/// `judge --remote URL` with these words, on a node that has nothing.
+fn on_node(world: &World, url: &str, words: &[&str]) -> Answer {
+    let words = ["judge", "--remote", url].into_iter().chain(words.iter().copied());
+    world.frites_in(&node(world), words)
+}
+
+fn replay(world: &World, words: &[&str]) -> Answer {
+    let all = ["judge", "--replay", "--remote", "origin", "1"];
+    world.frites(all.into_iter().chain(words.iter().copied()))
+}
+
+/// The refs of the remote below `refs/frites/1/`, by their last words.
+fn refs(world: &World, url: &str) -> String {
+    let format = "--format=%(refname:lstrip=3)";
+    world.git_in(Path::new(url), ["for-each-ref", format, "refs/frites/1/"]).replace('\n', " ")
+}
+
+#[test]
+fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
+    let (world, url) = three_sizes("! grep -qx 9 new && test -e README");
+    // The base is a part, too.
+    assert_eq!(open(&world).out(), "4\n");
+    assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
+    let pending = on_node(&world, &url, &["--pending", "1"]).expect(0).out();
+    assert_eq!(pending, "1/c1\n1/c2\n1/c3\n1/@base\n");
+    let undecided = replay(&world, &[]).expect(3);
+    assert!(undecided.stderr.contains("missing: 1/c1 1/c2 1/c3 1/@base\n"), "{}", undecided.stderr);
+    // The configuration of a node does not matter.
+    world.git_in(&world.home(), ["config", "--global", "frites.oracle.test", "false"]);
+    let first = on_node(&world, &url, &["--shard", "1/2", "1"]).expect(0);
+    assert_eq!(first.out(), "1/c1\ttest: exit 1\n1/c3\tpassed\n");
+    let pending = world.frites(["judge", "--pending", "--remote", "origin", "1"]).expect(0).out();
+    assert_eq!(pending, "1/c2\n1/@base\n");
+    // Repeated, as an engine does, it only says so.
+    let again = on_node(&world, &url, &["--shard", "1/2", "1"]).expect(0);
+    assert_eq!(again.out(), "1/c1\ttest: exit 1\tstored before\n1/c3\tpassed\tstored before\n");
+    world.git_in(&world.home(), ["config", "--global", "--unset", "frites.oracle.test"]);
+    let undecided = replay(&world, &[]).expect(3);
+    assert!(undecided.out().contains("c2 has no outcome yet and could still win"));
+    // The other share by the names of its parts.
+    on_node(&world, &url, &["--candidate", "1/c2", "--candidate", "1/@base"]).expect(0);
+    assert_eq!(
+        refs(&world, &url),
+        "@record @results/@base @results/c1 @results/c2 @results/c3 @terms c1 c2 c3"
+    );
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    let there = replay(&world, &["--json"]).expect(0).json();
+    let whole = world.frites(["judge", "--json", "--no-cache"]).expect(0).json();
+    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed", "oracle"] {
+        assert_eq!(there[key], whole[key], "{key}");
+    }
+    assert_eq!(
+        there["baseline"]["results"][0]["outcome"],
+        whole["baseline"]["results"][0]["outcome"]
+    );
+    // The whole judging began a round: nothing of before counts.
+    replay(&world, &[]).expect(0);
+    world
+        .frites(["judge", "--pending", "1"])
+        .refuses(128, "run 1 was not opened for judging in parts");
+    world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn share_is_what_the_variables_of_an_engine_say() {
+    let (mut world, url) = three_sizes("true");
+    open(&world);
+    on_node(&world, &url, &["--shard", "auto", "1"]).refuses(2, "no variable of an engine says");
+    world.set_env("JOB_COMPLETION_INDEX", "3");
+    let out = on_node(&world, &url, &["--shard", "auto/4", "1"]).expect(0).out();
+    assert_eq!(out, "1/@base\tpassed\n");
+    world.set_env("CI_NODE_INDEX", "2");
+    world.set_env("CI_NODE_TOTAL", "4");
+    assert_eq!(on_node(&world, &url, &["--shard", "auto", "1"]).expect(0).out(), "1/c2\tpassed\n");
+    // More tasks than parts: nothing to do, and all is well.
+    assert_eq!(on_node(&world, &url, &["--shard", "5/5", "1"]).expect(0).out(), "");
+    on_node(&world, &url, &["--shard", "6/5", "1"]).refuses(2, "a share is K/N");
+}
+
+#[test]
+fn equal_trees_are_one_part_and_share_its_outcome() {
+    let world = World::new();
+    let url = with_remote(&world);
+    world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
+    let open = ["judge", "--open", "--remote", "origin", "--test", "! grep -qx 5 new", "1"];
+    assert_eq!(world.frites(open).expect(0).out(), "3\n");
+    on_node(&world, &url, &["--candidate", "1/c2"]).refuses(128, "1/c2 has the tree of 1/c1");
+    on_node(&world, &url, &["--candidate", "1/c9"]).refuses(128, "1/c9 is no part");
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    let json = replay(&world, &["--json"]).expect(0).json();
+    assert_eq!(
+        (&json["recommended"], &json["passed"]),
+        (&"c1".into(), &serde_json::json!(["c1", "c2"]))
+    );
+    assert_eq!(json["candidates"][1]["same_as"], "c1");
+    world.assert_clean();
+}
+
+/// What a node lacks is no candidate's fault, and an engine that tries again elsewhere does right.
+#[test]
+fn node_that_cannot_judge_stores_nothing_and_says_why() {
+    let world = World::new();
+    world.write(".gitignore", ".env\n");
+    world.write(".frites.toml", "[seed]\ncopy = ['.env']\n[oracle]\ntest = 'grep -q here .env'\n");
+    world.commit("seeded");
+    let url = with_remote(&world);
+    world.write(".env", "here\n");
+    world.attempts(&["seq 9 > new"]);
+    open(&world);
+    let refused = on_node(&world, &url, &["--shard", "1/1", "1"]);
+    refused
+        .refuses(128, "the seeds here are not those that run 1 was opened with: '.env' is missing");
+    // A clone whose configuration names no seed, but that has the file.
+    let clone = world.home().join("clone");
+    world.git(["clone", "-q", &url, clone.to_str().unwrap()]);
+    fs::remove_file(clone.join(".frites.toml")).unwrap();
+    let there = ["judge", "--remote", "origin", "--shard", "1/1", "1"];
+    world.frites_in(&clone, there).refuses(128, "'.env' is missing");
+    write(&clone.join(".env"), "there\n");
+    world.frites_in(&clone, there).refuses(128, "their contents differ");
+    assert_eq!(refs(&world, &url), "@record @terms c1");
+    write(&clone.join(".env"), "here\n");
+    let answer = world.frites_in(&clone, there).expect(0);
+    assert_eq!(answer.out(), "1/c1\tpassed\n1/@base\tpassed\n");
+    replay(&world, &[]).expect(0);
+    // A program that is not installed.
+    world
+        .frites(["judge", "--open", "--remote", "origin", "--test", "no-such-program", "1"])
+        .expect(0);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).refuses(128, "the test command cannot run");
+    // Nor can a node judge on terms of its own.
+    let own = on_node(&world, &url, &["--shard", "1/1", "--test", "true", "1"]);
+    own.refuses(128, "run 1 was opened on other terms than these options name");
+    on_node(&world, &url, &["--shard", "1/1", "2"]).refuses(128, "there is no run '2'");
+    on_node(&world, "/nowhere/at.all", &["--shard", "1/1", "1"]).refuses(128, "'/nowhere/at.all'");
+    world
+        .frites_in(&node(&world), ["judge", "--remote", "origin", "--shard", "1/1", "1"])
+        .refuses(128, "'origin' is no URL");
+}
+
+#[test]
+fn opening_again_on_the_same_terms_keeps_outcomes_and_on_others_it_does_not() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    // A candidate that changed is to be judged again; the others are not.
+    world.sh(&world.worktree("1/c2"), "seq 4 > new").expect(0);
+    open(&world);
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "1/c2\n");
+    let stale = replay(&world, &[]).expect(3);
+    assert!(
+        stale.stderr.contains("1/c2: the outcome of judging it by itself is not used"),
+        "{}",
+        stale.stderr
+    );
+    on_node(&world, &url, &["--shard", "2/4", "1"]).expect(0);
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c2\n");
+    world.frites(["judge", "--open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
+    let all = "1/c1\n1/c2\n1/c3\n1/@base\n";
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), all);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    world
+        .frites(["judge", "--open", "--remote", "origin", "--retries", "1", "--no-cache", "1"])
+        .expect(0);
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), all);
+    world.frites(["judge", "--replay", "--retries", "2", "1"]).refuses(
+        128,
+        "run 1 was opened on other terms than these options name: it has 1 retries, and here 2",
+    );
+}
+
+/// Whoever was first stays, whether both say the same or not.
+#[test]
+fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
+    let (world, url) = three_sizes("n=$(ls \"$HOME/begun\" | wc -l); touch \"$HOME/begun/$n\"
+        i=0; until test -e \"$HOME/go$n\" || test $i = 6000; do i=$((i+1)); sleep 0.01; done; test $n != \"$(cat \"$HOME/bad\")\"");
+    fs::create_dir(world.home().join("begun")).unwrap();
+    open(&world);
+    let begun = || fs::read_dir(world.home().join("begun")).unwrap().count();
+    let judge = |bad: &str| {
+        fs::remove_dir_all(world.home().join("begun")).unwrap();
+        fs::create_dir(world.home().join("begun")).unwrap();
+        for go in ["go0", "go1"] {
+            let _ = fs::remove_file(world.home().join(go));
+        }
+        write(&world.home().join("bad"), bad);
+        let start = || {
+            let words = ["judge", "--remote", &url, "--candidate", "1/c2"];
+            let mut command = world.command(&node(&world), "git-frites", words);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let first = start();
+        poll(|| begun() == 1);
+        let second = start();
+        poll(|| begun() == 2);
+        write(&world.home().join("go0"), "");
+        let first = answer(&first.wait_with_output().unwrap()).expect(0);
+        write(&world.home().join("go1"), "");
+        (first, answer(&second.wait_with_output().unwrap()).expect(0))
+    };
+    let tip = || world.git_in(Path::new(&url), ["rev-parse", "refs/frites/1/@results/c2"]);
+    let (_, second) = judge("none");
+    assert!(!second.stderr.contains("disagree"), "{}", second.stderr);
+    let parents = |tip: &str| world.git_in(Path::new(&url), ["rev-list", "--parents", "-1", tip]);
+    world.frites(["judge", "--open", "--remote", "origin", "--no-cache", "1"]).expect(0);
+    let (_, second) = judge("1");
+    let words = "1/c2: it was judged twice, and the outcomes disagree: first passed (";
+    assert!(second.stderr.contains(words), "{}", second.stderr);
+    // The file is that of the first; the other one is a parent.
+    let text = world.git_in(Path::new(&url), ["show", &format!("{}:outcome.toml", tip())]);
+    assert!(text.contains("outcome = \"passed\""), "{text}");
+    let other = parents(&tip()).split(' ').nth(2).unwrap().to_owned();
+    let text = world.git_in(Path::new(&url), ["show", &format!("{other}:outcome.toml")]);
+    assert!(text.contains("outcome = \"failed\""), "{text}");
+    let named = replay(&world, &[]).expect(0);
+    assert!(named.stderr.contains(words), "{}", named.stderr);
+}
+
+#[test]
+fn replay_waits_for_outcomes_and_stops_early_if_no_other_could_change_it() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    let waiting = |words: &[&str]| {
+        let all = ["judge", "--replay", "--remote", "origin", "--wait", "60s", "1"];
+        let all = all.into_iter().chain(words.iter().copied());
+        let mut command = world.command(&world.repo, "git-frites", all);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let [early, all] = [&["--until-pass"][..], &[]].map(waiting);
+    on_node(&world, &url, &["--candidate", "1/c2"]).expect(0);
+    let early = answer(&early.wait_with_output().unwrap()).expect(0);
+    assert!(
+        early.stderr.contains("need not be judged any more: 1/c1 1/c3 1/@base\n"),
+        "{}",
+        early.stderr
+    );
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    let all = answer(&all.wait_with_output().unwrap()).expect(0);
+    assert!(all.out().contains("3 of 3 passed"), "{}", all.out());
+    world
+        .frites(["judge", "--replay", "--until-pass"])
+        .refuses(2, "--replay --until-pass needs --wait");
+    let last = world.frites(["judge", "--replay", "--remote", "origin", "--wait", "1s", "1"]);
+    let stderr = last.expect(0).stderr;
+    assert!(!stderr.contains("judged any more") && !stderr.contains("missing"), "{stderr}");
+}
+
+/// The nodes' clones may be cut off, and need not have any file.
+#[test]
+fn shallow_and_partial_clones_judge_too() {
+    let (world, url) = three_sizes("test -e new && test -e README");
+    for n in 0..3 {
+        world.write("more", format!("{n}\n"));
+        world.commit("more");
+    }
+    world.git(["push", "-q", "origin", "main"]);
+    world.git_in(Path::new(&url), ["config", "uploadpack.allowFilter", "true"]);
+    open(&world);
+    let file = format!("file://{url}");
+    for (name, option, shard) in [("s", "--depth=1", "1/2"), ("p", "--filter=blob:none", "2/2")] {
+        let clone = world.home().join(name);
+        world.git(["clone", "-q", option, "--no-checkout", &file, clone.to_str().unwrap()]);
+        world.frites_in(&clone, ["judge", "--remote", "origin", "--shard", shard, "1"]).expect(0);
+    }
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c2\n");
+    // From a shallow clone a run can be opened, too.
+    let clone = world.home().join("opener");
+    world.git(["clone", "-q", "--depth=1", &file, clone.to_str().unwrap()]);
+    world
+        .frites_in(
+            &clone,
+            ["spawn", "-q", "--run", "far", "-n", "1", "--", "sh", "-c", "echo > new"],
+        )
+        .expect(0);
+    world.frites_in(&clone, ["judge", "--open", "--remote", "origin", "far"]).expect(0);
+    on_node(&world, &url, &["--shard", "1/1", "far"]).expect(0);
+    world.frites_in(&clone, ["judge", "--replay", "--remote", "origin", "far"]).expect(0);
+}
+
+/// The number of rounds of the long proof; FRITES_TEST_ROUNDS=20 makes 160 outcomes.
+fn rounds() -> usize {
+    std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4)
+}
+
+/// Eight judges push at once, round after round: each outcome arrives.
+#[test]
+fn outcomes_of_eight_judges_at_once_all_arrive() {
+    let world = World::new();
+    let url = with_remote(&world);
+    let scripts: Vec<String> = (1..=8).map(|size| format!("seq {size} > new")).collect();
+    world.attempts(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut arrived = 0;
+    for _ in 0..rounds() {
+        world
+            .frites(["judge", "--open", "--no-cache", "--remote", "origin", "--test", "true", "1"])
+            .expect(0);
+        let judges: Vec<_> = (1..=8)
+            .map(|k| {
+                let shard = format!("{k}/9");
+                let words = ["judge", "--remote", &url, "--shard", &shard, "1"];
+                let mut command = world.command(&node(&world), "git-frites", words);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        for judge in judges {
+            let answer = answer(&judge.wait_with_output().unwrap()).expect(0);
+            assert!(answer.out().ends_with("\tpassed\n"), "{}{}", answer.out(), answer.stderr);
+        }
+        let pending = on_node(&world, &url, &["--pending", "1"]).expect(0).out();
+        assert_eq!(pending, "1/@base\n");
+        arrived += 8;
+    }
+    assert_eq!(arrived, 8 * rounds());
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
+}
