@@ -153,7 +153,8 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
 }
 
-/// A candidate that only an output of the base lets pass, and one that passes.
+/// A candidate that only an output of the base lets pass, one that passes, and one that writes too
+/// much.
 fn judged_over_outputs(checker: &mut Checker) {
     let mut world = stale_project();
     world.set_env("FRITES_SANDBOX_MODE", "auto");
@@ -163,8 +164,12 @@ fn judged_over_outputs(checker: &mut Checker) {
     if answer.json()["terms"]["world"] == "open" {
         checker.seen.insert("#/$defs/entry/properties/stale".into());
         checker.seen.insert("#/$defs/result/properties/warm".into());
+        checker.seen.insert("#/$defs/result/properties/bytes".into());
     }
     checker.answer("judge", 0, answer);
+    world.set_env("FRITES_SANDBOX_DISK", "1MiB");
+    let fill = "head -c 2M /dev/zero > big; exit 1";
+    checker.answer("judge", 1, world.frites(["judge", "--json", "--test", fill]));
 }
 
 /// A run of which only the larger candidate has a result.

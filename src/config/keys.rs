@@ -127,6 +127,7 @@ keys! {
     SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory.";
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
     SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process of a confined command.";
+    SANDBOX_DISK: ByteSize = "sandbox.disk", Is("'20GiB'"), "The disk space that the commands on one tree may take in a sealed world; the one that takes more is ended.";
     WORLD_LAYER: LayerKind = "world.layer", Is("'overlay'"), "How sealed candidates get the base's checkout and build outputs: through an overlay, or each a copy of its own, which shares blocks with the original (reflink: only where the file system can; copy: or is a whole copy).";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";

@@ -24,6 +24,7 @@ pub mod refname;
 pub mod run;
 pub mod shard;
 pub mod shell;
+pub mod size;
 pub mod task;
 pub mod terms;
 pub mod trailer;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::size::size;
+
 /// The commands run on a tree, in this order. `setup` prepares; the other three are the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,6 +62,11 @@ pub enum Outcome {
         /// The signal's number.
         signal: i32,
     },
+    /// Killed because it took more disk space than it may.
+    WroteTooMuch {
+        /// The limit in bytes, or what it took when the disk was full.
+        bytes: u64,
+    },
     /// Could not be started on this tree.
     CouldNotStart {
         /// The system's reason, or ours.
@@ -109,6 +116,7 @@ impl fmt::Display for Outcome {
             Outcome::Failed { code } => write!(f, "exit {code}"),
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),
+            Outcome::WroteTooMuch { bytes } => write!(f, "wrote more than {}", size(*bytes)),
             Outcome::CouldNotStart { reason } => write!(f, "could not start: {reason}"),
             Outcome::CannotTell => write!(f, "skipped: cannot tell"),
             Outcome::Skipped => write!(f, "skipped"),

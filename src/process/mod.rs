@@ -3,6 +3,7 @@ pub mod ancestry;
 pub mod background;
 mod capped;
 mod descendants;
+mod disk_watch;
 pub mod environment;
 pub mod interrupt;
 mod own_program;

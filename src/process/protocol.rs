@@ -80,6 +80,9 @@ pub struct SupervisorReport {
     pub ended_from_outside: Option<i32>,
     /// True if the command exceeded a time limit.
     pub timed_out: bool,
+    /// The disk space that the command exceeded, in bytes, if it took too much.
+    #[serde(default)]
+    pub wrote_more_than: Option<u64>,
     /// True if git-frites ordered the command's end.
     pub cancelled: bool,
     /// True if the command left processes behind when it ended by itself.
@@ -94,6 +97,9 @@ impl SupervisorReport {
                 Outcome::CouldNotStart { reason: reason.clone() }
             }
             SupervisorReport { timed_out: true, .. } => Outcome::TimedOut,
+            SupervisorReport { wrote_more_than: Some(bytes), .. } => {
+                Outcome::WroteTooMuch { bytes: *bytes }
+            }
             SupervisorReport { code: Some(0), .. } => Outcome::Passed,
             SupervisorReport { code: Some(code), .. } => Outcome::Failed { code: *code },
             SupervisorReport { signal, .. } => {

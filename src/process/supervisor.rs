@@ -29,6 +29,7 @@ use signal_hook::consts::{
 use crate::error::describe;
 use crate::process::capped::Capped;
 use crate::process::descendants::{adopt_orphans, descendants};
+use crate::process::disk_watch;
 use crate::process::interrupt;
 use crate::process::own_program::myself;
 use crate::process::protocol::{Limits, SupervisorReport, order};
@@ -57,6 +58,8 @@ enum TreeEvent {
     Order(u8),
     /// git-frites is gone.
     Orphaned,
+    /// The command has taken more than so many bytes of disk space.
+    WroteTooMuch(u64),
     /// The command itself has ended, with this exit code or by this signal.
     Exited {
         code: Option<i32>,
@@ -174,6 +177,14 @@ fn supervise(
         move || reap(command, &sender)
     });
     let is_in_world = status.is_some();
+    let disk = match confinement {
+        Some([_, description]) => disk_watch::limit_in(description)?,
+        None => None,
+    };
+    if let Some(limit) = disk.clone() {
+        let sender = sender.clone();
+        thread::spawn(move || sender.send(TreeEvent::WroteTooMuch(disk_watch::wait(&limit))));
+    }
     if let Some(status) = status {
         let sender = sender.clone();
         thread::spawn(move || read_status(status, &sender));
@@ -202,6 +213,10 @@ fn supervise(
     // process.
     if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
+    }
+    // A quick command may have ended between two measurements.
+    if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
+        tree.report.wrote_more_than = disk_watch::exceeded(limit);
     }
     tree.look_who_ended_it(&asked);
     tree.take_account_of_a_refusal()?;
@@ -312,6 +327,10 @@ impl SupervisedTree {
                     self.orphaned = true;
                     self.obey(order::KILL);
                 }
+                Ok(TreeEvent::WroteTooMuch(bytes)) => {
+                    self.report.wrote_more_than.get_or_insert(bytes);
+                    self.kill();
+                }
                 Ok(TreeEvent::Exited { code, signal }) => {
                     (self.report.code, self.report.signal) = (code, signal);
                     if let TreePhase::Running = self.phase {
@@ -343,7 +362,9 @@ impl SupervisedTree {
 
     /// Completes the report if the command was not run, and nobody had asked it to end.
     fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
-        if self.has_exited() || self.report.timed_out || self.report.cancelled || self.orphaned {
+        let was_ended =
+            self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
+        if self.has_exited() || was_ended || self.orphaned {
             return Ok(());
         }
         if let Some(not_run) = self.not_run.take() {
@@ -382,11 +403,18 @@ impl SupervisedTree {
         self.report.cancelled |= !self.has_exited();
         let now = Instant::now();
         if order == order::KILL {
-            self.phase = TreePhase::Ending { kill_at: now };
-        } else if !matches!(self.phase, TreePhase::Ending { .. }) {
+            return self.kill();
+        }
+        if !matches!(self.phase, TreePhase::Ending { .. }) {
             self.terminate(now + GRACE);
         }
         // A stopped process does not see SIGTERM before it goes on.
+        self.resume();
+    }
+
+    /// Ends the tree at once, stopped or not.
+    fn kill(&mut self) {
+        self.phase = TreePhase::Ending { kill_at: Instant::now() };
         self.resume();
     }
 

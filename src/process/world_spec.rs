@@ -69,6 +69,19 @@ pub struct WorldSpec {
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
+    /// The limit of what commands write to directories that are thrown away.
+    pub disk: Option<DiskLimit>,
+}
+
+/// A limit of disk space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLimit {
+    /// The directory that gets all writes.
+    pub dir: PathBuf,
+    /// What it took before the first command, in bytes.
+    pub before: u64,
+    /// The maximum that commands may add, in bytes.
+    pub bytes: u64,
 }
 
 /// One mount of a world.

@@ -13,6 +13,7 @@ mod guard;
 mod landlock;
 mod manual;
 mod sealed;
+mod sealed_attacks;
 mod sealed_layers;
 mod terminal;
 mod terminal_output;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     trials.extend(landlock::trials());
     trials.extend(manual::trials());
     trials.extend(sealed::trials());
+    trials.extend(sealed_attacks::trials());
     trials.extend(sealed_layers::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());

@@ -40,6 +40,8 @@ tools! {
     NODE: "node --version", "node is not installed";
     NO_REFLINKS: "echo > a && ! cp --reflink=always a b", "files can share blocks on this disk";
     NPM: "npm --version", "npm is not installed";
+    ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
+        "root cannot start the program as another user here";
     PYTHON: "python3 --version", "python3 is not installed";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";

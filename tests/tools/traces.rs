@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::World;
+use crate::common::{Answer, World};
 
 /// The lines that oracle commands wrote to a file in `shared`, sorted.
 pub fn shared_lines(world: &World, name: &str) -> Vec<String> {
@@ -48,4 +48,20 @@ pub fn assert_untouched(world: &World, before: &BTreeMap<PathBuf, Vec<u8>>) {
     let changed: BTreeSet<&PathBuf> =
         names.filter(|path| now.get(*path) != before.get(*path)).collect();
     assert!(changed.is_empty(), "{changed:?}");
+}
+
+/// `git frites …` as a user without privileges, who owns the repository and the home directory
+/// meanwhile.
+#[must_use = "check the exit code with `expect` or `refuses`, or read `code`"]
+pub fn frites_as_ordinary_user<'a>(
+    world: &World,
+    args: impl IntoIterator<Item = &'a str>,
+) -> Answer {
+    let script = r#"test $(id -u) = 0 || exec git frites "$@"
+        chown -R 1000:1000 ~
+        setpriv --reuid 1000 --regid 1000 --clear-groups git frites "$@"
+        code=$?
+        chown -R 0:0 ~
+        exit $code"#;
+    world.run(&world.repo, "sh", ["-uc", script, "sh"].into_iter().chain(args))
 }

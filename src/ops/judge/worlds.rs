@@ -124,6 +124,7 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
             .unwrap_or_else(|| KEYS_AND_TOKENS.map(str::to_owned).to_vec()),
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
+        disk: config.get(keys::SANDBOX_DISK).0,
         layer: config.get(keys::WORLD_LAYER),
         private_home: config.get(keys::SANDBOX_HOME) == SandboxHome::Private,
         layers: config.get(keys::LIMITS_LAYERS).0,

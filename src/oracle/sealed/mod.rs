@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::value::{LayerKind, Network};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
+use crate::fs::tree::disk_usage;
 use crate::git::layers::base::BaseLayer;
 use crate::git::layers::{self, copied, difference, written};
 use crate::git::repo::Repo;
@@ -26,7 +27,7 @@ use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::oracle::sealed::surroundings::SandboxOptions;
-use crate::process::world_spec::WorldSpec;
+use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 
 /// The checkouts in sealed worlds of one process, for one base.
@@ -161,6 +162,11 @@ impl<'a> SealedCheckouts<'a> {
             network: true,
             processes: self.options.processes,
             memory: self.options.memory,
+            disk: Some(DiskLimit {
+                before: disk_usage(guard.path()),
+                bytes: self.options.disk,
+                dir: guard.path().to_owned(),
+            }),
         };
         let network = self.options.network;
         Ok(SealedCheckout { room, _room: guard, spec, network, has_outputs, is_overlay, problem })

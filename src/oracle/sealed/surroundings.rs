@@ -25,6 +25,8 @@ pub struct SandboxOptions {
     pub memory: Option<u64>,
     /// True if commands that Landlock confines get a home directory of their own.
     pub private_home: bool,
+    /// The maximum disk space that commands take, in bytes.
+    pub disk: u64,
     /// How the base's layers get below a tree. No confirmed outcome depends on it.
     #[serde(skip)]
     pub layer: LayerKind,

@@ -1,0 +1,147 @@
+//! Code under test that does damage in its sealed world: nothing of it reaches anybody else.
+use serde_json::Value;
+
+use crate::common::World;
+use crate::common::sealed::sealed;
+use crate::tool::{NAMESPACES, ORDINARY_USER, PYTHON, trials};
+use crate::traces::{assert_untouched, frites_as_ordinary_user, shared_lines, user_files};
+
+trials! {
+    filling_the_disk_ends_its_candidate_and_no_other: [NAMESPACES];
+    a_command_that_wrote_too_much_before_it_ended_has_not_passed: [NAMESPACES];
+    a_fork_bomb_ends_with_its_candidate: [NAMESPACES, ORDINARY_USER];
+    signals_to_everything_reach_nobody_else: [NAMESPACES];
+    no_process_can_be_traced_and_no_mount_changed: [NAMESPACES, PYTHON];
+    deleting_the_home_directory_and_writing_to_seeds_changes_nothing: [NAMESPACES];
+}
+
+/// Two candidates: `bad`, whose commands do the damage, and `good`, which is larger.
+fn two_candidates() -> World {
+    let world = sealed();
+    let change = "echo $FRITES_CANDIDATE > README; test $FRITES_CANDIDATE = bad || seq 9 > more";
+    world.frites(["spawn", "-c", "bad", "-c", "good", "--", "sh", "-c", change]).expect(0);
+    world
+}
+
+/// Judges with a test that does `damage` for the bad candidate.
+fn judged(world: &World, damage: &str) -> Value {
+    let test = format!("if grep -q bad README; then\n{damage}\nfi");
+    world.frites(["judge", "--json", "-j", "2", "--test", &test]).expect(0).json()
+}
+
+#[track_caller]
+fn assert_good_wins(verdict: &Value) {
+    assert_eq!(verdict["recommended"], "good", "{verdict:#}");
+    assert_eq!(verdict["candidates"][1]["results"][0]["outcome"], "passed");
+}
+
+fn filling_the_disk_ends_its_candidate_and_no_other() {
+    let mut world = two_candidates();
+    world.set_env("FRITES_SANDBOX_DISK", "20MiB");
+    let places = ["", "~/", "/tmp/", "$(git rev-parse --git-dir)/"];
+    for place in places {
+        let fill = format!("while head -c 4M /dev/zero >> {place}filling; do :; done; exit 7");
+        let verdict = judged(&world, &fill);
+        assert_good_wins(&verdict);
+        let result = &verdict["candidates"][0]["results"][0];
+        assert_eq!(result["outcome"], "wrote-too-much", "{place}: {result}");
+        assert_eq!(result["bytes"], 20 << 20);
+    }
+    let table = world.frites(["judge", "--replay"]).expect(0).out();
+    assert!(table.contains("wrote more than 20.0 MiB"), "{table}");
+    world.assert_clean();
+}
+
+fn a_command_that_wrote_too_much_before_it_ended_has_not_passed() {
+    let mut world = two_candidates();
+    world.set_env("FRITES_SANDBOX_DISK", "1MiB");
+    let verdict = judged(&world, "head -c 2M /dev/zero > big");
+    assert_good_wins(&verdict);
+    assert_eq!(verdict["candidates"][0]["results"][0]["outcome"], "wrote-too-much");
+}
+
+fn a_fork_bomb_ends_with_its_candidate() {
+    let mut world = two_candidates();
+    world.set_env("FRITES_SANDBOX_PROCESSES", "60");
+    let test = "if grep -q bad README; then
+            bomb() { bomb | bomb & }; bomb; wait; exit 3
+        else
+            true | true
+        fi";
+    let words = ["judge", "--json", "-j", "2", "--test", test];
+    let verdict = frites_as_ordinary_user(&world, words).expect(0).json();
+    assert_good_wins(&verdict);
+    world.assert_clean();
+}
+
+fn signals_to_everything_reach_nobody_else() {
+    let world = two_candidates();
+    let test = r#"
+        cd ~/shared
+        if grep -q bad "$OLDPWD/README"; then
+            while ! test -e started; do :; done
+            # All but the first process and the shell itself.
+            kill -STOP 1; kill -KILL 1; kill -STOP -1; kill -KILL -1
+            echo > attacked
+            exit 5
+        elif grep -q good "$OLDPWD/README"; then
+            echo > started
+            while ! test -e attacked; do :; done
+        fi"#;
+    // The base comes first, and both candidates run at once.
+    let answer = world.frites(["judge", "--json", "-j", "2", "--test", test]).expect(0);
+    assert_good_wins(&answer.json());
+    world.assert_clean();
+}
+
+fn no_process_can_be_traced_and_no_mount_changed() {
+    let world = two_candidates();
+    std::fs::create_dir(world.home().join(".ssh")).unwrap();
+    std::fs::write(world.home().join(".ssh/id"), "secret").unwrap();
+    let before = user_files(&world);
+    let script = r#"
+        say() { echo "$1" >> ~/shared/reached; }
+        python3 -c '
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+sys.exit(0 if libc.ptrace(16, 1, 0, 0) == 0 else 1)' && say "traced the first process"
+        for n in 0 1 2 3 4 5 6 7 8 9; do
+            readlink /proc/1/fd/$n && say "saw descriptor $n of the first process"
+        done
+        mount -t tmpfs none /mnt 2>/dev/null && say "mounted"
+        mount -o remount,rw / 2>/dev/null && say "made / writable"
+        umount ~/.ssh 2>/dev/null && say "uncovered the keys"
+        unshare --user --map-root-user --mount --pid --fork sh -c '
+            mount -o remount,rw / 2>/dev/null && echo remounted
+            umount -l ~/.ssh 2>/dev/null; cat ~/.ssh/id 2>/dev/null
+            touch /usr/reached 2>/dev/null && echo wrote
+            for p in /proc/[0-9]*/root; do touch $p/usr/reached 2>/dev/null && echo wrote there; done
+        ' >> ~/shared/reached 2>/dev/null
+        touch /usr/reached 2>/dev/null && say "wrote to /usr"
+        true"#;
+    judged(&world, script);
+    assert_eq!(shared_lines(&world, "reached"), [""; 0]);
+    assert_untouched(&world, &before);
+    world.assert_clean();
+}
+
+fn deleting_the_home_directory_and_writing_to_seeds_changes_nothing() {
+    let mut world = two_candidates();
+    world.write(".git/info/exclude", "node_modules\ndata\n");
+    world.write("node_modules/left/index.js", "mine");
+    world.write("data/table", "mine");
+    world.set_env("FRITES_SEED_LINK", "node_modules");
+    world.set_env("FRITES_SEED_COPY", "data");
+    let before = user_files(&world);
+    let script = r#"
+        grep -q mine node_modules/left/index.js data/table || exit 9
+        echo evil > node_modules/left/index.js; echo evil > data/table; ln -f data/table data/other
+        chmod -R a+rwx node_modules data; rm -rf node_modules data .git
+        rm -rf ~ "$PWD" 2>/dev/null
+        true"#;
+    let verdict = judged(&world, script);
+    assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
+    assert_untouched(&world, &before);
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
