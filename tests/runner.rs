@@ -47,6 +47,7 @@ mod test_old_state;
 mod test_output;
 mod test_own_refs;
 mod test_places;
+mod test_plan;
 mod test_readme;
 mod test_real_project;
 mod test_removal;

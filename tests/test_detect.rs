@@ -41,7 +41,8 @@ type File<'a> = (&'a str, &'a str);
 
 /// The lines of `--explain`: `STAGE: COMMAND, from SOURCE`, without the quotes.
 fn explained(stderr: &str) -> Vec<String> {
-    let lines = stderr.lines().filter(|l| l.contains(", from "));
+    let runs = |l: &&str| l.contains(", from ") && !l.starts_with("passed over: ");
+    let lines = stderr.lines().filter(runs);
     lines.map(|l| l.replace('`', "")).collect()
 }
 

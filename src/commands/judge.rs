@@ -3,13 +3,14 @@ use serde_json::json;
 
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_spread::SpreadEnd;
-use crate::commands::{judge_spread, note_left_out, print_verdict, require_jobs_within_limit};
+use crate::commands::{
+    judge_plan, judge_spread, note_left_out, print_verdict, require_jobs_within_limit,
+};
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::decision;
 use crate::model::name::Name;
-use crate::model::oracle::OracleCommand;
 use crate::model::part::{Part, PartAddress};
 use crate::model::partial::PartialVerdict;
 use crate::model::ranking::Rules;
@@ -26,6 +27,9 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     if args.replay && args.judging.until_pass() && args.wait.is_none() {
         return Err(Error::usage("--replay --until-pass needs --wait")
             .hint("without --wait, --replay decides by the results that are there"));
+    }
+    if args.dry_run {
+        return judge_plan::show(session, args);
     }
     match judge_spread::run(session, args)? {
         Some(SpreadEnd::Code(code)) => return Ok(code),
@@ -50,9 +54,10 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     trust::require_trust(session.integrity(), Some(&run))?;
     let on_oracle = |oracle: &ResolvedOracle| {
         if args.explain {
-            explain_oracle(&session.ui, &oracle.commands);
+            judge_plan::explain_oracle(session, &run, oracle, args)?;
+        } else {
+            note_left_out(&session.ui, oracle);
         }
-        note_left_out(&session.ui, oracle);
         unseeded::hint(session, &run.base, &oracle.commands)
     };
     if !args.candidates.is_empty() {
@@ -74,15 +79,6 @@ fn names(args: &JudgeArgs) -> Vec<Name> {
         Part::Base => None,
     };
     args.candidates.iter().filter_map(name).collect()
-}
-
-fn explain_oracle(ui: &Ui, oracle: &[OracleCommand]) {
-    if oracle.is_empty() {
-        ui.note("no command was given, configured or detected in the base's files");
-    }
-    for command in oracle {
-        ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
-    }
 }
 
 fn explain_ranking(ui: &Ui, verdict: &Verdict) {

@@ -77,9 +77,29 @@ pub struct JudgeArgs {
     /// Judge in the worktrees themselves: faster, but never verified
     #[arg(long, conflicts_with = "protect")]
     pub in_place: bool,
-    /// Show which commands run and why, and how the ranking was made
+    /// Show which commands run and why, what was passed over, and how the ranking was made
     #[arg(long)]
     pub explain: bool,
+    /// Run nothing: show what would run, where it was found, and what is missing
+    #[arg(
+        short = 'n',
+        long,
+        conflicts_with_all = [
+            "candidates", "open", "shard", "pending", "remote", "replay", "explain", "json", "quiet",
+            "trust_config",
+        ],
+    )]
+    pub dry_run: bool,
+    /// Commit to look at with --dry-run, as the base of a run to come  [default: the run's base, or
+    /// HEAD if there is no run]
+    #[arg(
+        long,
+        value_name = "REV",
+        requires = "dry_run",
+        conflicts_with = "address",
+        add = ArgValueCompleter::new(complete::revisions),
+    )]
+    pub base: Option<String>,
     /// Accept git-frites' configuration as it is now, although it changed while commands ran
     #[arg(long)]
     pub trust_config: bool,

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod hints;
 pub mod judge;
 mod judge_args;
+mod judge_plan;
 mod judge_spread;
 pub mod log;
 pub mod man;

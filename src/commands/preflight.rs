@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::judge::JudgeOptions;
-use crate::ops::judge::unseeded;
+use crate::ops::judge::{plan, unseeded};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -98,15 +98,7 @@ fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -
 }
 
 fn note_seeds(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
-    let seeds = session.seeds(base)?;
-    let mut names: Vec<String> = Vec::new();
-    for path in seeds.paths() {
-        let text = String::from_utf8_lossy(path).into_owned();
-        let name = text.split_once('/').map_or(text.clone(), |(top, _)| format!("{top}/"));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = plan::seed_names(session, base)?;
     if !names.is_empty() {
         let more = names.len().saturating_sub(SEEDS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

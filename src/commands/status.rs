@@ -103,7 +103,16 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             }
         }
     }
-    session.ui.answer(show_all(session, &runs)?)?;
+    let mut text = show_all(session, &runs)?;
+    if let ([(run, None)], Some(_)) = (runs.as_slice(), &args.address)
+        && let Some(verdict) = session.store.verdict(&run.run)?
+    {
+        text.push_str(&format!("\n{}", comparison::text(session.ui.out, &verdict)));
+        for line in comparison::remarks(&verdict) {
+            text.push_str(&format!("{}\n", table::printable(&line)));
+        }
+    }
+    session.ui.answer(text)?;
     Ok(exit::OK)
 }
 

@@ -11,6 +11,15 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
+/// All commands that a commit's files show, by the detectors that find any, in their order; or why a
+/// detector could not read its files. [`detect_commands`] takes those of one of them.
+pub fn detect_all(repo: &Repo, commit: &Oid) -> Result<Vec<Result<Vec<OracleCommand>>>> {
+    let files = RootFiles::of_commit(repo, commit)?;
+    let detectors = ALL.iter().flat_map(|ecosystem| ecosystem.detectors);
+    let found = detectors.map(|detector| detector(&files));
+    Ok(found.filter(|found| found.as_ref().map_or(true, |all| !all.is_empty())).collect())
+}
+
 /// The commands that a commit's files show, in the order of their stages; none if no detector
 /// finds a command.
 pub fn detect_commands(repo: &Repo, commit: &Oid) -> Result<Vec<OracleCommand>> {

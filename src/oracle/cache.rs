@@ -216,6 +216,26 @@ impl Cache {
         logs: &JudgingLogs,
         warm: bool,
     ) -> Result<Option<Vec<StageResult>>> {
+        let Some((directory, mut outcome)) = self.stored(repo, judged)? else { return Ok(None) };
+        let is_claim = outcome.results.iter().any(|result| result.warm);
+        if is_claim && !warm {
+            return Ok(None);
+        }
+        for result in &mut outcome.results {
+            result.cached = result.outcome != Outcome::Skipped;
+        }
+        logs.copy_from(&directory)?;
+        tracing::debug!(tree = %judged.tree, key = outcome.key, "cached outcome");
+        Ok(Some(outcome.results))
+    }
+
+    /// True if a tree's pass is cached, or the claim of one.
+    pub fn has(&self, repo: &Repo, judged: &JudgedTree) -> Result<bool> {
+        Ok(self.stored(repo, judged)?.is_some())
+    }
+
+    /// The cached outcome of a tree, and its directory; none if it is not believed.
+    fn stored(&self, repo: &Repo, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
         if !self.gives_outcomes() {
             return Ok(None);
         }
@@ -227,20 +247,11 @@ impl Cache {
             return Ok(None);
         }
         let Ok(text) = regular::read_text(&file) else { return Ok(None) };
-        let Ok(mut outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
+        let Ok(outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
         // An earlier version kept failures, too.
         let is_usable =
             outcome.key == key && outcome.version == FORMAT && is_lasting(&outcome.results);
-        let is_claim = outcome.results.iter().any(|result| result.warm);
-        if !is_usable || is_claim && !warm {
-            return Ok(None);
-        }
-        for result in &mut outcome.results {
-            result.cached = result.outcome != Outcome::Skipped;
-        }
-        logs.copy_from(&directory)?;
-        tracing::debug!(tree = %judged.tree, key, "cached outcome");
-        Ok(Some(outcome.results))
+        Ok(is_usable.then_some((directory, outcome)))
     }
 
     /// Keeps the results of a pass, and nothing of a failure. Commands that cannot tell change

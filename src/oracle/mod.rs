@@ -10,9 +10,11 @@ pub mod run;
 pub mod sealed;
 pub mod surroundings;
 
+use std::fmt;
+
 use crate::config::keys::Key;
 use crate::config::{Config, keys};
-use crate::ecosystems::detect::detect_commands;
+use crate::ecosystems::detect::{detect_all, detect_commands};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -119,6 +121,89 @@ pub fn resolve(
         }
     }
     Ok(oracle)
+}
+
+/// A command that does not run, although it is configured or the base's files show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassedOver {
+    /// The command; none if its file could not be read.
+    pub command: Option<OracleCommand>,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = &self.reason;
+        match &self.command {
+            Some(c) => {
+                write!(f, "passed over: {} `{}`, from {}: {reason}", c.stage, c.command, c.source)
+            }
+            None => write!(f, "passed over: {reason}"),
+        }
+    }
+}
+
+/// The commands that are configured, or that the base's files show, and that do not run when
+/// [`resolve`] gave `oracle`.
+pub fn passed_over(
+    repo: &Repo,
+    config: &Config,
+    flags: &OracleFlags,
+    base: &Oid,
+    oracle: &ResolvedOracle,
+) -> Result<Vec<PassedOver>> {
+    let runs = |command: &OracleCommand| oracle.commands.contains(command);
+    let is_off = |stage: Stage| {
+        let named = stages(flags).into_iter().find(|(of, ..)| *of == stage);
+        named.is_some_and(|(_, flag, key)| {
+            let by_flag = flag.as_ref().map(|text| text.trim().is_empty());
+            by_flag.or_else(|| Some(config.command(key)?.0.is_empty())).unwrap_or_default()
+        })
+    };
+    let by_flags = oracle.commands.iter().any(|c| c.source.starts_with("--"));
+    let named_by = match (oracle.is_detected, by_flags) {
+        (true, _) => None,
+        (false, true) => Some("options name the commands"),
+        (false, false) => Some("the configuration names the commands"),
+    };
+    let configured = stages(flags).into_iter().filter_map(|(stage, _, key)| {
+        let (command, source) = config.command(key)?;
+        Some(OracleCommand { stage, command, source })
+    });
+    let mut all: Vec<PassedOver> = configured
+        .filter(|command| !command.command.is_empty() && !runs(command))
+        .map(|command| PassedOver {
+            reason: named_by.unwrap_or("an option takes this stage out").to_owned(),
+            command: Some(command),
+        })
+        .collect();
+    let has_setup = config.command(keys::SPAWN_SETUP).is_some();
+    let chosen = oracle.commands.iter().find(|c| oracle.is_detected && c.stage != Stage::Setup);
+    for found in detect_all(repo, base)? {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                all.push(PassedOver { command: None, reason: error.message });
+                continue;
+            }
+        };
+        for command in found.into_iter().filter(|command| !runs(command)) {
+            let reason = match (named_by, chosen) {
+                (Some(named_by), _) => named_by.to_owned(),
+                _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),
+                _ if is_off(command.stage) => format!("{} is empty", command.stage),
+                _ if command.stage == Stage::Setup && has_setup => "spawn.setup is set".to_owned(),
+                (None, Some(first)) if oracle.tests_nothing() => {
+                    format!("{} comes first", first.source)
+                }
+                (None, Some(first)) => format!("{} comes first and has a test", first.source),
+                (None, None) => "it alone judges nothing".to_owned(),
+            };
+            all.push(PassedOver { command: Some(command), reason });
+        }
+    }
+    Ok(all)
 }
 
 /// A stage of the oracle with its flag and its key.

@@ -13,15 +13,25 @@ use crate::process;
 ///
 /// A path from the checkout's root is not looked for: setup, a build or an attempt can make it.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
-    for command in oracle {
-        for program in programs(&command.command) {
-            let is_relative = program.contains('/') && !program.starts_with('/');
-            if !is_relative && !process::on_path(program.as_ref()) {
-                return Err(missing(command, &program));
-            }
-        }
+    match all_missing(oracle).next() {
+        Some((command, program)) => Err(missing(command, &program)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The programs that are not installed, each with the stage of the command that needs it.
+pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(Stage, String)> {
+    all_missing(oracle).map(|(command, program)| (command.stage, program)).collect()
+}
+
+fn all_missing(oracle: &[OracleCommand]) -> impl Iterator<Item = (&OracleCommand, String)> {
+    let needed = oracle.iter().flat_map(|command| {
+        programs(&command.command).into_iter().map(move |program| (command, program))
+    });
+    needed.filter(|(_, program)| {
+        let is_relative = program.contains('/') && !program.starts_with('/');
+        !is_relative && !process::on_path(program.as_ref())
+    })
 }
 
 /// The programs without which a command cannot pass, as far as its words show them.

@@ -11,6 +11,7 @@ pub mod keep;
 mod kept_trees;
 mod options;
 mod partial;
+pub mod plan;
 mod record;
 mod replay;
 mod runner;

@@ -101,10 +101,7 @@ impl<'a> OracleRunner<'a> {
         let others_judge = baseline::others_judge(&session.store, None);
         // In a checkout that is not clean, an outcome depends on more than the tree.
         let cache = if !settings.in_place && !others_judge {
-            let conditions = Conditions::new(oracle, &options, digest.clone(), &session.policy);
-            let distrusted = when_attempts_ran(session)?;
-            let home = session.home.as_deref();
-            let cache = Cache::open(&session.repo, home, conditions, distrusted)?;
+            let cache = open_cache(session, oracle, &options, digest.clone())?;
             let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.world);
             Some(if is_kept { cache } else { cache.only_forgetting() })
         } else {
@@ -753,7 +750,24 @@ fn back_leads(
     leads_back::find(&session.repo, seeds, commit)
 }
 
-fn options(session: &Session, settings: &JudgeSettings, timeout: Duration) -> OracleOptions {
+/// The cached outcomes of these commands with these options and seeds.
+pub(super) fn open_cache(
+    session: &Session,
+    oracle: &[OracleCommand],
+    options: &OracleOptions,
+    seeds: String,
+) -> Result<Cache> {
+    let conditions = Conditions::new(oracle, options, seeds, &session.policy);
+    let distrusted = when_attempts_ran(session)?;
+    Cache::open(&session.repo, session.home.as_deref(), conditions, distrusted)
+}
+
+/// The options of the commands under these settings.
+pub(super) fn options(
+    session: &Session,
+    settings: &JudgeSettings,
+    timeout: Duration,
+) -> OracleOptions {
     OracleOptions {
         timeout,
         retries: settings.retries,

@@ -1,0 +1,61 @@
+//! `git frites judge -n`: what would run; and the commands of `--explain`.
+use crate::commands::judge_args::JudgeArgs;
+use crate::error::{Result, exit};
+use crate::model::run::Run;
+use crate::ops::judge::plan::OraclePlan;
+use crate::ops::judge::unseeded;
+use crate::ops::session::Session;
+use crate::oracle::{self, ResolvedOracle, programs};
+use crate::store::select::Matching;
+use crate::ui::table;
+
+/// Shows what would run, without running anything.
+pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
+    let run = match (&args.address, &args.base) {
+        (None, None) if session.store.runs()?.is_empty() => None,
+        (None, Some(_)) => None,
+        (address, _) => Some(session.store.select(address.as_ref(), Matching::Prefix)?.run),
+    };
+    let (base, name) = match &run {
+        Some(run) => (run.base, format!("of run {}", run.run)),
+        None => {
+            let revision = args.base.as_deref().unwrap_or("HEAD");
+            (session.repo.resolve_commit(revision)?, revision.to_owned())
+        }
+    };
+    let options = args.options();
+    let plan = OraclePlan::new(session, &base, run.as_ref(), &options)?;
+    let mut text = format!("base: {} ({})\n", base.short(), table::printable(&name));
+    for line in plan.lines() {
+        text.push_str(&format!("{}\n", table::printable(&line)));
+    }
+    let each = table::duration(options.timeout(session).as_secs_f64());
+    text.push_str(&format!("limits: {} at once, each command for at most {each}\n", args.jobs));
+    session.ui.answer(text)?;
+    unseeded::hint(session, &base, &plan.oracle.commands)?;
+    programs::require_programs(&plan.oracle.commands)?;
+    if plan.oracle.commands.is_empty() {
+        session.ui.hint("name a test with `--test CMD`, or oracle.test in .frites.toml");
+    }
+    Ok(if plan.verifies() { exit::OK } else { exit::UNVERIFIED })
+}
+
+/// Says which commands run and where they were found, and what was passed over.
+pub fn explain_oracle(
+    session: &Session,
+    run: &Run,
+    oracle: &ResolvedOracle,
+    args: &JudgeArgs,
+) -> Result<()> {
+    let ui = &session.ui;
+    if oracle.commands.is_empty() {
+        ui.note("no command was given, configured or detected in the base's files");
+    }
+    for command in &oracle.commands {
+        ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
+    }
+    let flags = args.options().flags;
+    let all = oracle::passed_over(&session.repo, &session.config, &flags, &run.base, oracle)?;
+    all.iter().for_each(|passed_over| ui.note(passed_over.to_string()));
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! What judging would run, found without running anything: the commands, what was passed over, the
+//! programs that are missing, the seeds, the world, and the outcomes that are cached.
+use crate::error::Result;
+use crate::model::oid::Oid;
+use crate::model::outcome::Stage;
+use crate::model::run::Run;
+use crate::model::world::WorldKind;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::{runner, worlds};
+use crate::ops::session::Session;
+use crate::oracle::cache::JudgedTree;
+use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::{self, PassedOver, ResolvedOracle, programs};
+
+/// What judging would run on a base.
+pub struct OraclePlan {
+    /// The commands.
+    pub oracle: ResolvedOracle,
+    /// The commands that would not run.
+    pub passed_over: Vec<PassedOver>,
+    /// The programs that are not installed, each with the stage of its command.
+    pub missing: Vec<(Stage, String)>,
+    /// The seeds: the names at the top of the checkout, a directory with a slash.
+    pub seeds: Vec<String>,
+    /// The world that the commands would run in.
+    pub world: WorldKind,
+    /// The trees that are known to pass; none without a command.
+    pub known: Option<KnownPasses>,
+}
+
+/// The trees whose pass is cached, and the outputs of the base that are kept.
+pub struct KnownPasses {
+    /// True for the base.
+    pub base: bool,
+    /// True if the base's build outputs are kept.
+    pub has_outputs: bool,
+    /// The captured candidates, and those of them whose newest capture is known to pass.
+    pub candidates: (usize, usize),
+}
+
+impl OraclePlan {
+    /// What judging a run, or candidates of this base, would run with these options.
+    pub fn new(
+        session: &Session,
+        base: &Oid,
+        run: Option<&Run>,
+        options: &JudgeOptions,
+    ) -> Result<OraclePlan> {
+        let Session { repo, config, .. } = session;
+        let oracle = oracle::resolve(repo, config, &options.flags, base)?;
+        let passed_over = oracle::passed_over(repo, config, &options.flags, base, &oracle)?;
+        let settings = options.settings_to_run(session, &oracle)?;
+        let missing = programs::missing_programs(&oracle.commands);
+        let known = match oracle.commands.as_slice() {
+            [] => None,
+            _ if !worlds::keeps_outcomes(session, settings.world) => None,
+            commands => {
+                let timeout = options.timeout(session);
+                let options = runner::options(session, &settings, timeout);
+                let digest = session.seeds(base)?.digest()?;
+                let cache = runner::open_cache(session, commands, &options, digest)?;
+                let tree = repo.commit(base)?.tree;
+                let judged = JudgedTree { tree, commit: *base };
+                let layers = pool::home(repo)?.join(LAYERS).join(cache.name_of(repo, &judged)?);
+                let mut candidates = (0, 0);
+                for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
+                    let Some(capture) = candidate.latest()? else { continue };
+                    let judged = JudgedTree { tree: capture.tree, commit: capture.commit };
+                    candidates.0 += 1;
+                    candidates.1 += usize::from(cache.has(repo, &judged)?);
+                }
+                let base = cache.has(repo, &judged)?;
+                Some(KnownPasses { base, has_outputs: layers.is_dir(), candidates })
+            }
+        };
+        let (seeds, world) = (seed_names(session, base)?, settings.world);
+        Ok(OraclePlan { oracle, passed_over, missing, seeds, world, known })
+    }
+
+    /// The plan for people, one statement each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for stage in [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test] {
+            let found = self.oracle.commands.iter().find(|command| command.stage == stage);
+            lines.push(match found {
+                Some(found) => format!("{stage}: `{}`, from {}", found.command, found.source),
+                None => format!("{stage}: none"),
+            });
+        }
+        lines.extend(self.passed_over.iter().map(ToString::to_string));
+        for (stage, program) in &self.missing {
+            lines.push(format!("missing: '{program}', which the {stage} command needs"));
+        }
+        let seeds = if self.seeds.is_empty() { "none".into() } else { self.seeds.join(", ") };
+        lines.push(format!("seeds: {seeds}"));
+        lines.push(match self.world {
+            WorldKind::Open => "world: open; the commands run with your permissions".into(),
+            world => format!("world: {world}; the commands run {}", world.in_words()),
+        });
+        if let Some(known) = &self.known {
+            lines.push(known.in_words());
+        }
+        if self.oracle.commands.is_empty() {
+            lines.push("nothing was given, configured or detected: nothing can be verified".into());
+        } else if self.oracle.tests_nothing() {
+            lines.push("none of these commands is a test: a pass verifies nothing".into());
+        }
+        lines
+    }
+
+    /// True if a candidate that passes these commands is verified.
+    pub fn verifies(&self) -> bool {
+        !self.oracle.commands.is_empty() && !self.oracle.tests_nothing()
+    }
+}
+
+impl KnownPasses {
+    fn in_words(&self) -> String {
+        let (captured, passing) = self.candidates;
+        let mut words = Vec::new();
+        if self.base {
+            words.push("the base passes".to_owned());
+        }
+        if passing > 0 {
+            words.push(format!("{passing} of {captured} captured candidates pass"));
+        }
+        if self.has_outputs {
+            words.push("the base's build outputs are kept".to_owned());
+        }
+        match words.as_slice() {
+            [] => "cached: nothing".to_owned(),
+            words => format!("cached: {}", words.join(", ")),
+        }
+    }
+}
+
+/// The names at the top of the checkout that seeds are below, in their order.
+pub fn seed_names(session: &Session, base: &Oid) -> Result<Vec<String>> {
+    let seeds = session.seeds(base)?;
+    let mut names: Vec<String> = Vec::new();
+    for path in seeds.paths() {
+        let text = String::from_utf8_lossy(path).into_owned();
+        let name = text.split_once('/').map_or(text.clone(), |(top, _)| format!("{top}/"));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
