@@ -703,9 +703,102 @@ fn second_apply_is_refused_as_the_branch_exists() {
     world.frites(["apply"]).expect(0);
     let before = state(&world);
     let answer = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
-    assert!(answer.stderr.contains("--branch NAME"), "{}", answer.stderr);
+    let hints = "hint: 1/c1 landed there: take that back with `git frites apply --undo 1/c1`\n\
+                 hint: or land on another branch: `--branch frites/apply/1-2`\n";
+    assert!(answer.stderr.ends_with(hints), "{}", answer.stderr);
     assert_eq!(state(&world), before);
+    // Both ways work.
+    let beside = ["apply", "--no-switch", "-m", "x", "--branch", "frites/apply/1-2"];
+    world.frites(beside).expect(0);
+    let again = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
+    assert!(again.stderr.contains("`--branch frites/apply/1-3`"), "{}", again.stderr);
     world.assert_clean();
+}
+
+#[test]
+fn a_branch_that_a_checkout_is_on_is_not_to_be_deleted() {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    let answer = world.frites(["apply", "--branch", "main"]);
+    let answer = answer.refuses(128, "a branch named 'main' exists");
+    assert!(!answer.stderr.contains("branch -D"), "{}", answer.stderr);
+    let place = format!("hint: it is checked out in '{}'\n", world.repo.display());
+    assert!(answer.stderr.contains(&place), "{}", answer.stderr);
+    assert!(answer.stderr.contains("`--branch main-2`"), "{}", answer.stderr);
+}
+
+#[test]
+fn what_did_not_pass_is_told_before_a_branch_that_exists_or_a_dirty_checkout() {
+    let world = World::new();
+    world.attempts(&["echo BAD > src/lib.txt"]);
+    world.frites(["judge", "--test", TEST]).expect(1);
+    world.git(["branch", "frites/apply/1"]);
+    world.write("README", "mine\n");
+    for words in [&["apply"][..], &["apply", "1/c1", "--no-switch", "-m", "x"]] {
+        world.frites(words).refuses(1, "1");
+    }
+    world.frites(["apply", "--allow-unverified", "1/c1"]).refuses(128, "'frites/apply/1' exists");
+    world.git(["branch", "-D", "-q", "frites/apply/1"]);
+    world.frites(["apply", "--allow-unverified", "1/c1"]).refuses(128, "uncommitted changes");
+}
+
+#[test]
+fn apply_says_what_landed_and_what_is_next() {
+    let world = World::new();
+    world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);
+    let told = |words: &[&str]| world.frites(words).expect(0).stderr;
+    let staged = told(&["apply"]);
+    let line = "1/c1@1 landed on the new branch 'frites/apply/1': 3 lines in 2 files (new.txt, src/lib.txt), staged, not committed\n";
+    assert!(staged.contains(line), "{staged}");
+    assert!(
+        staged.ends_with("hint: take it back with `git frites apply --undo 1/c1`\n"),
+        "{staged}"
+    );
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    let committed = told(&["apply", "-m", "x"]);
+    let commit = &world.git(["rev-parse", "HEAD"])[..10];
+    assert!(committed.contains(&format!(", committed as {commit}\n")), "{committed}");
+    assert!(committed.contains("`git merge frites/apply/1`"), "{committed}");
+    world.git(["switch", "-q", "main"]);
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    let aside = told(&["apply", "--no-switch", "-m", "x"]);
+    assert!(aside.contains("; your checkout is as it was\n"), "{aside}");
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    let merged = told(&["apply", "--merge"]);
+    let commit = &world.git(["rev-parse", "HEAD"])[..10];
+    let line = format!(
+        "1/c1@1 is merged into 'main' as {commit}: 3 lines in 2 files (new.txt, src/lib.txt)\n"
+    );
+    assert!(merged.contains(&line), "{merged}");
+    world.attempts(&["echo BAD > src/lib.txt"]);
+    let doubtful = told(&["apply", "--allow-unverified", "2/c1"]);
+    assert!(
+        doubtful.contains("2/c1@1 landed on the new branch 'frites/apply/2', unverified: "),
+        "{doubtful}"
+    );
+}
+
+#[test]
+fn undo_after_a_switch_says_that_the_staged_change_was_taken_along_and_stays() {
+    let world = World::new();
+    world.judged(TEST, &[&format!("{TWO}; echo new > 'new file'")]);
+    world.frites(["apply"]).expect(0);
+    world.git(["switch", "-q", "main"]);
+    let told = world.frites(["apply", "--undo"]).expect(0).stderr;
+    let warning = "warning: the change of 1/c1 was not committed, and a switch took it along: it stays staged here (new file, src/lib.txt)\n";
+    assert!(told.contains(warning), "{told}");
+    let hint =
+        told.lines().find_map(|line| line.strip_prefix("hint: take it back, too: `")).unwrap();
+    world.sh(&world.repo, hint.trim_end_matches('`')).expect(0);
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    // A change of the user's own is no such thing.
+    world.frites(["apply"]).expect(0);
+    world.git(["switch", "-q", "--discard-changes", "main"]);
+    world.write("README", "mine\n");
+    world.git(["add", "README"]);
+    let told = world.frites(["apply", "--undo"]).expect(0).stderr;
+    assert!(!told.contains("warning:"), "{told}");
+    assert_eq!(world.git(["status", "--porcelain"]), "M  README");
 }
 
 /// SCOREBOARD row 8.

@@ -243,6 +243,7 @@ fn apply_refuses_a_branch_that_exists() {
     for (branch, args) in
         [("frites/apply/1", vec!["apply"]), ("mine", vec!["apply", "--branch", "mine"])]
     {
+        let beside = format!("--branch {branch}-2");
         world.git(["branch", branch]);
         refused(
             &world,
@@ -252,7 +253,7 @@ fn apply_refuses_a_branch_that_exists() {
             &format!("git branch -D {branch}"),
         );
         let aside = [&args[..], &["--no-switch", "-m", "x"]].concat();
-        refused(&world, &aside, 128, &format!("a branch named '{branch}' exists"), "--branch NAME");
+        refused(&world, &aside, 128, &format!("a branch named '{branch}' exists"), &beside);
     }
     for name in ["a..b", "-x", "x.lock", "", "a b"] {
         refused(

@@ -11,6 +11,7 @@ use crate::model::address::Address;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::ops::clean;
+use crate::ops::land::change::LandedChange;
 use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::newest_wins::choices_as_json;
@@ -179,7 +180,7 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
 }
 
 fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {
-    let LandedBranch { plan, branch, commit, conflicts } = landed;
+    let LandedBranch { plan, branch, from, commit, conflicts } = landed;
     if args.json {
         let mut document = as_json(plan, branch, commit.as_ref());
         let pairs = conflicts.iter().flat_map(|c| c.as_pairs());
@@ -193,18 +194,44 @@ fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> R
         return session.ui.answer(json::document(document));
     }
     let branch = branch.short();
-    session.ui.answer(format!("{branch}\n"))?;
-    match (commit, args.no_switch) {
-        _ if conflicts.is_some() => {}
-        (None, _) => session
-            .ui
-            .hint("the change is staged; review it with `git diff --staged`, then `git commit`"),
-        (Some(_), false) => {
-            session.ui.hint("you are on that branch now; review it with `git show`");
-        }
-        (Some(_), true) => session.ui.hint(format!("review it with `git show {branch}`")),
+    let ui = &session.ui;
+    ui.answer(format!("{branch}\n"))?;
+    if conflicts.is_some() {
+        return Ok(());
     }
+    let how = match (commit, args.no_switch) {
+        (None, _) => "staged, not committed".to_owned(),
+        (Some(commit), false) => format!("committed as {}", commit.short()),
+        (Some(commit), true) => {
+            format!("committed as {}; your checkout is as it was", commit.short())
+        }
+    };
+    let change = LandedChange::new(&session.repo, plan, from)?;
+    let (iteration, reservation) = (plan.capture.iteration, reservation(plan));
+    let address = plan.address();
+    ui.note(format!(
+        "{address}@{iteration} landed on the new branch '{branch}'{reservation}: {change}, {how}"
+    ));
+    ui.hint(match (commit, args.no_switch) {
+        (None, _) => {
+            "the change is staged; review it with `git diff --staged`, then `git commit`".to_owned()
+        }
+        (Some(_), false) => {
+            format!(
+                "review it with `git show`; merge it with `git switch -` and `git merge {branch}`"
+            )
+        }
+        (Some(_), true) => {
+            format!("review it with `git show {branch}`; merge it with `git merge {branch}`")
+        }
+    });
+    ui.hint(format!("take it back with `git frites apply --undo {address}`"));
     Ok(())
+}
+
+/// Says so if what landed did not pass.
+fn reservation(plan: &Plan) -> &'static str {
+    if plan.verified { "" } else { ", unverified" }
 }
 
 fn print_merged(
@@ -228,6 +255,15 @@ fn print_merged(
         session.ui.note(choice.in_words());
     }
     session.ui.answer(format!("{}\n", branch.short()))?;
+    let change = LandedChange::new(&session.repo, plan, previous)?;
+    session.ui.note(format!(
+        "{}@{} is merged into '{}' as {}{}: {change}",
+        plan.address(),
+        plan.capture.iteration,
+        branch.short(),
+        commit.short(),
+        reservation(plan)
+    ));
     if let Some(cleaned) = cleaned {
         note_cleaned(session, cleaned);
     }

@@ -5,11 +5,13 @@ use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch::{self, Position, Rollback};
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
+use crate::git::worktree;
 use crate::integrity::trust;
-use crate::model::name::Name;
+use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
+use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::land::commit::{make_commit, no_commit, require_tree};
@@ -42,6 +44,8 @@ pub struct LandedBranch {
     pub plan: Plan,
     /// The branch.
     pub branch: RefName,
+    /// The commit that the branch was made at.
+    pub from: Oid,
     /// The commit, if one was asked for.
     pub commit: Option<Oid>,
     /// The conflicts that a person has to resolve in the checkout.
@@ -58,19 +62,19 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
-    // The branch first: of several landings at once, the later ones find the change of the first
-    // one staged.
-    let branch = free_branch(session, fresh.branch.as_deref(), &selection.run.run)?;
     refuse_candidates_worktree(session)?;
+    let run = selection.run.clone();
+    let _kept = KeptCommits::new(session, &run);
+    // What did not pass cannot land anywhere: that comes first. Then the branch: of several landings
+    // at once, the later ones find the change of the first one staged.
+    let mut plan = Plan::new(session, selection, options)?;
+    let branch = free_branch(session, fresh.branch.as_deref(), &run)?;
     if !fresh.no_switch {
         repo.need_work_tree()
             .map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
         fresh_branch::require_clean(repo)
             .map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
     }
-    let run = selection.run.clone();
-    let _kept = KeptCommits::new(session, &run);
-    let mut plan = Plan::new(session, selection, options)?;
     let from = fresh_branch::position(repo)?;
     let head = ResolvedTarget::head(session, from.commit);
     let base = plan.merge_base(session, &head, plan.run.root())?;
@@ -95,7 +99,7 @@ pub fn land(
         end_landing(session, switch_and_commit(session, &intent, &message))?
     };
     record_landing(&session.store, &intent, commit.as_ref())?;
-    Ok(LandedBranch { plan, branch, commit, conflicts: None })
+    Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
 }
 
 fn refuse_overwrite_in_checkout(session: &Session, from: &Position, tree: &Oid) -> Result<()> {
@@ -127,9 +131,9 @@ fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Landi
 }
 
 /// The branch to make. Fails if the name is not valid, or taken.
-fn free_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<RefName> {
+fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<RefName> {
     let branch = match wanted {
-        None => refs::apply_branch(run),
+        None => refs::apply_branch(&run.run),
         Some(name) => {
             if !refs::is_branch_name(name) || name.starts_with("frites/run/") {
                 return Err(Error::usage(format!("--branch: '{name}' is not a valid branch name"))
@@ -139,10 +143,7 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<Re
         }
     };
     if session.repo.read_ref(&branch)?.is_some() {
-        let short = branch.short();
-        return Err(Error::fatal(format!("a branch named '{short}' exists")).hint(format!(
-            "take another with `--branch NAME`, or delete it with `git branch -D {short}`"
-        )));
+        return Err(taken(session, run, &branch)?);
     }
     if let Some(blocker) = blocking_branch(session, &branch)? {
         return Err(Error::fatal(format!(
@@ -153,6 +154,42 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Name) -> Result<Re
         .hint("take another with `--branch NAME`"));
     }
     Ok(branch)
+}
+
+/// The error that a branch exists: how to take back what landed there, or to land beside it.
+fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
+    let Session { repo, store, .. } = session;
+    let short = branch.short();
+    let mut free = format!("{short}-2");
+    for n in 3.. {
+        if repo.read_ref(&RefName::of_branch(&free))?.is_none() {
+            break;
+        }
+        free = format!("{short}-{n}");
+    }
+    let beside = format!("or land on another branch: `--branch {free}`");
+    let error = Error::fatal(format!("a branch named '{short}' exists"));
+    for candidate in store.candidates(run) {
+        let record = candidate.record()?;
+        let landed =
+            record.landing == Landing::Landed && record.landing_branch.as_ref() == Some(branch);
+        let left = store.left_conflicts(&run.run, candidate.name)?;
+        if landed || left.is_some_and(|left| left.branch == *branch) {
+            return Ok(error
+                .hint(format!(
+                    "{candidate} landed there: take that back with `git frites apply --undo {candidate}`"
+                ))
+                .hint(beside));
+        }
+    }
+    Ok(match worktree::holder_of(repo, branch, None)? {
+        Some(holder) => {
+            error.hint(format!("it is checked out in '{}'", holder.display())).hint(beside)
+        }
+        None => error.hint(format!(
+            "take another with `--branch {free}`, or delete it with `git branch -D {short}`"
+        )),
+    })
 }
 
 /// A branch that keeps this one from being made: `a` and `a/b` cannot both be branches.
@@ -288,7 +325,8 @@ fn land_conflicts(
         branch: branch.short().to_owned(),
     };
     store.record_event(&plan.run.run, &event)?;
-    Ok(LandedBranch { plan, branch, commit: None, conflicts: Some(conflicts) })
+    let conflicts = Some(conflicts);
+    Ok(LandedBranch { plan, branch, from: from.commit, commit: None, conflicts })
 }
 
 fn switch_and_leave(

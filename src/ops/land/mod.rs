@@ -1,6 +1,7 @@
 //! Landing: the plan of a landing, a fresh branch or a merge, the undo of both, and recovery after
 //! a kill.
 pub mod by_hand;
+pub mod change;
 mod commit;
 pub mod fresh_branch;
 mod guards;

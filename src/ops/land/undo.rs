@@ -11,10 +11,12 @@ use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::rationale::some_of;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::land::by_hand::{keep_resolution, unresolved};
+use crate::ops::land::change::carried_along;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
@@ -392,11 +394,43 @@ fn delete_branch(session: &Session, run: &Run, candidate: Candidate) -> Result<U
             ))
             .hint("switch to another branch and undo again"));
         }
-        _ => repo.update_ref(&branch, None, Some(&tip), "undo")?,
+        intent => {
+            repo.update_ref(&branch, None, Some(&tip), "undo")?;
+            if let Some(intent) = intent {
+                tell_what_stays(session, &intent, &address)?;
+            }
+        }
     }
     record_rollback(store, &candidate, &branch)?;
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
+
+/// Says what of a landing the checkout still has staged, because a switch took it along.
+fn tell_what_stays(session: &Session, intent: &LandingIntent, address: &str) -> Result<()> {
+    let stays = carried_along(&session.repo, intent)?;
+    if stays.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = stays.iter().map(|path| path.quoted()).collect();
+    session.ui.warn(format!(
+        "the change of {address} was not committed, and a switch took it along: it stays staged here ({})",
+        some_of(&names)
+    ));
+    let place = "git restore --source=HEAD --staged --worktree --";
+    session.ui.hint(match stays.as_slice() {
+        few if few.len() <= FEW => {
+            let paths = few.iter().map(|path| String::from_utf8_lossy(path).into_owned());
+            let paths: Vec<String> =
+                paths.map(|path| shell_words::quote(&path).into_owned()).collect();
+            format!("take it back, too: `{place} {}`", paths.join(" "))
+        }
+        _ => "put it aside with `git stash`".to_owned(),
+    });
+    Ok(())
+}
+
+/// The most paths that a command to type names.
+const FEW: usize = 5;
 
 /// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on
 /// it.
