@@ -7,6 +7,7 @@ use crate::commands::clean::CleanArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::config::ConfigArgs;
 use crate::commands::diff::DiffArgs;
+use crate::commands::exec::ExecArgs;
 use crate::commands::judge::JudgeArgs;
 use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
@@ -83,6 +84,7 @@ impl Cli {
             | Command::Task(_)
             | Command::Log(_)
             | Command::Output(_)
+            | Command::Exec(_)
             | Command::Path(_)
             | Command::Config(_)
             | Command::Completions(_)
@@ -118,6 +120,8 @@ pub enum Command {
     /// Show what a command printed: an attempt's, or one of those that judged it
     #[command(alias = "logs")]
     Output(OutputArgs),
+    /// Run a command, or your shell, in a candidate's worktree, with its environment
+    Exec(ExecArgs),
     /// Print the path of a candidate's worktree
     Path(PathArgs),
     /// Show the effective configuration, and where each value comes from

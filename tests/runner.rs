@@ -22,6 +22,7 @@ mod test_diff;
 mod test_disk;
 mod test_environment;
 mod test_escape;
+mod test_exec;
 mod test_fan_out;
 mod test_fuzzed_input;
 mod test_heal;

@@ -5,6 +5,7 @@ pub mod clean;
 pub mod completions;
 pub mod config;
 pub mod diff;
+pub mod exec;
 pub mod hints;
 pub mod judge;
 mod judge_args;
@@ -35,6 +36,9 @@ use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process;
+use crate::store::Store;
+use crate::store::candidate::CandidateRef;
+use crate::store::select::Selection;
 use crate::ui::{Ui, comparison, json};
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
@@ -56,6 +60,21 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
             "only the commands of the options run; detected, and left out: {}",
             commands.join(", ")
         ));
+    }
+}
+
+/// The candidate that is meant where one is needed: the one that is named, or the only one of the
+/// run.
+fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<CandidateRef<'a>> {
+    let run = &selection.run;
+    match (&selection.candidate, run.candidates.as_slice()) {
+        (Some(name), _) | (None, [name]) => Ok(store.candidate(run, name)),
+        (None, several) => {
+            let names: Vec<&str> = several.iter().map(|n| n.as_str()).collect();
+            Err(Error::usage(format!("run {} has {} candidates", run.run, several.len())).hint(
+                format!("name one of them, such as {}/{}: {}", run.run, names[0], names.join(", ")),
+            ))
+        }
     }
 }
 

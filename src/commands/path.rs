@@ -3,7 +3,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::commands::values;
+use crate::commands::{one_candidate, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
@@ -28,22 +28,7 @@ pub struct PathArgs {
 /// Runs the command.
 pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
-    let run = &selection.run;
-    let name = match (&selection.candidate, run.candidates.as_slice()) {
-        (Some(name), _) => name,
-        (None, [only]) => only,
-        (None, several) => {
-            let names: Vec<&str> = several.iter().map(|n| n.as_str()).collect();
-            return Err(Error::usage(format!("run {} has {} candidates", run.run, several.len()))
-                .hint(format!(
-                    "name one of them, such as {}/{}: {}",
-                    run.run,
-                    names[0],
-                    names.join(", ")
-                )));
-        }
-    };
-    let candidate = session.store.candidate(run, name);
+    let candidate = one_candidate(&session.store, &selection)?;
     let path = candidate.worktree();
     if !path.is_dir() {
         return Err(Error::fatal(format!("{candidate} has no worktree any more"))

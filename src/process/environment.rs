@@ -99,7 +99,8 @@ fn traces_us(name: &OsStr) -> bool {
 /// The candidate whose command, or whose oracle's, called us, as `RUN/CAND`; none if a person did.
 /// `runs` is the directory with the logs of the repository's runs.
 ///
-/// Where ancestors cannot be seen, only an attempt's own command is found, and it can hide itself.
+/// Where ancestors cannot be seen, only an attempt's own command is found, and it can hide itself. A
+/// person's command that `exec` started has no depth.
 pub fn caller(runs: &Path) -> Option<String> {
     let inside = ancestry::surrounding_logs().iter().find_map(|log| {
         let of = log.strip_prefix(runs).ok()?.parent()?;
@@ -109,6 +110,7 @@ pub fn caller(runs: &Path) -> Option<String> {
         return inside;
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    variable(env::DEPTH)?;
     Some(format!("{}/{}", variable(env::RUN)?, variable(env::CANDIDATE)?))
 }
 

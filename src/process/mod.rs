@@ -15,6 +15,7 @@ pub mod supervisor;
 pub mod survivors;
 pub mod world_spec;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -24,6 +25,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, IoContext, Result};
+use crate::model::env;
 use crate::model::outcome::Outcome;
 pub use crate::process::capped::{Follower, last_lines};
 use crate::process::environment::Policy;
@@ -136,11 +138,7 @@ fn expression(job: &Job<'_>, orders: io::PipeReader) -> io::Result<duct::Express
         confinement: job.confinement,
     };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
-    let mut environment = job.policy.environment(job.hide, &job.env);
-    // git must not climb out of the worktree into the checkout that contains it.
-    environment
-        .extend(job.dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
-    environment.insert("PWD".into(), job.dir.into());
+    let environment = environment_in(job.dir, job.policy.environment(job.hide, &job.env));
     Ok(duct::cmd(myself(), arguments)
         .dir(job.dir)
         .full_env(environment)
@@ -182,6 +180,37 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
     };
     Err(Error::fatal(format!("{unknown}; so nobody knows how the command ended"))
         .because(Cause::EndUnknown))
+}
+
+/// Becomes a command of the user's, with the terminal, in this directory, and with these variables.
+/// Returns only if the command cannot be started.
+pub fn replace(
+    argv: &[OsString],
+    dir: &Path,
+    policy: &Policy,
+    variables: &[(String, OsString)],
+) -> io::Error {
+    let Some((program, arguments)) = argv.split_first() else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    // Whoever runs inside of an attempt stays inside of it.
+    let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).current_dir(dir).env_clear();
+    command.envs(environment_in(dir, policy.environment(&hide, variables)));
+    command.exec()
+}
+
+/// An environment for a command that runs in this directory.
+fn environment_in(
+    dir: &Path,
+    mut environment: HashMap<OsString, OsString>,
+) -> HashMap<OsString, OsString> {
+    // git must not climb out of the worktree into the checkout that contains it.
+    environment
+        .extend(dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
+    environment.insert("PWD".into(), dir.into());
+    environment
 }
 
 /// True if `program` can be started: see [`find`].

@@ -176,7 +176,7 @@ fn attempt(
         dir: &dir,
         prompt: prompt.as_deref(),
         prompt_file: &prompt_file,
-        depth: limits::depth(session)?,
+        depth: Some(limits::depth(session)?),
     };
     let argv = context.argv(&command.argv);
     let env = context.variables();

@@ -148,8 +148,9 @@ pub struct CommandContext<'a> {
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,
-    /// The number of candidates' commands that this process runs inside of.
-    pub depth: u32,
+    /// The number of candidates' commands that this process runs inside of; none if the command is
+    /// a person's, and no attempt.
+    pub depth: Option<u32>,
 }
 
 impl CommandContext<'_> {
@@ -186,8 +187,10 @@ impl CommandContext<'_> {
             (env::COUNT, self.run.candidates.len().to_string().into()),
             (env::BASE, self.run.base.as_str().into()),
             (env::WORKTREE, self.dir.into()),
-            (env::DEPTH, self.depth.saturating_add(1).to_string().into()),
         ];
+        if let Some(depth) = self.depth {
+            variables.push((env::DEPTH, depth.saturating_add(1).to_string().into()));
+        }
         if let Some(port) = self.candidate.port {
             variables.push((env::PORT, port.to_string().into()));
         }

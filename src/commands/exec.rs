@@ -1,0 +1,69 @@
+//! `git frites exec`: runs a command in a candidate's worktree, with the candidate's environment.
+use std::ffi::OsString;
+
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::{one_candidate, values};
+use crate::complete;
+use crate::error::{Error, Result};
+use crate::fs::regular;
+use crate::model::address::Address;
+use crate::ops::session::Session;
+use crate::ops::spawn::command::{CandidateCommand, CommandContext};
+use crate::process;
+use crate::store::select::Matching;
+
+/// `git frites exec`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without a command, it starts your shell ($SHELL) there; its prompt can show $FRITES_CANDIDATE.\n\n\
+Exit status: that of the command."
+)]
+pub struct ExecArgs {
+    /// Candidate, or a run with one candidate  [default: the newest run]
+    #[arg(
+        value_name = "RUN/CAND",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
+    pub address: Option<Address>,
+    /// Command to run in the worktree  [default: your shell]
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the command in place of git-frites: returns only if it cannot be started.
+pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
+    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
+    if selection.iteration.is_some() {
+        return Err(Error::usage("a worktree holds the candidate as it is now").hint(
+            "name the candidate without an iteration; `git frites diff` shows earlier ones",
+        ));
+    }
+    let candidate = one_candidate(&session.store, &selection)?;
+    let dir = candidate.worktree();
+    if !dir.is_dir() {
+        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
+            .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
+    }
+    let command = match args.command.as_slice() {
+        [] => vec![std::env::var_os("SHELL").unwrap_or_else(|| "sh".into())],
+        words => words.to_vec(),
+    };
+    CandidateCommand::typed(&command, None).require_program()?;
+    let prompt_file = candidate.prompt();
+    let prompt = regular::read(&prompt_file).ok();
+    let context = CommandContext {
+        run: candidate.run,
+        candidate: &candidate.record()?,
+        dir: &dir,
+        prompt: prompt.as_deref(),
+        prompt_file: &prompt_file,
+        depth: None,
+    };
+    let argv = context.argv(&command);
+    let error = process::replace(&argv, &dir, &session.policy, &context.variables());
+    let program = command[0].to_string_lossy().into_owned();
+    Err(Error::fatal(format!("'{program}' cannot be started: {error}"))
+        .hint("a command after -- is a program and its arguments"))
+}
