@@ -22,6 +22,10 @@ bench:
 	$(CARGO) bench --locked --bench worktrees -- $(BENCH_ARGS)
 	$(CARGO) bench --locked --bench funnel -- $(BENCH_ARGS)
 
+# Judges a run on a Slurm cluster of four nodes on this machine; `make test` does so, too, where Slurm is installed.
+test-slurm:
+	$(CARGO) test --locked --test tools -- spread::
+
 # Judges 200 times beside git's own housekeeping; takes about half an hour.
 soak:
 	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner test_housekeeping::
@@ -55,4 +59,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build test demo bench soak lint install uninstall man
+.PHONY: build test test-slurm demo bench soak lint install uninstall man

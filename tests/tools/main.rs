@@ -15,6 +15,7 @@ mod manual;
 mod sealed;
 mod sealed_attacks;
 mod sealed_layers;
+mod spread;
 mod terminal;
 mod terminal_output;
 mod tool;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     trials.extend(manual::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_attacks::trials());
+    trials.extend(spread::trials());
     trials.extend(sealed_layers::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());

@@ -42,11 +42,15 @@ tools! {
     NPM: "npm --version", "npm is not installed";
     ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
         "root cannot start the program as another user here";
+    PARALLEL: "parallel --version | grep -q GNU", "GNU parallel is not installed";
     PYTHON: "python3 --version", "python3 is not installed";
+    PYTHON_YAML: "python3 -c 'import yaml'", "python3 has no module yaml";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
     SECCOMP: "test -e /proc/sys/user/max_user_namespaces && python3 -c 'import sys; sys.exit(sys.maxsize < 2**32)' && grep -q Seccomp: /proc/self/status",
         "no system calls can be refused here";
+    // Its daemons run as one user, and start tasks as any.
+    SLURM: "command -v munged slurmctld slurmd sbatch && test $(id -u) = 0", "Slurm is not installed, or this is not root";
     // The exit code shows that the options are those of util-linux, too.
     TERMINAL: "script -qec 'exit 7' /dev/null; test $? = 7", "`script` cannot make a terminal here";
     TMPFS: "mkdir small; unshare -rm mount -t tmpfs -o size=4m tmpfs small", "`unshare -rm` cannot mount a tmpfs here";

@@ -1,0 +1,60 @@
+#!/bin/bash
+# A real Slurm cluster of four nodes on this host, on the loopback device alone, for tests.
+#   cluster.sh up DIR         starts munged, slurmctld and four slurmd
+#   cluster.sh down DIR       ends them, by their process ids
+#   cluster.sh kill DIR NODE  kills one node with all that runs on it, as a power cut does
+set -eu
+verb=$1 dir=$2 here=$(cd "$(dirname "$0")" && pwd)
+
+up() {
+    mkdir -p "$dir"/{state,log,mlog,spool}
+    chmod 755 "$dir" "$dir/mlog"
+    # Two tests, or two users, may each have a cluster.
+    port=$((20000 + $$ % 1200 * 10))
+    sed "s#@DIR@#$dir#g; s#@CONTROL@#$port#; s#@FIRST@#$((port + 1))#; s#@LAST@#$((port + 4))#" \
+        "$here/slurm.conf.in" >"$dir/slurm.conf"
+    head -c 128 /dev/urandom >"$dir/munge.key"
+    chmod 400 "$dir/munge.key"
+    munged --force --key-file="$dir/munge.key" --socket="$dir/munge.sock" --pid-file="$dir/munged.pid" \
+        --log-file="$dir/mlog/munged.log" --seed-file="$dir/munge.seed" --num-threads=2
+    slurmctld -c -f "$dir/slurm.conf"
+    for node in n1 n2 n3 n4; do
+        mkdir -p "$dir/spool/$node"
+        slurmd -N $node -f "$dir/slurm.conf"
+    done
+}
+
+down() {
+    for file in "$dir"/slurmd-*.pid "$dir/slurmctld.pid" "$dir/munged.pid"; do
+        test ! -s "$file" || kill "$(cat "$file")" 2>/dev/null || true
+    done
+}
+
+# The processes below those that were named, and these themselves.
+tree() {
+    for process in "$@"; do
+        echo "$process"
+        # shellcheck disable=SC2046
+        tree $(pgrep -P "$process" || true)
+    done
+}
+
+kill_node() {
+    doomed=$(cat "$dir/slurmd-$1.pid")
+    for step in $(pgrep slurmstepd || true); do
+        for child in $(pgrep -P "$step" || true); do
+            variables=$(tr '\0' '\n' <"/proc/$child/environ" 2>/dev/null || true)
+            case "$variables" in
+            *"SLURMD_NODENAME=$1"*"SLURM_CONF=$dir/"* | *"SLURM_CONF=$dir/"*"SLURMD_NODENAME=$1"*) doomed="$doomed $(tree "$step")" ;;
+            esac
+        done
+    done
+    # shellcheck disable=SC2086
+    kill -9 $doomed 2>/dev/null || true
+}
+
+case $verb in
+up) up ;;
+down) down ;;
+kill) kill_node "$3" ;;
+esac

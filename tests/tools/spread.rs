@@ -1,0 +1,277 @@
+//! Engines that judge one run on several machines: a real Slurm cluster of four nodes, and GNU
+//! parallel.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Answer, World, make_executable, poll, source, write};
+use crate::tool::{PARALLEL, PYTHON_YAML, SLURM, trials};
+
+trials! {
+    three_lines_judge_a_run_on_a_cluster: [SLURM];
+    killed_node_never_makes_another_candidate_win: [SLURM];
+    cancelled_and_requeued_tasks_store_whole_outcomes_or_none: [SLURM];
+    parallel_judges_what_is_pending: [PARALLEL];
+    manifests_of_the_manual_are_what_the_engines_read: [PYTHON_YAML];
+}
+
+/// A cluster, whose daemons end with it.
+struct Cluster<'w> {
+    world: &'w World,
+    dir: PathBuf,
+}
+
+impl<'w> Cluster<'w> {
+    fn start(world: &'w mut World) -> Cluster<'w> {
+        let dir = world.home().join("cluster");
+        world.set_env("SLURM_CONF", dir.join("slurm.conf"));
+        let cluster = Cluster { world, dir };
+        cluster.call("up", &[]).expect(0);
+        let idle = "test \"$(sinfo -h -N -t idle -o %N | sort -u | wc -l)\" = 4";
+        poll(|| world.run(&world.repo, "sh", ["-c", idle]).code == 0);
+        cluster
+    }
+
+    fn call(&self, verb: &str, more: &[&str]) -> Answer {
+        let script = source().join("tests/slurm/cluster.sh");
+        let words = [script.as_os_str(), verb.as_ref(), self.dir.as_os_str()];
+        let words = words.into_iter().chain(more.iter().map(AsRef::as_ref));
+        self.world.run(&self.world.repo, "bash", words)
+    }
+
+    fn kill(&self, node: &str) {
+        self.call("kill", &[node]).expect(0);
+    }
+}
+
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        let all = ["--full", "--signal=KILL", "-u", "root"];
+        let _ = self.world.run(&self.world.repo, "scancel", all);
+        let _ = self.call("down", &[]);
+    }
+}
+
+/// A world whose run `fix` has candidates that change 8, 7, … and 2 lines; and its remote's URL. The
+/// candidate with 2 lines fails. The base is the eighth part.
+fn seven_attempts(test: &str) -> (World, String) {
+    let world = World::new();
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("configured");
+    let url = world.home().join("remote.git").into_os_string().into_string().unwrap();
+    world.git(["clone", "-q", "--bare", ".", &url]);
+    world.git(["remote", "add", "origin", &url]);
+    let script = "seq $((9 - FRITES_INDEX)) > new";
+    world.spawn(["--run", "fix", "-n", "7", "--", "sh", "-c", script]);
+    (world, url)
+}
+
+/// The lines of git-frites-spread(7), with what the user writes in their place.
+fn lines(url: &str) -> [String; 3] {
+    [
+        "git frites judge --open --remote origin fix".into(),
+        format!(
+            "sbatch -W --array=1-8%4 --requeue --wrap \"git frites judge --remote {url} --shard \\$SLURM_ARRAY_TASK_ID/8 fix\""
+        ),
+        "git frites judge --replay --remote origin fix".into(),
+    ]
+}
+
+/// The files in a directory of the home whose names begin with these words.
+fn marks(world: &World, beginning: &str) -> Vec<String> {
+    let names = fs::read_dir(world.home()).unwrap().flatten();
+    let names = names.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(beginning)).collect()
+}
+
+fn three_lines_judge_a_run_on_a_cluster() {
+    let test = "touch \"$HOME/on-$SLURMD_NODENAME\"; i=0
+        until test \"$(ls \"$HOME\" | grep -c ^on-)\" = 4 || test $i = 2000; do i=$((i+1)); sleep 0.01; done
+        test \"$(wc -l < new || echo 9)\" -gt 2";
+    let (mut world, url) = seven_attempts(test);
+    world.write("README", "not what is judged\n");
+    let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
+    for line in lines("$URL") {
+        assert!(manual.contains(&format!("    {line}\n")), "{line}");
+    }
+    let cluster = Cluster::start(&mut world);
+    let world = cluster.world;
+    let [open, array, replay] = lines(&url);
+    assert_eq!(world.sh(&world.repo, &open).expect(0).out(), "8\n");
+    world.sh(&world.repo, &array).expect(0);
+    // All four nodes were at work at once.
+    assert_eq!(marks(world, "on-n").len(), 4);
+    let there = world.sh(&world.repo, &format!("{replay} --json")).expect(0).json();
+    let whole = world.frites(["judge", "--no-cache", "--json", "fix"]).expect(0).json();
+    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed"] {
+        assert_eq!(there[key], whole[key], "{key}");
+    }
+    assert_eq!(there["recommended"], "c6");
+    world.frites(["apply", "--no-switch", "-m", "land", "fix"]).expect(0);
+}
+
+/// Before its commands, during them, and when they have ended and nothing is stored yet.
+fn killed_node_never_makes_another_candidate_win() {
+    for moment in ["before", "during", "after"] {
+        // The winner has three lines. While it is judged, its node is known.
+        let test = "if test \"$(wc -l < new || echo 9)\" = 3; then
+                echo $SLURMD_NODENAME > \"$HOME/node.new\"; mv \"$HOME/node.new\" \"$HOME/node\"; i=0
+                until test -e \"$HOME/go\" || test $i = 6000; do i=$((i+1)); sleep 0.01; done
+            fi
+            test \"$(wc -l < new || echo 9)\" -gt 2";
+        let (mut world, url) = seven_attempts(test);
+        let (node, go) = (world.home().join("node"), world.home().join("go"));
+        let cluster = Cluster::start(&mut world);
+        let world = cluster.world;
+        let [open, array, replay] = lines(&url);
+        world.sh(&world.repo, &open).expect(0);
+        let pushes = Path::new(&url).join("hooks/pre-receive");
+        match moment {
+            "before" => cluster.kill("n2"),
+            "after" => {
+                let hook =
+                    "#!/bin/sh\nread -r old new ref\ncase $ref in */c6) touch \"$HOME/pushing\"
+                    while ! test -e \"$HOME/gone\"; do sleep 0.01; done; exit 1;; esac\n";
+                write(&pushes, hook);
+                make_executable(&pushes);
+                write(&go, "");
+            }
+            _ => {}
+        }
+        // What waits for its node waits long: the array is given up, as a person does.
+        let array_in_background = array.replace("sbatch -W", "sbatch --parsable");
+        let job = world.sh(&world.repo, &array_in_background).expect(0).out().trim().to_owned();
+        match moment {
+            "before" => write(&go, ""),
+            "during" => {
+                poll(|| node.exists());
+                cluster.kill(fs::read_to_string(&node).unwrap().trim());
+            }
+            _ => {
+                poll(|| world.home().join("pushing").exists());
+                cluster.kill(fs::read_to_string(&node).unwrap().trim());
+                write(&world.home().join("gone"), "");
+            }
+        }
+        let pending =
+            || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+        // A killed node has done none of its shares, and the others do theirs.
+        poll(|| pending().lines().count() <= 2);
+        let left = pending();
+        let decided = world.sh(&world.repo, &replay);
+        match decided.code {
+            0 => assert!(decided.out().contains("\n*  c6 "), "{moment}: {}", decided.out()),
+            code => {
+                assert_eq!(code, 3, "{moment}: {}{}", decided.out(), decided.stderr);
+                assert!(left.contains("fix/c6\n"), "{moment}: {left}");
+                assert!(decided.stderr.contains("missing: ") && decided.stderr.contains("fix/c6"));
+            }
+        }
+        if moment != "before" {
+            assert!(left.contains("fix/c6\n"), "{moment}: {left}");
+        }
+        world.run(&world.repo, "scancel", [&job]).expect(0);
+        write(&go, "");
+        let _ = fs::remove_file(&pushes);
+        // The three nodes that are left judge what is missing, and nothing else.
+        let again = array.replace("--array", "--exclude=n2 --array");
+        let again = match moment {
+            "before" => again,
+            _ => array.replace(
+                "--array",
+                &format!("--exclude={} --array", fs::read_to_string(&node).unwrap().trim()),
+            ),
+        };
+        world.sh(&world.repo, &again).expect(0);
+        assert_eq!(pending(), "", "{moment}");
+        let verdict = world.sh(&world.repo, &format!("{replay} -q")).expect(0).out();
+        assert_eq!(verdict, "fix/c6\n", "{moment}");
+    }
+}
+
+fn cancelled_and_requeued_tasks_store_whole_outcomes_or_none() {
+    let test = "touch \"$HOME/began-$SLURM_RESTART_COUNT\"; i=0
+        until test -e \"$HOME/go\" || test $i = 6000; do i=$((i+1)); sleep 0.01; done";
+    let (mut world, url) = seven_attempts(test);
+    let go = world.home().join("go");
+    let cluster = Cluster::start(&mut world);
+    let world = cluster.world;
+    world.sh(&world.repo, &lines(&url)[0]).expect(0);
+    let submit = |options: &str| {
+        let line = format!(
+            "sbatch --parsable --requeue {options} --wrap \"git frites judge --remote {url} --candidate fix/c7\""
+        );
+        world.sh(&world.repo, &line).expect(0).out().trim().to_owned()
+    };
+    let pending =
+        || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+    let is_gone = |job: &str| {
+        let state = world.run(&world.repo, "squeue", ["-h", "-o", "%T", "-j", job]);
+        state.out().trim().is_empty()
+    };
+    let job = submit("");
+    poll(|| world.home().join("began-").exists());
+    world.run(&world.repo, "scancel", [&job]).expect(0);
+    poll(|| is_gone(&job));
+    assert!(pending().contains("fix/c7\n"));
+    fs::remove_file(world.home().join("began-")).unwrap();
+    // Requeued while its command runs, it judges again from the beginning.
+    let job = submit("");
+    poll(|| world.home().join("began-").exists());
+    world.run(&world.repo, "scontrol", ["requeue", &job]).expect(0);
+    poll(|| world.home().join("began-1").exists());
+    assert!(pending().contains("fix/c7\n"));
+    write(&go, "");
+    poll(|| is_gone(&job));
+    assert!(!pending().contains("fix/c7\n"));
+}
+
+fn parallel_judges_what_is_pending() {
+    let (world, url) = seven_attempts("test \"$(wc -l < new || echo 9)\" -gt 2");
+    world.sh(&world.repo, &lines(&url)[0]).expect(0);
+    let line = format!(
+        "git frites judge --pending --remote origin fix | parallel -j 4 git frites judge --remote '{url}' --candidate {{}}"
+    );
+    let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
+    assert!(
+        manual.contains(
+            "| parallel -S :,host1,host2 git frites judge --remote \"$URL\" --candidate {}"
+        )
+    );
+    world.sh(&world.repo, &line).expect(0);
+    let replay = "git frites judge --replay --remote origin -q fix";
+    assert_eq!(world.sh(&world.repo, replay).expect(0).out(), "fix/c6\n");
+    // Nothing is left to do, which is no error.
+    world.sh(&world.repo, &line).expect(0);
+}
+
+/// The fields that matter are where the engines look for them; no engine runs here.
+fn manifests_of_the_manual_are_what_the_engines_read() {
+    let world = World::empty("no repository");
+    let script = r##"
+import sys, yaml
+text = open(sys.argv[1]).read()
+def block(heading):
+    lines = text.split("# " + heading + "\n")[1].split("\n# ")[0].splitlines()
+    return yaml.safe_load("\n".join(line[4:] for line in lines if line.startswith("    ")))
+job = block("KUBERNETES")
+assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
+spec = job["spec"]
+assert set(spec) == {"completionMode", "completions", "parallelism", "backoffLimitPerIndex", "podFailurePolicy", "template"}
+assert spec["completionMode"] == "Indexed" and isinstance(spec["completions"], int)
+pod = spec["template"]["spec"]
+# The API server takes a policy for failures only with this one.
+assert pod["restartPolicy"] == "Never"
+[container] = pod["containers"]
+fail, ignore = spec["podFailurePolicy"]["rules"]
+assert fail["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [2]}
+assert ignore["onPodConditions"] == [{"type": "DisruptionTarget"}]
+assert "auto/%d" % spec["completions"] in container["command"]
+assert all(isinstance(word, str) for word in container["command"])
+ci = block("GITLAB")["judge"]
+assert isinstance(ci["parallel"], int) and ci["retry"] in (0, 1, 2)
+assert "--shard auto " in ci["script"][0]
+"##;
+    let manual = source().join("src/manual/spread.txt");
+    let words = ["-c".as_ref(), script.as_ref(), manual.as_os_str()];
+    world.run(&world.repo, "python3", words).expect(0);
+}
