@@ -227,16 +227,18 @@ fn times_in_the_message_of_an_old_capture_are_read() {
     world.assert_clean();
 }
 
-/// A judged child and a `main` that each did something with `old`, written at these times (seconds
-/// from [`THEN`]). Merges, and gives the merge's only choice.
-fn merge_of(child: (&str, i64), parent: (&str, i64)) -> (World, serde_json::Value) {
+/// A judged child and a `main` that each did something with `old` or `dir`, written at these times
+/// (seconds from [`THEN`]). Merges, and gives the merge's choices.
+fn choices_of(child: (&str, i64), parent: (&str, i64)) -> (World, Vec<serde_json::Value>) {
     let mut world = World::new();
     let lines: String = (1..20).map(|n| format!("line {n}\n")).collect();
-    world.write("old", lines);
+    world.write("old", &lines);
+    world.write("dir/1", &lines);
+    world.write("dir/2", lines.replace("line", "row"));
     world.commit("more");
     world.attempts(&[child.0]);
     let at = |offset: i64| 1_767_323_045 + offset;
-    let touch = format!("touch -d @{} [a-z]*", at(child.1));
+    let touch = format!("find . -name .git -prune -o -exec touch -d @{} {{}} +", at(child.1));
     world.sh(&world.worktree("1/c1"), &touch).expect(0);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
     world.sh(&world.repo, parent.0).expect(0);
@@ -245,12 +247,64 @@ fn merge_of(child: (&str, i64), parent: (&str, i64)) -> (World, serde_json::Valu
     world.set_env("GIT_COMMITTER_DATE", THEN);
     let merge = ["apply", "--merge", "--strategy", "newest-file-wins", "--json"];
     let json = world.frites(merge).expect(0).json();
-    let choices = json["choices"].as_array().unwrap();
-    assert_eq!(choices.len(), 1, "{json:#}");
-    let choice = choices[0].clone();
-    assert_eq!(choice["child_time"], at(child.1), "{json:#}");
-    assert_eq!(choice["parent_time"], at(parent.1), "{json:#}");
-    (world, choice)
+    let choices = json["choices"].as_array().cloned().unwrap_or_default();
+    for choice in &choices {
+        assert_eq!(choice["child_time"], at(child.1), "{json:#}");
+        assert_eq!(choice["parent_time"], at(parent.1), "{json:#}");
+    }
+    (world, choices)
+}
+
+/// As [`choices_of`], where there is one choice.
+fn merge_of(child: (&str, i64), parent: (&str, i64)) -> (World, serde_json::Value) {
+    let (world, choices) = choices_of(child, parent);
+    let [choice] = choices.as_slice() else { panic!("{choices:#?}") };
+    (world, choice.clone())
+}
+
+#[test]
+fn file_that_both_sides_renamed_is_whole_however_far_apart_their_edits_are() {
+    for (child, parent) in [(-100, -50), (-50, -100)] {
+        for line in [9, 15] {
+            let (world, _) = merge_of(
+                ("git mv old child && sed -i 's/line 9$/CHILD/' child", child),
+                (&format!("git mv old parent && sed -i 's/line {line}$/PARENT/' parent"), parent),
+            );
+            let winner = if child > parent { "refs/frites/1/c1:child" } else { "HEAD^1:parent" };
+            let name = winner.split_once(':').unwrap().1;
+            assert_eq!(
+                world.git(["show", &format!("HEAD:{name}")]),
+                world.git(["show", winner]),
+                "{winner}"
+            );
+        }
+    }
+}
+
+#[test]
+fn new_file_of_one_side_stays_where_the_other_side_renamed_its_directory() {
+    for (child, parent) in [
+        (("git mv dir moved", -50), ("echo new > dir/new", -100)),
+        (("echo new > dir/new", -100), ("git mv dir moved", -50)),
+    ] {
+        let (world, choices) = choices_of(child, parent);
+        assert_eq!(choices, [serde_json::Value::Null; 0], "nothing was in dispute");
+        let files = world.git(["ls-tree", "-r", "--name-only", "HEAD", "dir", "moved"]);
+        assert_eq!(files, "dir/new\nmoved/1\nmoved/2");
+    }
+}
+
+#[test]
+fn files_that_lose_their_directory_to_a_newer_file_are_named() {
+    let (replace, add) = ("git rm -rq dir && echo file > dir", "echo new > dir/new");
+    for (child, parent, side) in
+        [((replace, -50), (add, -100), "child"), ((add, -100), (replace, -50), "parent")]
+    {
+        let (world, choices) = choices_of(child, parent);
+        let named: Vec<_> = choices.iter().map(|c| (c["path"].as_str(), &c["side"])).collect();
+        assert_eq!(named, [(Some("dir/new"), &side.into()), (Some("dir"), &side.into())]);
+        assert_eq!(world.git(["show", "HEAD:dir"]), "file");
+    }
 }
 
 #[test]
@@ -261,19 +315,27 @@ fn time_of_a_renamed_file_is_that_of_its_name_on_each_side() {
         let winner = if child > parent { "CHILD" } else { "PARENT" };
         // One side renames the file, and both edit it.
         let (world, choice) = merge_of((&rename("CHILD"), child), (&edit("PARENT", "old"), parent));
-        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nnew\nsrc");
+        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\ndir\nnew\nsrc");
         assert!(world.git(["show", "HEAD:new"]).contains(winner), "{choice:#}");
         assert_eq!((&choice["path"], &choice["parent_path"]), (&"new".into(), &"old".into()));
         assert_eq!(choice.get("child_path"), None, "{choice:#}");
         let (world, choice) = merge_of((&edit("CHILD", "old"), child), (&rename("PARENT"), parent));
-        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\nnew\nsrc");
+        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\ndir\nnew\nsrc");
         assert!(world.git(["show", "HEAD:new"]).contains(winner), "{choice:#}");
         assert_eq!((&choice["path"], &choice["child_path"]), (&"new".into(), &"old".into()));
         // Both rename it: it ends under the newer side's name.
         let move_to = |who: &str| format!("git mv old {who} && {}", edit(who, who));
         let (world, choice) = merge_of((&move_to("child"), child), (&move_to("parent"), parent));
         let (wins, loses) = if child > parent { ("child", "parent") } else { ("parent", "child") };
-        assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), format!("README\n{wins}\nsrc"));
+        assert_eq!(
+            world.git(["ls-tree", "--name-only", "HEAD"]),
+            ["README", "dir", "src", wins]
+                .into_iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join("\n")
+        );
         assert!(world.git(["show", &format!("HEAD:{wins}")]).contains(wins), "{choice:#}");
         assert_eq!(choice["path"], wins);
         assert_eq!(choice[format!("{loses}_path")], loses, "{choice:#}");
@@ -323,4 +385,17 @@ fn strategy_and_ties_are_configured_and_told() {
     let json = world.frites(["apply", "--merge", "--json", "--strategy", "newest-file-wins"]);
     let json = json.expect(0).json();
     assert!(json["strategy"].is_null() && json["resolution_seconds"].is_null(), "{json:#}");
+}
+
+#[test]
+fn run_says_which_side_each_file_came_from() {
+    let world = World::new();
+    world.git(["config", "frites.merge.strategy", "newest-file-wins"]);
+    let script = format!(
+        "echo child > README; cd {}; echo parent > README; git commit -qam parent",
+        world.repo.display()
+    );
+    let words = ["run", "--merge", "--test", "true", "-n", "1", "--", "sh", "-c", &script];
+    let said = world.frites(words).expect(0).stderr;
+    assert!(said.contains("README from what lands ("), "{said}");
 }

@@ -10,12 +10,6 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The index stage of the merge's first side.
-pub const OURS: u8 = 2;
-
-/// The index stage of the side that is merged into it.
-pub const THEIRS: u8 = 3;
-
 /// The result of a three-way merge.
 #[derive(Clone, Debug)]
 pub enum MergeResult {
@@ -43,7 +37,7 @@ pub struct IndexStage {
     pub mode: EntryMode,
     /// The stage's blob.
     pub blob: Oid,
-    /// 1 for the base, [`OURS`] or [`THEIRS`].
+    /// 1 for the base, 2 for the merge's first side, 3 for the side that is merged into it.
     pub number: u8,
 }
 

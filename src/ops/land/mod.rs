@@ -10,5 +10,7 @@ pub mod newest_wins;
 pub mod plan;
 pub mod record;
 pub mod recover;
+pub mod sides;
 pub mod target;
 pub mod undo;
+mod write_times;

@@ -8,30 +8,16 @@ use serde_json::{Value, json};
 
 use crate::config::value::Tie;
 use crate::error::Result;
-use crate::git::capture;
-use crate::git::capture::mtimes;
-use crate::git::commit::STAGED;
 use crate::git::diff;
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::merge::{self, ConflictGroup, Conflicts, OURS, THEIRS};
+use crate::git::merge::{self, ConflictGroup, Conflicts};
 use crate::git::mode::EntryMode;
-use crate::git::refs;
-use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::ops::land::target::ResolvedTarget;
+use crate::ops::land::sides::{Side, Sides};
+use crate::ops::land::write_times::SideTimes;
 use crate::ops::session::Session;
-use crate::store::candidate::CandidateRef;
 use crate::ui::json::put_path;
-
-/// One side of a merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The change that lands.
-    Landing,
-    /// The target as it was.
-    Target,
-}
 
 /// The side that a conflicted path was taken from, and the times that decided.
 #[derive(Clone, Debug)]
@@ -112,73 +98,133 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
     Value::Array(list)
 }
 
-/// The sides of a merge whose conflicts are to be resolved.
-pub struct Sides<'a> {
-    /// The candidate that lands.
-    pub candidate: CandidateRef<'a>,
-    /// The capture that lands.
-    pub capture: &'a Capture,
-    /// The commit that is merged: the capture, perhaps without changes to protected paths.
-    pub landing: &'a Oid,
-    /// The target of the merge.
-    pub target: &'a ResolvedTarget,
-    /// The commit that both sides come from.
-    pub base: &'a Oid,
-}
+/// The mode and the object of a path in a tree.
+type Entry = (EntryMode, Oid);
 
-/// A path, and the mode and object that the tree is to have there; none to remove the path.
-type PathEdit = (TreePath, Option<(EntryMode, Oid)>);
+/// A path, and the entry that the tree is to have there; none to remove the path.
+type PathEdit = (TreePath, Option<Entry>);
 
 /// Resolves every conflict; gives the tree and the choices.
+///
+/// Each file comes from the tree of a side, never from git's attempt to merge it. A file that only
+/// one side has changed, such as a new one in a directory that the other side has renamed, stays as
+/// that side has it.
 pub fn resolve(
     session: &Session,
     sides: &Sides<'_>,
     conflicts: &Conflicts,
     tie: Tie,
 ) -> Result<(Oid, Vec<Choice>)> {
-    let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
-    let target = target_times(session, sides.target)?;
-    let files = RenamedFiles::of(session, sides)?;
+    let times = SideTimes::of(session, sides)?;
+    let renames = RenamedFiles::of(session, sides)?;
     let mut choices = Vec::new();
     let mut edits: Vec<PathEdit> = Vec::new();
     for group in &conflicts.groups {
-        let names = original_names(session, sides, group)?;
-        let paths: BTreeSet<&TreePath> = names.values().collect();
-        let named = files.names(session, sides, &paths)?;
-        let mut landing_time = None;
-        let mut target_time = None;
-        for file in &named {
-            landing_time = landing_time.max(landing.of_path(session, &file.landing)?);
-            target_time = target_time.max(match &target {
-                Some(times) => times.of_path(session, &file.target)?,
-                None => mtimes::last_touched(&session.repo, &sides.target.tip, &file.target)?,
-            });
+        let in_stages = group.paths.iter().filter(|path| conflicts.stages.contains_key(*path));
+        edits.extend(in_stages.map(|path| (path.clone(), None)));
+        let files = renames.files(session, sides, &original_names(session, sides, group)?)?;
+        let (disputed, undisputed): (Vec<ConflictedFile>, _) =
+            files.into_iter().partition(|file| file.changed_by_one_side().is_none());
+        for file in undisputed {
+            edits.extend(file.changed_by_one_side().and_then(|side| file.edit(side)));
         }
-        let side = newer(landing_time, target_time, tie);
-        let wanted = match side {
-            Side::Landing => THEIRS,
-            Side::Target => OURS,
-        };
-        for path in &group.paths {
-            let Some(stages) = conflicts.stages.get(path) else { continue };
-            edits.push((path.clone(), None));
-            if let Some(stage) = stages.iter().find(|stage| stage.number == wanted) {
-                edits.push((names[path].clone(), Some((stage.mode, stage.blob))));
+        let mut written = [None, None];
+        for file in &disputed {
+            for (time, side) in written.iter_mut().zip([Side::Landing, Side::Target]) {
+                *time = (*time).max(times.of_path(session, sides, side, file.names.on(side))?);
             }
         }
-        choices.extend(named.into_iter().map(|file| Choice {
-            path: file.merged(side).clone(),
-            landing_name: file.landing,
-            target_name: file.target,
-            side,
-            landing_time,
-            target_time,
-        }));
+        let [landing_time, target_time] = written;
+        let side = newer(landing_time, target_time, tie);
+        for file in disputed {
+            edits.extend(file.edit(side));
+            choices.extend(lost_below(session, sides, &times, &file, side)?);
+            choices.push(Choice {
+                path: file.names.merged(side).clone(),
+                landing_name: file.names.landing,
+                target_name: file.names.target,
+                side,
+                landing_time,
+                target_time,
+            });
+        }
     }
     // Removals first: they make space where a file takes the place of a directory.
     edits.sort_by_key(|(_, entry)| entry.is_some());
     let tree = edit_tree(session, &conflicts.tree, &edits)?;
     Ok((tree, choices))
+}
+
+/// The choices of the files that the losing side has changed in a directory whose place a file of
+/// the winning side takes.
+fn lost_below(
+    session: &Session,
+    sides: &Sides<'_>,
+    times: &SideTimes,
+    file: &ConflictedFile,
+    winner: Side,
+) -> Result<Vec<Choice>> {
+    let loser = winner.other();
+    if !is_directory(file.on(loser)) || is_directory(file.on(winner)) {
+        return Ok(Vec::new());
+    }
+    let tree = sides.tree(loser);
+    let below = merge::files_below(&session.repo, tree, file.names.on(loser))?;
+    let before = merge::entries(&session.repo, sides.base, &below)?;
+    let after = merge::entries(&session.repo, tree, &below)?;
+    let mut lost = Vec::new();
+    for path in below.into_iter().filter(|path| before.get(path) != after.get(path)) {
+        let of_file = times.of_path(session, sides, winner, file.names.on(winner))?;
+        let of_lost = times.of_path(session, sides, loser, &path)?;
+        let (landing_time, target_time) = match winner {
+            Side::Landing => (of_file, of_lost),
+            Side::Target => (of_lost, of_file),
+        };
+        lost.push(Choice {
+            landing_name: path.clone(),
+            target_name: path.clone(),
+            path,
+            side: winner,
+            landing_time,
+            target_time,
+        });
+    }
+    Ok(lost)
+}
+
+fn is_directory(entry: Option<&Entry>) -> bool {
+    entry.is_some_and(|(mode, _)| *mode == EntryMode::Directory)
+}
+
+/// One file of a conflict, as the base and both sides have it.
+struct ConflictedFile {
+    names: FileNames,
+    base: Option<Entry>,
+    landing: Option<Entry>,
+    target: Option<Entry>,
+}
+
+impl ConflictedFile {
+    fn on(&self, side: Side) -> Option<&Entry> {
+        match side {
+            Side::Landing => self.landing.as_ref(),
+            Side::Target => self.target.as_ref(),
+        }
+    }
+
+    /// The side that alone has changed or renamed the file; none if both have.
+    fn changed_by_one_side(&self) -> Option<Side> {
+        let unchanged =
+            |side| self.on(side) == self.base.as_ref() && *self.names.on(side) == self.names.base;
+        [Side::Landing, Side::Target].into_iter().find(|side| unchanged(side.other()))
+    }
+
+    /// The edit that gives the merged tree the version of a side. git has put the files of a
+    /// directory into place already.
+    fn edit(&self, side: Side) -> Option<PathEdit> {
+        let entry = self.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
+        Some((self.names.merged(side).clone(), Some(*entry)))
+    }
 }
 
 /// The files that one side or both have renamed since the base, by their names in the base.
@@ -209,15 +255,16 @@ impl RenamedFiles {
     }
 
     /// The files that these conflicted paths stand for, each once.
-    fn names(
+    fn files(
         &self,
         session: &Session,
         sides: &Sides<'_>,
-        paths: &BTreeSet<&TreePath>,
-    ) -> Result<BTreeSet<FileNames>> {
-        let list: Vec<TreePath> = paths.iter().map(|path| (*path).clone()).collect();
-        let in_landing = merge::entries(&session.repo, sides.landing, &list)?;
-        let in_target = merge::entries(&session.repo, sides.target.state(), &list)?;
+        paths: &BTreeSet<TreePath>,
+    ) -> Result<Vec<ConflictedFile>> {
+        let entries = |tree: &Oid, paths: &[TreePath]| merge::entries(&session.repo, tree, paths);
+        let list: Vec<TreePath> = paths.iter().cloned().collect();
+        let in_landing = entries(sides.landing, &list)?;
+        let in_target = entries(sides.target.state(), &list)?;
         let names = list.into_iter().map(|path| {
             let base = self.name_in_base(&path);
             let landing =
@@ -226,7 +273,21 @@ impl RenamedFiles {
                 if in_target.contains_key(&path) { &path } else { renamed(&self.target, base) };
             FileNames { base: base.clone(), landing: landing.clone(), target: target.clone() }
         });
-        Ok(names.collect())
+        let names: BTreeSet<FileNames> = names.collect();
+        let versions = |tree: &Oid, name: fn(&FileNames) -> &TreePath| {
+            let paths: Vec<TreePath> = names.iter().map(|names| name(names).clone()).collect();
+            entries(tree, &paths)
+        };
+        let base = versions(sides.base, |names| &names.base)?;
+        let landing = versions(sides.landing, |names| &names.landing)?;
+        let target = versions(sides.target.state(), |names| &names.target)?;
+        let file = |names: FileNames| ConflictedFile {
+            base: base.get(&names.base).copied(),
+            landing: landing.get(&names.landing).copied(),
+            target: target.get(&names.target).copied(),
+            names,
+        };
+        Ok(names.into_iter().map(file).collect())
     }
 
     /// The name in the base of a file that one side has at this path.
@@ -241,6 +302,13 @@ fn renamed<'a>(renames: &'a BTreeMap<TreePath, TreePath>, name: &'a TreePath) ->
 }
 
 impl FileNames {
+    fn on(&self, side: Side) -> &TreePath {
+        match side {
+            Side::Landing => &self.landing,
+            Side::Target => &self.target,
+        }
+    }
+
     /// The name of the file in the merged tree: the new one if one side renamed it, and that of the
     /// winning side if both did.
     fn merged(&self, winner: Side) -> &TreePath {
@@ -261,33 +329,22 @@ fn newer(landing_time: Option<i64>, target_time: Option<i64>, tie: Tie) -> Side 
     }
 }
 
-/// The times at which a candidate wrote its files, if the target is a candidate; none otherwise, because the branch's commits give the times.
-fn target_times(session: &Session, target: &ResolvedTarget) -> Result<Option<WriteTimes>> {
-    let Some((run, name)) = &target.candidate else { return Ok(None) };
-    let candidate = session.store.candidate(run, name);
-    candidate.latest()?.map(|capture| WriteTimes::of(session, candidate, &capture)).transpose()
-}
-
 /// The names that a group's paths have in the trees: where a directory has a file's name, git puts
 /// the file aside as `path~SIDE`.
 fn original_names(
     session: &Session,
     sides: &Sides<'_>,
     group: &ConflictGroup,
-) -> Result<BTreeMap<TreePath, TreePath>> {
+) -> Result<BTreeSet<TreePath>> {
     let mut existing = BTreeMap::new();
     for tree in [sides.target.state(), sides.landing, sides.base] {
         existing.extend(merge::entries(&session.repo, tree, &group.paths)?);
     }
-    let mut names = BTreeMap::new();
-    for path in &group.paths {
-        let original = match path.iter().rposition(|byte| *byte == b'~') {
-            Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
-            _ => path.clone(),
-        };
-        names.insert(path.clone(), original);
-    }
-    Ok(names)
+    let original = |path: &TreePath| match path.iter().rposition(|byte| *byte == b'~') {
+        Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
+        _ => path.clone(),
+    };
+    Ok(group.paths.iter().map(original).collect())
 }
 
 /// A tree with some entries replaced or removed; a file may take the place of a directory.
@@ -302,73 +359,6 @@ fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&session.repo.git(), tree)?;
     scratch.edit(index)?;
     scratch.write_tree()
-}
-
-/// The times at which a candidate wrote its files.
-struct WriteTimes {
-    base: Oid,
-    /// The attempt's own commits.
-    heads: Vec<Oid>,
-    /// The captures, newest first: commit and time in seconds since 1970.
-    captures: Vec<(Oid, i64)>,
-    /// The times at which the files of the newest capture were written, in seconds since 1970.
-    written: BTreeMap<TreePath, i64>,
-}
-
-impl WriteTimes {
-    fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
-        let run = candidate.run;
-        let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        // A commit of staged files has the time of the capture, not of the files.
-        let dated = |oid: &Oid| {
-            session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED)
-        };
-        let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
-        let heads = heads.filter(dated).collect();
-        let written = match chain.first() {
-            Some((_, commit)) => {
-                mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, candidate.name), commit)?
-            }
-            None => BTreeMap::new(),
-        };
-        let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
-        Ok(WriteTimes { base: run.base, heads, captures, written })
-    }
-
-    /// The time at which the attempt gave a path the content of the newest capture: that of the
-    /// attempt's commit, else the file's own time; for a deleted file, the time of the first
-    /// capture without it.
-    fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
-        let repo = &session.repo;
-        let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
-            Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
-        };
-        let Some((newest, _)) = self.captures.first() else { return Ok(None) };
-        let entry = at(newest)?;
-        if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // A directory where the other side has a file is as new as its newest file.
-            let mut time = None;
-            for file in merge::files_below(repo, newest, path)? {
-                time = time.max(self.of_path(session, &file)?);
-            }
-            return Ok(time);
-        }
-        let blob = entry.as_ref().map(|(_, blob)| blob);
-        if let Some(time) = mtimes::commit_time(repo, &self.heads, &self.base, path, blob)? {
-            return Ok(Some(time));
-        }
-        if let Some(time) = self.written.get(path) {
-            return Ok(Some(*time));
-        }
-        let mut since = None;
-        for (commit, time) in &self.captures {
-            if at(commit)? != entry {
-                break;
-            }
-            since = Some(*time);
-        }
-        Ok(since)
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::model::verdict::{Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::judge::{judge_commit, plan_base_tests};
 use crate::ops::land::newest_wins::{self, Choice};
+use crate::ops::land::sides::Sides;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
@@ -93,7 +94,7 @@ impl Plan {
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
         let why = || why_unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref());
         if !verified && !options.allow_unverified {
-            return Err(unverified(&run, &candidate, &why()));
+            return Err(unverified(&run, &candidate, iteration, &why()));
         }
         let reason = (!verified).then(why);
         let commit = if tree == capture.tree {
@@ -190,7 +191,7 @@ impl Plan {
                 MergeResult::Conflicts(conflicts) => {
                     let Some(tie) = options.newest_file_wins else { return Ok(Some(conflicts)) };
                     let began = Instant::now();
-                    let sides = newest_wins::Sides {
+                    let sides = Sides {
                         candidate: session.store.candidate(&self.run, &self.candidate),
                         capture: &self.capture,
                         landing: &self.judged.commit,
@@ -412,7 +413,9 @@ fn choose(
     let decision = &verdict.decision;
     match &decision.recommended {
         Some(name) if verdict.verified() || options.allow_unverified => Ok(name.clone()),
-        Some(name) => Err(unverified(run, name, &why_unverified(run, name, None, Some(verdict)))),
+        Some(name) => {
+            Err(unverified(run, name, None, &why_unverified(run, name, None, Some(verdict))))
+        }
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
     }
@@ -458,8 +461,9 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
 }
 
 /// The error that `name` is not verified.
-fn unverified(run: &Run, name: &Name, why: &str) -> Error {
-    let address = format!("{}/{name}", run.run);
+fn unverified(run: &Run, name: &Name, iteration: Option<u32>, why: &str) -> Error {
+    let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
+    let address = format!("{}/{name}{iteration}", run.run);
     Error::no(format!("nothing verified to land: {why}"))
         .hint(format!(
             "look at it with `git frites diff {address}`; judge with `git frites judge {}`",
