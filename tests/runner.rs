@@ -45,6 +45,7 @@ mod test_merge;
 mod test_mishaps;
 mod test_newest_wins;
 mod test_old_state;
+mod test_orphans;
 mod test_output;
 mod test_own_refs;
 mod test_places;

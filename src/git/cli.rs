@@ -4,6 +4,7 @@
 //! calls").
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -115,6 +116,7 @@ pub struct Git {
     overrides: Arc<Overrides>,
     own_overrides: SettingOverrides,
     settings: CallSettings,
+    held: Option<Arc<File>>,
 }
 
 /// The share of the user's settings that a call obeys.
@@ -161,6 +163,7 @@ impl Git {
             overrides,
             own_overrides: SettingOverrides::default(),
             settings: CallSettings::Own,
+            held: None,
         }
     }
 
@@ -215,6 +218,14 @@ impl Git {
     #[must_use]
     pub fn hooks(mut self, directory: &OsStr) -> Self {
         self.hooks = Some(directory.to_owned());
+        self
+    }
+
+    /// Gives every call that reads no other input this open file as its standard input, so that its
+    /// process holds the file's lock, too.
+    #[must_use]
+    pub fn holding(mut self, file: Arc<File>) -> Self {
+        self.held = Some(file);
         self
     }
 
@@ -284,9 +295,10 @@ impl Call {
         let started = Instant::now();
         let traces = TraceFile::create()?;
         let expression = traces.iter().fold(self.expression(), |e, file| file.redirect(e));
-        let expression = match self.stdin.take() {
-            Some(bytes) => expression.stdin_bytes(bytes),
-            None => expression.stdin_null(),
+        let expression = match (self.stdin.take(), self.held()?) {
+            (Some(bytes), _) => expression.stdin_bytes(bytes),
+            (None, Some(file)) => expression.stdin_file(file),
+            (None, None) => expression.stdin_null(),
         };
         let output = expression.stdout_capture().stderr_capture().run();
         if let Some(traces) = traces {
@@ -306,10 +318,20 @@ impl Call {
     /// to standard error. Gives the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
-        let output = self.expression().stdout_to_stderr().run().map_err(|e| self.not_started(e))?;
+        let expression = self.expression().stdout_to_stderr();
+        let expression = match self.held()? {
+            Some(file) => expression.stdin_file(file),
+            None => expression,
+        };
+        let output = expression.run().map_err(|e| self.not_started(e))?;
         let code = code_of(output.status);
         self.trace(code, started);
         Ok(code)
+    }
+
+    fn held(&self) -> Result<Option<File>> {
+        let held = self.git.held.as_ref().map(|file| file.try_clone()).transpose();
+        held.map_err(|e| self.not_started(e))
     }
 
     /// Records the end of this call. Our settings (`-c`) and our environment are left out: they are
@@ -453,7 +475,9 @@ impl Output {
     pub fn error(&self, what: &str) -> Error {
         let stderr = self.stderr.trim();
         let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
-        let first = lines.next().unwrap_or("no message");
+        let signal = format!("it was ended by signal {}", self.code - 128);
+        let without_words = if self.code > 129 { &signal } else { "no message" };
+        let first = lines.next().unwrap_or(without_words);
         let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
         let failure =
             GitFailure { command: what.to_owned(), code: self.code, stderr: stderr.to_owned() };
@@ -463,6 +487,7 @@ impl Output {
         // 129 is git's usage error: an option that this git does not know.
         match self.code {
             129 => error.hint("git-frites needs git 2.41 or newer; see `git --version`"),
+            _ if first == signal => error.hint("nothing is damaged; try again"),
             _ if first == "no message" => {
                 error.hint("try again; `git fsck` checks whether the repository is damaged")
             }

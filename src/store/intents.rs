@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
+use crate::git::cli::Git;
 use crate::git::landing::fresh_branch::{FreshBranch, Position};
 use crate::model::candidate::Landing;
 use crate::model::name::Name;
@@ -49,10 +50,11 @@ pub struct LandingIntent {
 }
 
 impl LandingIntent {
-    /// The parts that `git/` needs. `keep` is the ref for versions that a rollback finds.
-    pub fn fresh_branch<'a>(&'a self, keep: &'a RefName) -> FreshBranch<'a> {
+    /// The parts that `git/` needs. `git` is that of the checkout, and `keep` is the ref for versions
+    /// that a rollback finds.
+    pub fn fresh_branch<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> FreshBranch<'a> {
         let LandingIntent { from, branch, tree, commit, .. } = self;
-        FreshBranch { from, branch, tree, commit: *commit, keep }
+        FreshBranch { git, from, branch, tree, commit: *commit, keep }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::overwrite::PartialCheckout;
+use crate::git::landing::writer;
 use crate::git::mode::EntryMode;
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
@@ -52,6 +53,7 @@ fn lock_file(git: &Git) -> PathBuf {
 /// files that would be overwritten.
 pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     let Advance { git, index, from, to, refs, why } = *advance;
+    let git = &writer::begin(git)?;
     let lock = lock_file(git);
     let failed = || format!("could not write '{}'", lock.display());
     match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
@@ -78,7 +80,7 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
         let (files, error) = recover(repo, git, from, to, error)?;
         // If the files are not as they were, the lock stays for the next command, which tries
         // again to put them back.
-        if files == Recovered::Whole {
+        if files == FilesAfter::Whole {
             fs::remove_file(&lock).context(failed)?;
         }
         return Err(error);
@@ -100,6 +102,10 @@ pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if first.code == 0 {
         return Ok(());
     }
+    // A signal: the user wants no second try.
+    if first.code > 128 {
+        return Err(first.error("read-tree"));
+    }
     // Files that were only touched count as changed until the index is refreshed.
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
@@ -107,7 +113,7 @@ pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
 
 /// The state of files after [`recover`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recovered {
+pub(super) enum FilesAfter {
     /// All files are as before.
     Whole,
     /// Somebody edited one of the files: none was put back.
@@ -124,14 +130,14 @@ pub(super) fn recover(
     from: &Oid,
     to: &Oid,
     error: Error,
-) -> Result<(Recovered, Error)> {
+) -> Result<(FilesAfter, Error)> {
     let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, from, to)?;
     let Some(path) = edited.first() else {
         let restored = if begun { restore(repo, git, from, to) } else { Ok(()) };
         return Ok(match restored {
-            Ok(()) => (Recovered::Whole, error),
+            Ok(()) => (FilesAfter::Whole, error),
             Err(why) => (
-                Recovered::Failed,
+                FilesAfter::Failed,
                 error.hint(format!(
                     "the files could not be put back ({}): look at `git status`",
                     why.message
@@ -142,7 +148,7 @@ pub(super) fn recover(
     let name = path.quoted();
     if begun {
         let hint = format!("'{name}' was edited meanwhile: save your edits elsewhere");
-        return Ok((Recovered::Edited, error.hint(hint)));
+        return Ok((FilesAfter::Edited, error.hint(hint)));
     }
     // git refused before it wrote anything.
     let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
@@ -159,7 +165,7 @@ pub(super) fn recover(
         )),
         _ => error.hint("commit them or put them aside with `git stash`, then try again"),
     };
-    Ok((Recovered::Whole, error))
+    Ok((FilesAfter::Whole, error))
 }
 
 /// True if somebody holds the lock of a checkout's index.
@@ -174,7 +180,8 @@ fn install(git: &Git) -> Result<()> {
         .context(|| format!("could not rename '{}'", lock.display()))
 }
 
-/// Completes an interrupted [`advance`] whose refs have moved already.
+/// Completes an interrupted [`advance`] whose refs have moved already. `git` is that of
+/// [`writer::begin`].
 pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     if written_since(&lock_file(git), since) {
         install(git)?;
@@ -189,7 +196,7 @@ pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
 }
 
 /// Takes back an interrupted [`advance`] whose refs have not moved. If a file was edited since,
-/// gives that file and changes nothing.
+/// gives that file and changes nothing. `git` is that of [`writer::begin`].
 pub fn take_back(
     repo: &Repo,
     git: &Git,

@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext, Result};
-use crate::git::cli::nul_separated;
+use crate::git::cli::{Git, nul_separated};
 use crate::git::commit::{CommitMessage, commit_tree};
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::landing::advance::{self, Recovered};
+use crate::git::landing::advance::{self, FilesAfter};
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::merge::{self, Conflicts, IndexStage, MergeResult};
 use crate::git::repo::Repo;
@@ -21,6 +21,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
 use crate::model::refname::RefName;
+use crate::model::trailer::Trailer;
 
 /// The place of a checkout's HEAD, for the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +95,8 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
 /// A fresh branch for the user's checkout.
 #[derive(Clone, Copy)]
 pub struct FreshBranch<'a> {
+    /// git in the checkout, from [`writer::begin`](super::writer::begin).
+    pub git: &'a Git,
     /// The place of the checkout's HEAD before the landing.
     pub from: &'a Position,
     /// The branch.
@@ -113,8 +116,7 @@ pub struct FreshBranch<'a> {
 /// the files do, so that a landing killed halfway is seen on the fresh branch, not on the user's.
 /// Verifies the checkout's state once more: judging a merged tree may have taken long.
 pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
-    let FreshBranch { from, branch, tree, .. } = *fresh;
-    let git = repo.checkout();
+    let FreshBranch { git, from, branch, tree, .. } = *fresh;
     let as_it_was = |error: Error| error.context("your checkout is as it was");
     if position(repo)? != *from || git.call("write-tree").oid()? != repo.commit(&from.commit)?.tree
     {
@@ -128,11 +130,11 @@ pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
     // In git's own words, which `git switch -` reads to find the way back.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
     let moved = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]).run();
-    if let Err(error) = moved.and_then(|()| advance::write_files(&git, &from.commit, tree)) {
-        let (files, error) = advance::recover(repo, &git, &from.commit, tree, error)?;
-        restore_head(repo, from)?;
+    if let Err(error) = moved.and_then(|()| advance::write_files(git, &from.commit, tree)) {
+        let (files, error) = advance::recover(repo, git, &from.commit, tree, error)?;
+        restore_head(git, from)?;
         repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
-        return Err(if files == Recovered::Whole { as_it_was(error) } else { error });
+        return Err(if files == FilesAfter::Whole { as_it_was(error) } else { error });
     }
     if git.call("write-tree").oid()? != *tree {
         roll_back(repo, fresh)?;
@@ -196,8 +198,7 @@ pub struct Rollback {
 /// landed one is kept under the ref `keep` first. HEAD moves after the files, so that a rollback
 /// killed halfway is seen on the fresh branch.
 pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
-    let FreshBranch { from: to, branch, tree: landed, keep, .. } = *fresh;
-    let git = repo.checkout();
+    let FreshBranch { git, from: to, branch, tree: landed, keep, .. } = *fresh;
     let mut found = Rollback::default();
     let changes = diff::changes(repo, &to.commit, &to.commit, landed)?;
     let staged = git.call("write-tree").oid()?;
@@ -206,14 +207,14 @@ pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
         changes.iter().chain(&staged_changes).map(|change| &change.path).collect();
     if !paths.is_empty() {
         let list = TreePath::nul_terminated(paths);
-        if !PartialCheckout::inspect(repo, &git, &to.commit, landed)?.edited.is_empty() {
+        if !PartialCheckout::inspect(repo, git, &to.commit, landed)?.edited.is_empty() {
             found.kept = Some(keep_versions(repo, to, &list, keep)?);
         }
-        advance::restore(repo, &git, &to.commit, &staged)?;
-        advance::restore(repo, &git, &to.commit, landed)?;
+        advance::restore(repo, git, &to.commit, &staged)?;
+        advance::restore(repo, git, &to.commit, landed)?;
         git.call("read-tree").args(["--reset", to.commit.as_str()]).run()?;
     }
-    restore_head(repo, to)?;
+    restore_head(git, to)?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
@@ -255,6 +256,9 @@ pub enum Interrupted {
     RolledBack,
     /// The landing is being undone, and somebody has worked on its branch since: it stays.
     BranchStays,
+    /// The landing was half done, and a person has committed on its branch since: all stays as it
+    /// is. This is the branch's commit.
+    InUse(Oid),
     /// The landing is half done, and this file was edited since: a rollback would lose the
     /// edits.
     Edited(TreePath),
@@ -264,17 +268,23 @@ pub enum Interrupted {
 /// commit after it, if one was asked for) or a person has edited its files since. `undoing` is true
 /// if it was killed while it was undone.
 pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>, undoing: bool) -> Result<Interrupted> {
-    let FreshBranch { from, branch, tree, commit, .. } = *fresh;
+    let FreshBranch { git, from, branch, tree, commit, .. } = *fresh;
     let tip = repo.read_ref(branch)?;
     if repo.head_branch().as_ref() != Some(branch) {
         return recover_elsewhere(repo, fresh, undoing);
     }
-    let git = repo.checkout();
     // Leaving conflicts for a person was the last step.
     if !git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty() {
         return Ok(Interrupted::Unmerged);
     }
-    let moved = tip.is_some_and(|tip| tip != from.commit);
+    let first = first_commit(repo, fresh)?;
+    if let (Some(first), Some(tip)) = (&first, tip)
+        && (first.oid != tip || !first.is_ours)
+    {
+        let is_whole = commit && first.is_ours && first.holds_tree;
+        return Ok(if is_whole { Interrupted::Done } else { Interrupted::InUse(tip) });
+    }
+    let moved = first.is_some();
     let holds = |commit: &Oid| repo.commit(commit).is_ok_and(|c| c.tree == *tree);
     let staged = git.call("write-tree").oid().is_ok_and(|t| t == *tree);
     git.call("update-index").args(["-q", "--refresh"]).output()?;
@@ -286,12 +296,34 @@ pub fn recover(repo: &Repo, fresh: &FreshBranch<'_>, undoing: bool) -> Result<In
     {
         return Ok(Interrupted::Done);
     }
-    let partial = PartialCheckout::inspect(repo, &git, &from.commit, tree)?;
+    let partial = PartialCheckout::inspect(repo, git, &from.commit, tree)?;
     if let Some(path) = partial.edited.into_iter().next() {
         return Ok(Interrupted::Edited(path));
     }
     roll_back(repo, fresh)?;
     Ok(Interrupted::RolledBack)
+}
+
+/// The first commit on a fresh branch.
+pub struct FirstCommit {
+    /// The commit.
+    pub oid: Oid,
+    /// True if its message is that of a landing.
+    is_ours: bool,
+    /// True if it holds the tree that was to land.
+    holds_tree: bool,
+}
+
+/// The first commit that a fresh branch has beyond its start; none if there is no such commit.
+pub fn first_commit(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Option<FirstCommit>> {
+    let FreshBranch { git, from, branch, tree, .. } = *fresh;
+    let range = format!("{}..{branch}", from.commit);
+    let list = git.call("rev-list").args(["--first-parent", "--reverse", &range, "--"]).output()?;
+    let text = String::from_utf8_lossy(&list.stdout).into_owned();
+    let Some(oid) = text.lines().next().and_then(Oid::parse) else { return Ok(None) };
+    let found = repo.commit(&oid)?;
+    let is_ours = Trailer::Run.find(&found.message).is_some();
+    Ok(Some(FirstCommit { oid, is_ours, holds_tree: found.tree == *tree }))
 }
 
 /// Recovers while HEAD is not on the fresh branch: HEAD never moved, or is back, and only the branch
@@ -328,8 +360,7 @@ pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
     }
 }
 
-fn restore_head(repo: &Repo, to: &Position) -> Result<()> {
-    let git = repo.checkout();
+fn restore_head(git: &Git, to: &Position) -> Result<()> {
     match &to.branch {
         Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]).run(),
         None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]).run(),

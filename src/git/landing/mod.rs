@@ -2,3 +2,4 @@
 pub mod advance;
 pub mod fresh_branch;
 pub mod overwrite;
+pub mod writer;

@@ -1,8 +1,10 @@
 //! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the
 //! checkout.
 use crate::error::{Error, Result};
+use crate::git::cli::Git;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::fresh_branch::{self, Position, Rollback};
+use crate::git::landing::writer;
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
 use crate::git::worktree;
@@ -20,6 +22,7 @@ use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::record::record_landing;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::process::interrupt;
 use crate::store::events::Event;
 use crate::store::intents::LandingIntent;
 use crate::store::landed::LeftConflicts;
@@ -62,6 +65,8 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
+    // A signal ends the git process that writes, and its failure takes the landing back.
+    interrupt::listen();
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
@@ -232,13 +237,14 @@ fn switch_and_commit(
     message: &CommitMessage,
 ) -> Result<Option<Oid>> {
     let repo = &session.repo;
+    let git = writer::begin(&repo.checkout())?;
     let keep = refs::withdrawn(&intent.run);
-    let fresh = intent.fresh_branch(&keep);
+    let fresh = intent.fresh_branch(&git, &keep);
     fresh_branch::switch_to(repo, &fresh)?;
     if !intent.commit {
         return Ok(None);
     }
-    match commit_staged(session, intent, message) {
+    match commit_staged(session, &git, intent, message) {
         Ok(commit) => Ok(Some(commit)),
         Err(error) => Err(match fresh_branch::roll_back(repo, &fresh) {
             Ok(found) => with_rollback(error, &intent.tree, &found),
@@ -249,12 +255,13 @@ fn switch_and_commit(
 
 fn commit_staged(
     session: &Session,
+    git: &Git,
     intent: &LandingIntent,
     message: &CommitMessage,
 ) -> Result<Oid> {
     let repo = &session.repo;
     let state = "your checkout is as it was";
-    if !commit::commit(&repo.checkout(), message)? {
+    if !commit::commit(git, message)? {
         return Err(no_commit(state));
     }
     let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
@@ -335,8 +342,9 @@ fn switch_and_leave(
     conflicts: &Conflicts,
     message: &CommitMessage,
 ) -> Result<()> {
+    let git = writer::begin(&session.repo.checkout())?;
     let keep = refs::withdrawn(&intent.run);
-    let fresh = intent.fresh_branch(&keep);
+    let fresh = intent.fresh_branch(&git, &keep);
     fresh_branch::switch_to(&session.repo, &fresh)?;
     fresh_branch::leave_conflicts(&session.repo, conflicts, message).map_err(|error| {
         match fresh_branch::roll_back(&session.repo, &fresh) {

@@ -17,6 +17,7 @@ use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::record::record_move;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget, TargetCheckout};
 use crate::ops::session::Session;
+use crate::process::interrupt;
 use crate::store::events::{Event, MoveDetails};
 use crate::store::intents::MoveIntent;
 use crate::store::select::Selection;
@@ -45,6 +46,7 @@ pub fn merge(
 ) -> Result<MergedCandidate> {
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
+    interrupt::listen();
     let target = into.resolve(session)?;
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);

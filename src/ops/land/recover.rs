@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::git::landing::fresh_branch::Interrupted;
-use crate::git::landing::{advance, fresh_branch};
+use crate::git::landing::{advance, fresh_branch, writer};
 use crate::git::refs;
 use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record_landing, record_move, record_rollback};
@@ -33,13 +33,18 @@ pub fn recover_landing(store: &Store) -> Result<Option<String>> {
     }
     let Some(_lock) = store.try_lock_landing()? else { return Ok(None) };
     let Some((mut intent, written)) = store.landing_intent() else { return Ok(None) };
+    let git = match writer::begin(&store.repo().checkout()) {
+        Ok(git) => git,
+        Err(busy) => return Ok(Some(busy.message)),
+    };
     if !intent.unlocked {
         fresh_branch::remove_locks(store.repo(), &intent.branch, written);
         intent.unlocked = true;
         store.begin_landing(&intent)?;
     }
     let keep = refs::withdrawn(&intent.run);
-    let found = fresh_branch::recover(store.repo(), &intent.fresh_branch(&keep), intent.undoing)?;
+    let fresh = intent.fresh_branch(&git, &keep);
+    let found = fresh_branch::recover(store.repo(), &fresh, intent.undoing)?;
     match missing(&found, intent.undoing) {
         Missing::Nothing => {}
         Missing::Rollback => {
@@ -49,8 +54,8 @@ pub fn recover_landing(store: &Store) -> Result<Option<String>> {
             }
         }
         Missing::Landing => {
-            let commit = if intent.commit { store.repo().head() } else { None };
-            record_landing(store, &intent, commit.as_ref())?;
+            let first = fresh_branch::first_commit(store.repo(), &fresh)?;
+            record_landing(store, &intent, first.map(|first| first.oid).as_ref())?;
         }
     }
     if !matches!(found, Interrupted::Edited(_)) {
@@ -78,6 +83,11 @@ fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
         Interrupted::NotBegun => None,
         Interrupted::BranchStays => Some(format!(
             "the undo of '{branch}' was interrupted, and the branch is in use since: it stays"
+        )),
+        Interrupted::InUse(tip) => Some(format!(
+            "a landing on '{branch}' was interrupted, and {} was committed there since: the branch and \
+             your checkout stay as they are",
+            tip.short()
         )),
         Interrupted::Done => Some(format!("the interrupted landing on '{branch}' was complete")),
         Interrupted::Unmerged => {
@@ -123,6 +133,7 @@ fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> 
         store.end_move(intent)?;
         return Ok(format!("gave up an interrupted landing on '{branch}': its worktree is gone"));
     };
+    let git = writer::begin(&git)?;
     let since = intent.killed_after.unwrap_or(written);
     if intent.killed_after.is_none() {
         advance::remove_locks(store.repo(), &git, &target, since);

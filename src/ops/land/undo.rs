@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
-use crate::git::landing::fresh_branch;
+use crate::git::landing::{fresh_branch, writer};
 use crate::git::merge::{self, MergeResult};
 use crate::git::repo::Commit;
 use crate::git::{refs, worktree};
@@ -23,6 +23,7 @@ use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
 use crate::ops::land::record::{record_move, record_rollback};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::process::interrupt;
 use crate::store::events::MoveDetails;
 use crate::store::intents::{LandingIntent, MoveIntent};
 use crate::store::select::Selection;
@@ -42,6 +43,7 @@ pub struct UndoneLanding {
 /// Undoes the selected landing, one at a time.
 pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     let _landing = session.store.lock_landing()?;
+    interrupt::listen();
     let candidate = landed(session, selection)?;
     match candidate.landing {
         Landing::Merged => revert(session, candidate),
@@ -469,7 +471,7 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 /// what landed.
 fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
     let Session { repo, store, .. } = session;
-    let git = repo.checkout();
+    let git = writer::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
     // The files in a submodule stay as they are, as they did when the change landed.
@@ -487,7 +489,7 @@ fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()
     let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
     store.begin_landing(&intent)?;
     let keep = refs::withdrawn(&intent.run);
-    fresh_branch::roll_back(repo, &intent.fresh_branch(&keep))?;
+    fresh_branch::roll_back(repo, &intent.fresh_branch(&git, &keep))?;
     store.end_landing()
 }
 

@@ -1,0 +1,88 @@
+//! Landings that are interrupted while git writes the files.
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+
+use crate::common::{World, answer, poll};
+
+/// A judged candidate that changes `src/lib.txt`. Once [`start`] has run, git makes the file `started` in
+/// the home directory when it writes that version, and waits for the file `go` there.
+fn slow_landing() -> World {
+    let world = World::new();
+    world.write(".gitattributes", "*.txt filter=slow\n");
+    world.commit("attributes");
+    let filter = "text=$(cat); echo \"$text\"; test \"$text\" != landed || test ! -e ~/armed || \
+                  { touch ~/started; until test -e ~/go; do :; done; }";
+    world.git(["config", "filter.slow.smudge", filter]);
+    world.judged("true", &["echo landed > src/lib.txt"]);
+    world
+}
+
+/// Starts a landing in a process group of its own, and waits until git writes.
+fn start(world: &World, arguments: &[&str]) -> Child {
+    world.write("../armed", "");
+    let mut command = world.command(&world.repo, "git-frites", ["apply"].iter().chain(arguments));
+    let child = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| world.home().join("started").exists());
+    child
+}
+
+fn kill(world: &World, what: &[&str]) {
+    world.run(&world.repo, "kill", what).expect(0);
+}
+
+#[test]
+fn recovery_waits_for_the_git_process_of_a_killed_landing() {
+    let world = slow_landing();
+    let mut child = start(&world, &["1", "-m", "x"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = world.frites(["status"]).expect(0).stderr;
+    assert!(said.contains("a git process of an interrupted landing still writes to '"), "{said}");
+    assert!(world.repo.join(".git/index.lock").exists());
+    world.frites(["apply", "1"]).refuses(128, "");
+    world.write("../go", "");
+    world.run(&world.repo, "flock", [".git", "true"]).expect(0);
+    let said = world.frites(["status"]).expect(0).stderr;
+    assert!(said.contains("taken back"), "{said}");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    assert_eq!(world.git(["branch", "--show-current"]), "main");
+    world.frites(["apply", "1", "-m", "x"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn commit_on_the_branch_of_a_killed_landing_is_never_taken_back() {
+    let world = slow_landing();
+    let mut child = start(&world, &["1", "-m", "x"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.write("../go", "");
+    world.run(&world.repo, "flock", [".git", "true"]).expect(0);
+    world.write("README", "mine\n");
+    world.git(["commit", "-qam", "mine"]);
+    let said = world.frites(["status"]).expect(0).stderr;
+    assert!(said.contains("was committed there since"), "{said}");
+    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/apply/1"]), "mine");
+    assert_eq!(world.git(["branch", "--show-current"]), "frites/apply/1");
+    assert_eq!(world.frites(["status"]).expect(0).stderr, "", "it is told once");
+    world.assert_clean();
+}
+
+#[test]
+fn ctrl_c_takes_the_landing_back_at_once() {
+    let world = slow_landing();
+    for arguments in [&["1", "-m", "x"][..], &["1", "--merge"]] {
+        let child = start(&world, arguments);
+        kill(&world, &["-INT", "--", &format!("-{}", child.id())]);
+        let answer = answer(&child.wait_with_output().unwrap()).expect(130);
+        assert!(answer.stderr.contains("ended by signal 2"), "{}", answer.stderr);
+        assert_eq!(world.git(["status", "--porcelain"]), "");
+        assert_eq!(
+            world.git(["branch", "--list", "--format=%(refname:short)", "frites/apply/*"]),
+            ""
+        );
+        assert!(!world.repo.join(".git/index.lock").exists());
+        world.sh(&world.home(), "rm started").expect(0);
+    }
+    world.assert_clean();
+}
