@@ -595,6 +595,21 @@ fn submodule_without_checkout_is_captured_as_tracked() {
     world.assert_clean();
 }
 
+#[test]
+fn files_in_a_submodule_that_is_not_initialised_are_named_and_kept() {
+    let world = World::new();
+    let id = "1".repeat(40);
+    let link = format!("git update-index --add --cacheinfo 160000,{id},lib; mkdir lib");
+    world.sh(&world.repo, &format!("{link}; git commit -qm submodule")).expect(0);
+    world.spawn(["-n", "1"]);
+    world.write(".frites/worktrees/1/c1/lib/new", "work\n");
+    let said = world.frites(["diff", "1/c1"]).expect(0).left_out();
+    let expected = "'lib' (files in a submodule that is not initialised)";
+    assert_eq!(said, format!("warning: 1/c1: not captured: {expected}\n"));
+    let dir = world.worktree("1/c1");
+    Attempt { world, dir, commits: Vec::new() }.clean_refuses("lib");
+}
+
 /// As on a disk without modes, where `git add --chmod` is the way to give one.
 #[test]
 fn modes_of_the_index_count_when_core_filemode_is_false() {

@@ -576,3 +576,22 @@ fn clean_all_loses_no_unsaved_work() {
     }
     world.git_in(&foreign, ["fsck", "--no-progress"]);
 }
+
+#[test]
+fn worktree_that_a_person_has_locked_stays() {
+    let world = World::new();
+    world.attempts(&["echo one > README", "echo two > README"]);
+    world.git(["worktree", "lock", "--reason", "in\nreview", ".frites/worktrees/1/c1"]);
+    world.git(["config", "frites.retention.abandoned", "1ms"]);
+    for words in [&["clean", "-n", "1/c1"][..], &["clean", "1/c1"], &["clean", "--discard", "1/c1"]]
+    {
+        world.frites(words).refuses(1, "the worktree of 1/c1 is locked: \"in\\nreview\"");
+    }
+    world.frites(["clean", "--expired"]).expect(0);
+    assert!(world.worktree("1/c1").exists());
+    assert!(!world.worktree("1/c2").exists());
+    world.git(["worktree", "unlock", ".frites/worktrees/1/c1"]);
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert!(!world.worktree("1/c1").exists());
+    world.assert_clean();
+}

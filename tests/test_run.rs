@@ -545,3 +545,17 @@ fn run_merges_as_configured_and_cleans_up_after_itself() {
     world.frites(["clean", "--no-keep", "1/c1"]).expect(0);
     world.assert_clean();
 }
+
+#[test]
+fn winner_is_not_merged_into_a_branch_that_was_switched_to_meanwhile() {
+    let world = World::new();
+    let script = format!("echo x > README; git -C {} switch -qc other", world.repo.display());
+    let words = ["run", "--merge", "--test", "true", "-n", "1", "--", "sh", "-c", &script];
+    let said = world.frites(words).refuses(1, "your checkout is no longer on 'main'");
+    let hint = "git frites apply --merge --into main 1";
+    assert!(said.stderr.contains(hint), "{}", said.stderr);
+    assert_eq!(world.git(["rev-parse", "other"]), world.git(["rev-parse", "main"]));
+    world.sh(&world.repo, hint).expect(0);
+    assert_eq!(world.git(["show", "main:README"]), "x");
+    world.assert_clean();
+}

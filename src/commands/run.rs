@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
@@ -97,7 +98,7 @@ pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
 }
 
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
-    check_before_work(session, args)?;
+    let merge_into = check_before_work(session, args)?;
     let options = spawn_args::options(session, &args.shared)?;
     let mut request = spawn_args::request(session, &args.shared)?;
     let commands = request.commands();
@@ -124,14 +125,14 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
     let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base.as_ref())
+    conclude(session, args, &run, &report, &options, base.as_ref(), merge_into.as_ref())
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
     let run = session.store.select(Some(address), Matching::Prefix)?.run;
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
-    check_before_work(session, args)?;
+    let merge_into = check_before_work(session, args)?;
     let options = spawn_args::options(session, &args.shared)?;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
@@ -160,14 +161,18 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
     let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base.as_ref())
+    conclude(session, args, &run, &report, &options, base.as_ref(), merge_into.as_ref())
 }
 
-/// Fails if the result could not be judged or merged: before an hour of work, not after it.
-fn check_before_work(session: &Session, args: &RunArgs) -> Result<()> {
+/// Fails if the result could not be judged or merged: before an hour of work, not after it. Gives the
+/// branch that a verified winner is to be merged into, if it is to be merged.
+fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
     synthesis::configured_agent(session)?;
-    if is_to_merge(session, args) { ResolvedTarget::current(session).map(drop) } else { Ok(()) }
+    if !is_to_merge(session, args) {
+        return Ok(None);
+    }
+    Ok(Some(ResolvedTarget::current(session)?.branch))
 }
 
 /// True if a verified winner is to be merged: by an option, else as configured.
@@ -216,7 +221,8 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
 }
 
 /// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `base` is
-/// the run's base, if it was judged while the attempts worked.
+/// the run's base, if it was judged while the attempts worked. `merge_into` is the branch that a verified
+/// winner is merged into; none if it is not to be merged.
 fn conclude(
     session: &Session,
     args: &RunArgs,
@@ -224,6 +230,7 @@ fn conclude(
     report: &AttemptReport,
     options: &AttemptOptions,
     base: Option<&BaseOfAttempts>,
+    merge_into: Option<&RefName>,
 ) -> Result<u8> {
     let mut escaped = report.escaped.clone();
     let interrupted = || match interrupt::signal() {
@@ -272,8 +279,8 @@ fn conclude(
     interrupted()?;
     let run = integrated.as_ref().unwrap_or(run);
     // A failed merge leaves the winner pending. Its error is shown after the comparison.
-    let is_to_merge = is_to_merge(session, args) && verdict.winner().is_some();
-    let merged = is_to_merge.then(|| merge(session, run));
+    let merge_into = merge_into.filter(|_| verdict.winner().is_some());
+    let merged = merge_into.map(|branch| merge(session, run, branch));
     let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
     let cleaned = is_to_clean.then(|| clean::after_end(session, run));
     let document = args.json.then(|| {
@@ -288,6 +295,9 @@ fn conclude(
     if let Some(merged) = merged.transpose()?
         && !args.json
     {
+        for choice in &merged.plan.choices {
+            session.ui.note(choice.in_words());
+        }
         session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
         session.ui.hint(merge_hint(&merged));
     }
@@ -313,7 +323,19 @@ fn skip_synthesis(
     if has_one { Ok(()) } else { synthesis::explain_skip(session, verdict, reason) }
 }
 
-fn merge(session: &Session, run: &Run) -> Result<MergedCandidate> {
+/// Merges the winner into `branch`, on which the checkout was when the run began. An attempt, or a
+/// person, may have switched to another branch meanwhile.
+fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandidate> {
+    if session.repo.head_branch().as_ref() != Some(branch) {
+        let branch = branch.short();
+        return Err(Error::no(format!(
+            "your checkout is no longer on '{branch}', so nothing was merged"
+        ))
+        .hint(format!(
+            "merge into '{branch}' all the same: `git frites apply --merge --into {branch} {}`",
+            run.run
+        )));
+    }
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
     let newest_file_wins = newest_file_wins(session, None);
     let options = LandOptions { newest_file_wins, ..LandOptions::default() };

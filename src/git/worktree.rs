@@ -381,6 +381,17 @@ impl Drop for WorktreeLock {
     }
 }
 
+/// The reason for which a person has locked a worktree, which may be empty; none if it is not locked
+/// or the lock is ours.
+pub fn lock_of_user(admin: &Path) -> Option<String> {
+    let lock = admin.join("locked");
+    let text = match regular::read(&lock) {
+        Ok(text) => String::from_utf8_lossy(&text).trim().to_owned(),
+        Err(_) => fs::symlink_metadata(&lock).is_ok().then(String::new)?,
+    };
+    (!text.starts_with(LOCKED_BY_US)).then_some(text)
+}
+
 /// Removes our lock from a worktree's administrative entry, if it has one. To be called when no
 /// command runs in the worktree.
 pub fn unlock_ours(admin: &Path) {

@@ -12,6 +12,7 @@ use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::{Candidate, Landing, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
@@ -96,6 +97,7 @@ fn begin_removal<'a>(
     refuse_current_directory(candidate, &path)?;
     let _repository = store.lock_repository()?;
     let worktree = Worktree::find(repo, &path)?;
+    refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
     let tip = repo.read_ref(&branch)?;
     if let Some(tip) = &tip
@@ -223,6 +225,7 @@ pub fn dry_run(
     let admin = worktree::admin_of(repo, &path)?;
     refuse_current_directory(candidate, &path)?;
     let branch = candidate.branch();
+    refuse_locked(candidate, admin.as_deref())?;
     refuse_held(session, &branch, admin.as_deref())?;
     worktree::require_ours(&root, &path, admin.is_some())?;
     if !discard {
@@ -252,6 +255,15 @@ fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Res
     Ok(())
 }
 
+/// Refuses to remove a worktree that a person has locked.
+fn refuse_locked(candidate: CandidateRef<'_>, admin: Option<&Path>) -> Result<()> {
+    let Some(reason) = admin.and_then(worktree::lock_of_user) else { return Ok(()) };
+    let reason =
+        if reason.is_empty() { reason } else { format!(": {}", quoted(reason.as_bytes())) };
+    Err(Error::no(format!("the worktree of {candidate} is locked{reason}"))
+        .hint(format!("`git worktree unlock {}` allows it", candidate.worktree().display())))
+}
+
 /// Refuses to remove a branch that the user has checked out elsewhere.
 fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
@@ -259,13 +271,15 @@ fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Res
     Err(Error::no(what).hint("switch to another branch there"))
 }
 
-/// True if `[retention]` lets a candidate's worktree expire: it exists, is not kept, nothing runs
-/// in it, and its last activity is older than the configured age.
+/// True if `[retention]` lets a candidate's worktree expire: it exists, is neither kept nor locked by
+/// a person, nothing runs in it, and its last activity is older than the configured age.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
     let record = candidate.record()?;
     let branch = session.repo.read_ref(&candidate.branch())?;
-    if record.kept || (record.cleaned && branch.is_none()) {
+    let admin = worktree::admin_of(&session.repo, &candidate.worktree())?;
+    let is_locked = admin.is_some_and(|admin| worktree::lock_of_user(&admin).is_some());
+    if record.kept || is_locked || (record.cleaned && branch.is_none()) {
         return Ok(false);
     }
     let landed = matches!(record.landing, Landing::Landed | Landing::Merged);

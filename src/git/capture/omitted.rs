@@ -23,6 +23,8 @@ const LONGEST_PATH: usize = 4096;
 /// The number of characters of a path that a message shows.
 const MOST_SHOWN: usize = 200;
 
+const IN_NO_SUBMODULE: &str = "files in a submodule that is not initialised";
+
 const TOO_LONG: &str = "its path is too long";
 
 /// The newest stash, if there is one. Without a wildcard git would search below that name.
@@ -159,8 +161,14 @@ fn add_submodules(
     for entry in index.entries().iter().filter(|e| e.mode == Mode::COMMIT) {
         let path = TreePath::new(entry.path(index));
         let directory = path.on_disk(source.worktree);
-        if !directory.join(".git").exists() || !tree::is_real_directory(source.worktree, &directory)
-        {
+        if !tree::is_real_directory(source.worktree, &directory) {
+            continue;
+        }
+        if !directory.join(".git").exists() {
+            // git looks at nothing in there.
+            if fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some()) {
+                omissions.unholdable.entry(path).or_insert(IN_NO_SUBMODULE);
+            }
             continue;
         }
         let in_base = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
