@@ -46,7 +46,12 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
 
 /// Directories and files that are mounted elsewhere, open.
 #[derive(Default)]
-struct Sources(BTreeMap<PathBuf, OwnedFd>);
+struct Sources {
+    opened: BTreeMap<PathBuf, OwnedFd>,
+    /// The overlays that take the place of directories as lower layers, and nowhere else: they are
+    /// read-only.
+    staged: BTreeMap<PathBuf, OwnedFd>,
+}
 
 impl Sources {
     fn open_all(&mut self, mount: &Mount) -> io::Result<()> {
@@ -61,9 +66,9 @@ impl Sources {
     }
 
     fn open(&mut self, path: &Path) -> io::Result<()> {
-        if !self.0.contains_key(path) {
+        if !self.opened.contains_key(path) {
             let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-            self.0.insert(path.to_owned(), open_path(path).map_err(named)?);
+            self.opened.insert(path.to_owned(), open_path(path).map_err(named)?);
         }
         Ok(())
     }
@@ -81,14 +86,19 @@ impl Sources {
             let empty = open_path(&spec.stage)?;
             let options = overlay_options([self.name(base), reopened(&empty)].into_iter());
             mount_overlay(&spec.stage, &options)?;
-            self.0.insert(base.clone(), open_path(&spec.stage)?);
+            self.staged.insert(base.clone(), open_path(&spec.stage)?);
         }
         Ok(())
     }
 
     /// A name for something that was opened, which needs no escaping in mount options.
     fn name(&self, path: &Path) -> String {
-        self.0.get(path).map(reopened).unwrap_or_default()
+        self.opened.get(path).map(reopened).unwrap_or_default()
+    }
+
+    /// A name for a lower layer.
+    fn lower_name(&self, path: &Path) -> String {
+        self.staged.get(path).map_or_else(|| self.name(path), reopened)
     }
 }
 
@@ -101,7 +111,7 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
         Mount::Devices => devices::mount().step("making /dev"),
         Mount::Overlay { lower, upper, work, .. } => {
             make_mount_point(at, done).step("making mount points")?;
-            let options = overlay_options(lower.iter().map(|path| sources.name(path)));
+            let options = overlay_options(lower.iter().map(|path| sources.lower_name(path)));
             let (upper, work) = (sources.name(upper), sources.name(work));
             let options = format!("{options},upperdir={upper},workdir={work}");
             mount_overlay(at, &options).step("mounting an overlay")?;

@@ -22,6 +22,7 @@ trials! {
     no_descriptor_of_a_command_leads_out_or_forges_its_end: [NAMESPACES];
     outputs_that_cannot_be_read_or_kept_stop_no_judging: [NAMESPACES, UNREADABLE_DIRECTORY];
     landing_is_judged_in_a_world_of_this_machine: [NAMESPACES];
+    a_home_that_is_open_stays_open_over_what_the_base_left: [NAMESPACES];
     outcomes_of_different_worlds_are_never_mixed: [NAMESPACES];
     outcomes_of_a_world_that_nothing_confines_are_kept_only_if_the_user_wants_no_other: [NAMESPACES, SECCOMP];
 }
@@ -262,6 +263,16 @@ fn landing_is_judged_in_a_world_of_this_machine() {
     assert_eq!(places.iter().filter(|line| **line == place).count(), 2, "{places:?}");
     assert_eq!(places.len(), 3, "the merged tree was judged below the cache directory");
     world.assert_clean();
+}
+
+/// What the base leaves in the home directory becomes a layer of it, on which the candidates' lies.
+fn a_home_that_is_open_stays_open_over_what_the_base_left() {
+    let mut world = sealed();
+    world.set_env("FRITES_SANDBOX_WRITE", world.home());
+    world.attempts(&["echo changed > README", "echo more > README; echo x > new"]);
+    world.frites(["judge", "--test", "echo x >> ~/shared/seen; echo x > left"]).expect(0);
+    // The base, both candidates over its outputs, and the recommended one without them.
+    assert_eq!(shared_lines(&world, "seen"), ["x"; 4]);
 }
 
 fn outcomes_of_different_worlds_are_never_mixed() {
