@@ -7,6 +7,7 @@ use crate::commands::clean::CleanArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::config::ConfigArgs;
 use crate::commands::diff::DiffArgs;
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
 use crate::commands::judge::JudgeArgs;
 use crate::commands::log::LogArgs;
@@ -87,6 +88,7 @@ impl Cli {
             | Command::Exec(_)
             | Command::Path(_)
             | Command::Config(_)
+            | Command::Doctor(_)
             | Command::Completions(_)
             | Command::Man(_) => false,
         }
@@ -126,6 +128,8 @@ pub enum Command {
     Path(PathArgs),
     /// Show the effective configuration, and where each value comes from
     Config(ConfigArgs),
+    /// Show what this machine gives git-frites, and what a run in this repository would have
+    Doctor(DoctorArgs),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Show a manual page

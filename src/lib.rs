@@ -106,6 +106,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Output(args) => commands::output::run(&read_session()?, &args),
         Command::Exec(args) => commands::exec::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&read_session()?, &args),
+        Command::Doctor(args) => commands::doctor::run(ui, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
         Command::Man(args) => commands::man::run(&args, Cli::command()),
         Command::Completions(args) => commands::completions::run(ui, &args),

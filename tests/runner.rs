@@ -20,6 +20,7 @@ mod test_config;
 mod test_detect;
 mod test_diff;
 mod test_disk;
+mod test_doctor;
 mod test_environment;
 mod test_escape;
 mod test_exec;

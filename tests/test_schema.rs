@@ -130,6 +130,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     world.write(".frites.toml", "[oracle]\nbuild = 'true'\ntest = ['sh', '-c', 'test ! -e BAD']\n");
     world.write("binary", b"\0\x01");
     world.commit("configuration");
+    checker.answer("doctor", 0, world.frites(["doctor", "--json"]));
     spawned_and_judged(&mut checker, &world);
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);

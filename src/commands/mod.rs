@@ -5,6 +5,7 @@ pub mod clean;
 pub mod completions;
 pub mod config;
 pub mod diff;
+pub mod doctor;
 pub mod exec;
 pub mod hints;
 pub mod judge;

@@ -2,6 +2,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
@@ -25,23 +26,34 @@ pub fn require_new_enough(git: &Git, state: &Path) -> Result<()> {
     if stamp.is_some() && regular::read(&memory).ok() == stamp {
         return Ok(());
     }
+    ask(git)?;
+    // Commands that only look leave no trace, and a state root that cannot be written costs one
+    // process each time.
+    if let Some(stamp) = stamp.filter(|_| state.is_dir()) {
+        let _ = atomic::write(&memory, &stamp);
+    }
+    Ok(())
+}
+
+/// The version of the git program, outside of any repository. Fails as [`require_new_enough`] does.
+pub fn check() -> Result<String> {
+    ask(&Git::at(Path::new("."), Arc::default()))
+}
+
+/// What git says of its version. Fails if it is older than 2.41, or cannot be started.
+fn ask(git: &Git) -> Result<String> {
     let output = git.call("version").output()?;
-    match version(&String::from_utf8_lossy(&output.stdout)) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    match version(&text) {
         Some((found, number)) if number < OLDEST => Err(Error::fatal(format!(
             "git {found} is too old: git-frites needs git 2.41 or newer"
         ))
         .hint(
             "update git, or put a newer one first on PATH; `git --version` shows which one is used",
         )),
+        Some((found, _)) => Ok(found.to_owned()),
         // An unknown form of the version is no reason to refuse.
-        _ => {
-            // Commands that only look leave no trace, and a state root that cannot be written costs
-            // one process each time.
-            if let Some(stamp) = stamp.filter(|_| state.is_dir()) {
-                let _ = atomic::write(&memory, &stamp);
-            }
-            Ok(())
-        }
+        None => Ok(text.trim().to_owned()),
     }
 }
 

@@ -23,6 +23,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-completions", include_str!("completions.txt")),
     ("git-frites-config", include_str!("config.txt")),
     ("git-frites-diff", include_str!("diff.txt")),
+    ("git-frites-doctor", include_str!("doctor.txt")),
     ("git-frites-exec", include_str!("exec.txt")),
     ("git-frites-judge", include_str!("judge.txt")),
     ("git-frites-log", include_str!("log.txt")),

@@ -4,6 +4,7 @@ pub mod agreement;
 pub mod base_tests;
 pub mod blast;
 pub mod candidate;
+pub mod checkup;
 pub mod decision;
 pub mod env;
 pub mod flag;

@@ -3,6 +3,7 @@
 pub mod auto_clean;
 pub mod capture;
 pub mod clean;
+pub mod doctor;
 pub mod history;
 pub mod judge;
 pub mod land;

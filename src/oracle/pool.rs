@@ -326,6 +326,17 @@ fn home_in(place: &Path, repo: &Repo) -> PathBuf {
     tree::nearest_real(place).join("git-frites").join(repo.key())
 }
 
+/// The user's cache directory, or the temporary directory if there is none.
+pub fn cache_dir() -> PathBuf {
+    places().into_iter().next().unwrap_or_else(std::env::temp_dir)
+}
+
+/// Fails if files in an empty directory cannot share their blocks, and leaves some there.
+pub fn share_blocks(dir: &Path) -> io::Result<()> {
+    let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
+    fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to))
+}
+
 /// The directories that may hold pools, the best first.
 pub fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();

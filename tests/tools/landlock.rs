@@ -21,6 +21,7 @@ trials! {
     what_landlock_cannot_enforce_is_named: [LANDLOCK];
     directories_of_killed_judges_are_removed_and_no_others: [LANDLOCK];
     landlock_takes_the_place_of_namespaces_that_are_refused: [LANDLOCK, NAMESPACES];
+    doctor_says_which_setting_refuses_namespaces: [LANDLOCK, NAMESPACES];
     where_neither_can_be_had_commands_run_unconfined_or_not_at_all: [NAMESPACES, SECCOMP];
 }
 
@@ -204,6 +205,27 @@ fn landlock_takes_the_place_of_namespaces_that_are_refused() {
     without_namespaces(&world, "", "sealed")
         .refuses(128, "no sealed world can be made here: making namespaces");
     world.assert_clean();
+}
+
+fn doctor_says_which_setting_refuses_namespaces() {
+    let world = restricted();
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces\n\
+                  FRITES_SANDBOX_MODE=auto exec git frites doctor --json";
+    let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+    let words = shell.into_iter().chain([script]);
+    let document = world.run(&world.repo, "unshare", words).expect(0).json();
+    let of = |what: &str| {
+        let mut machine = document["machine"].as_array().unwrap().iter();
+        machine.find(|finding| finding["what"] == what).unwrap().clone()
+    };
+    assert_eq!(of("namespaces")["health"], "missing");
+    let advice = of("namespaces")["advice"].to_string();
+    assert!(advice.contains("`sudo sysctl user.max_user_namespaces=10000`"), "{advice}");
+    assert_eq!(of("overlay")["health"], "missing");
+    assert_eq!(document["repository"]["world"], "landlock");
+    let document = world.frites(["doctor", "--json"]).expect(0).json();
+    assert_eq!(document["machine"][2]["what"], "namespaces");
+    assert_eq!(document["machine"][2]["health"], "ok");
 }
 
 fn where_neither_can_be_had_commands_run_unconfined_or_not_at_all() {

@@ -20,7 +20,7 @@ pub mod spread;
 mod tamper;
 mod terms;
 pub mod unseeded;
-mod worlds;
+pub(super) mod worlds;
 
 pub use base::{BaseBeside, BaseOfAttempts};
 pub use base_tests::plan_for as plan_base_tests;

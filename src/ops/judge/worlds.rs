@@ -1,5 +1,4 @@
 //! The choice of the worlds that oracle commands run in.
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::keys;
@@ -100,9 +99,7 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
 
 /// Fails if files below a directory cannot share their blocks.
 fn require_reflinks(dir: &Path) -> Result<()> {
-    let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
-    let shared = fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to));
-    shared.map_err(|e| {
+    pool::share_blocks(dir).map_err(|e| {
         Error::fatal(format!(
             "`world.layer` is reflink, and files in '{}' cannot share blocks: {}",
             dir.display(),

@@ -1,0 +1,108 @@
+//! `git frites doctor`: shows what this machine gives, and what a run in this repository would have.
+use serde_json::{Value, json};
+
+use crate::error::{Result, exit};
+use crate::model::checkup::{Checkup, Finding, Health, ProjectCheckup};
+use crate::model::rationale::some_of;
+use crate::ops::doctor::check_up;
+use crate::ui::style::Tone;
+use crate::ui::table::{self, Grid};
+use crate::ui::{Ui, json};
+
+/// `git frites doctor`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and layers that a run from \
+HEAD would have.\n\n\
+Exit status: 0, also if something optional is missing; 1 if git-frites cannot work here."
+)]
+pub struct DoctorArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command; it needs no repository.
+pub fn run(ui: &Ui, args: &DoctorArgs) -> Result<u8> {
+    let checkup = check_up(ui)?;
+    if args.json {
+        ui.answer(json::document(as_json(&checkup)))?;
+    } else {
+        ui.answer(text(ui, &checkup))?;
+        for Finding { what, advice, .. } in checkup.findings() {
+            advice.iter().for_each(|advice| ui.hint(format!("{what}: {advice}")));
+        }
+    }
+    Ok(if checkup.works() { exit::OK } else { exit::NO })
+}
+
+fn text(ui: &Ui, checkup: &Checkup) -> String {
+    let mut grid = Grid::new(&["", "what", "found"], &[], ui.out);
+    for Finding { what, health, found, .. } in checkup.findings() {
+        grid.row(vec![state(*health), (what.clone(), Tone::Plain), (found.clone(), Tone::Plain)]);
+    }
+    for (what, found) in checkup.project.iter().flat_map(of_project) {
+        grid.row(vec![state(Health::Good), (what, Tone::Plain), (found, Tone::Plain)]);
+    }
+    grid.render()
+}
+
+/// The rows about what a run would have.
+fn of_project(project: &ProjectCheckup) -> Vec<(String, String)> {
+    let commands = project.commands.iter().filter(|checked| checked.missing.is_empty());
+    let mut rows: Vec<(String, String)> = commands
+        .map(|checked| {
+            let command = &checked.command;
+            let found = format!("`{}`, from {}", command.command, command.source);
+            (command.stage.to_string(), table::printable(&found))
+        })
+        .collect();
+    let seeds = if project.seeds.is_empty() { "none".to_owned() } else { some_of(&project.seeds) };
+    rows.push(("seeds".to_owned(), table::printable(&seeds)));
+    let (used, limit) = project.layers;
+    let layers = format!("{} of at most {}", table::size(used), table::size(limit));
+    rows.push(("layers".to_owned(), layers));
+    rows
+}
+
+fn state(health: Health) -> (String, Tone) {
+    let tone = match health {
+        Health::Good => Tone::Good,
+        Health::Missing => Tone::Caution,
+        Health::Broken => Tone::Bad,
+    };
+    (word(health).to_owned(), tone)
+}
+
+fn word(health: Health) -> &'static str {
+    match health {
+        Health::Good => "ok",
+        Health::Missing => "missing",
+        Health::Broken => "broken",
+    }
+}
+
+fn as_json(checkup: &Checkup) -> Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "what": finding.what, "health": word(finding.health), "found": finding.found,
+            "advice": finding.advice,
+        })
+    };
+    let findings = |all: &[Finding]| all.iter().map(finding).collect::<Vec<_>>();
+    let mut document = json!({ "works": checkup.works(), "machine": findings(&checkup.machine) });
+    if let Some(project) = &checkup.project {
+        let commands = project.commands.iter().map(|checked| {
+            let mut command = json!(checked.command);
+            command["missing"] = json!(checked.missing);
+            command
+        });
+        let (bytes, limit) = project.layers;
+        document["repository"] = json!({
+            "findings": findings(&project.findings), "world": project.world,
+            "commands": commands.collect::<Vec<_>>(), "seeds": project.seeds,
+            "layers": { "bytes": bytes, "limit": limit },
+        });
+    }
+    document
+}

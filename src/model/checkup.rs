@@ -1,0 +1,100 @@
+//! The findings of `git frites doctor`.
+use crate::model::oracle::OracleCommand;
+use crate::model::world::WorldKind;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It is as it should be.
+    Good,
+    /// Something optional is missing.
+    Missing,
+    /// git-frites cannot work like this.
+    Broken,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The thing, such as `git`.
+    pub what: String,
+    /// How much it matters.
+    pub health: Health,
+    /// What was found.
+    pub found: String,
+    /// What to do about it, if something can be done.
+    pub advice: Vec<String>,
+}
+
+/// A command that would judge, and the programs of it that are not installed.
+#[derive(Clone, Debug)]
+pub struct CheckedCommand {
+    /// The command.
+    pub command: OracleCommand,
+    /// The missing programs.
+    pub missing: Vec<String>,
+}
+
+/// What a run in a repository would have.
+#[derive(Clone, Debug, Default)]
+pub struct ProjectCheckup {
+    /// The findings.
+    pub findings: Vec<Finding>,
+    /// The world that commands would run in; none if the configured one cannot be had.
+    pub world: Option<WorldKind>,
+    /// The commands that would judge.
+    pub commands: Vec<CheckedCommand>,
+    /// The paths of the seeds.
+    pub seeds: Vec<String>,
+    /// The disk space of the kept layers, and its limit, in bytes.
+    pub layers: (u64, u64),
+}
+
+/// All that was looked at.
+#[derive(Clone, Debug)]
+pub struct Checkup {
+    /// The findings about the machine.
+    pub machine: Vec<Finding>,
+    /// Those about the repository; none outside of one.
+    pub project: Option<ProjectCheckup>,
+}
+
+impl Finding {
+    fn new(what: &str, health: Health, found: impl Into<String>) -> Finding {
+        Finding { what: what.to_owned(), health, found: found.into(), advice: Vec::new() }
+    }
+
+    /// Something that is as it should be.
+    pub fn good(what: &str, found: impl Into<String>) -> Finding {
+        Finding::new(what, Health::Good, found)
+    }
+
+    /// Something optional that is missing.
+    pub fn missing(what: &str, found: impl Into<String>) -> Finding {
+        Finding::new(what, Health::Missing, found)
+    }
+
+    /// Something that git-frites cannot work with.
+    pub fn broken(what: &str, found: impl Into<String>) -> Finding {
+        Finding::new(what, Health::Broken, found)
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<String>) -> Finding {
+        self.advice.push(advice.into());
+        self
+    }
+}
+
+impl Checkup {
+    /// The findings about the machine and the repository.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.machine.iter().chain(self.project.iter().flat_map(|project| &project.findings))
+    }
+
+    /// True if git-frites can work here.
+    pub fn works(&self) -> bool {
+        self.findings().all(|finding| finding.health != Health::Broken)
+    }
+}

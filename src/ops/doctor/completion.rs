@@ -1,0 +1,68 @@
+//! Whether the user's shell completes git-frites.
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::model::checkup::Finding;
+
+/// A shell that has a completion script: where the script is looked for below a data directory and
+/// below HOME, and the startup file that may source it.
+struct ShellPlaces {
+    name: &'static str,
+    in_data: &'static str,
+    in_home: &'static str,
+    startup: &'static str,
+}
+
+const SHELLS: [ShellPlaces; 3] = [
+    ShellPlaces {
+        name: "bash",
+        in_data: "bash-completion/completions/git-frites",
+        in_home: ".local/share/bash-completion/completions/git-frites",
+        startup: ".bashrc",
+    },
+    ShellPlaces {
+        name: "zsh",
+        in_data: "zsh/site-functions/_git-frites",
+        in_home: ".zfunc/_git-frites",
+        startup: ".zshrc",
+    },
+    ShellPlaces {
+        name: "fish",
+        in_data: "fish/vendor_completions.d/git-frites.fish",
+        in_home: ".config/fish/completions/git-frites.fish",
+        startup: ".config/fish/config.fish",
+    },
+];
+
+/// The words of a startup file that sources the script.
+const SOURCED: &str = "frites completions";
+
+/// The finding about the shell that SHELL names.
+pub(super) fn finding() -> Finding {
+    let what = "completion";
+    let shell = env::var_os("SHELL").map(PathBuf::from).unwrap_or_default();
+    let name = shell.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let Some(places) = SHELLS.iter().find(|places| places.name == name) else {
+        return Finding::missing(what, "SHELL names neither bash nor zsh nor fish");
+    };
+    match installed(places) {
+        Some(file) => Finding::good(what, format!("of {name}, by '{}'", file.display())),
+        None => Finding::missing(what, format!("none for {name} in the usual places"))
+            .advise(format!("`git frites completions {name}` prints it; git-frites-completions(1) says where it goes")),
+    }
+}
+
+fn installed(places: &ShellPlaces) -> Option<PathBuf> {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let own = env::current_exe().ok();
+    // `PREFIX/share` beside `PREFIX/bin/git-frites`.
+    let beside = own.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let data = env::var_os("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
+    let data = env::split_paths(&data).chain(beside.map(|prefix| prefix.join("share")));
+    let files = data.map(|dir| dir.join(places.in_data)).chain([home.join(places.in_home)]);
+    let startup = home.join(places.startup);
+    let sources = fs::read_to_string(&startup).is_ok_and(|text| text.contains(SOURCED));
+    files.into_iter().find(|file| file.is_file()).or_else(|| sources.then_some(startup))
+}

@@ -1,0 +1,152 @@
+//! What the machine gives: git, worlds, control groups, a place for the cache, completion.
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Result, describe};
+use crate::git::version;
+use crate::model::checkup::Finding;
+use crate::ops::doctor::completion;
+use crate::oracle::pool;
+use crate::world::probe;
+
+/// A setting of the kernel that refuses namespaces to users: its file, the value that does, and the
+/// command that changes it.
+const REFUSING: [(&str, &str, &str); 3] = [
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "sudo sysctl kernel.unprivileged_userns_clone=1",
+    ),
+    ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
+];
+
+/// The version of Landlock's interface from which it restricts signals, too.
+const SIGNALS: u32 = 6;
+
+/// The findings about the machine.
+pub(super) fn findings() -> Result<Vec<Finding>> {
+    let mut found = vec![git()];
+    let cache = pool::cache_dir();
+    match scratch_in(&cache) {
+        Ok(room) => {
+            found.push(Finding::good("cache", format!("'{}'", cache.display())));
+            found.extend(worlds(probe::refusal(room.path())));
+            found.push(reflinks("reflinks in the cache", room.path()));
+        }
+        Err(error) => found.push(
+            Finding::broken(
+                "cache",
+                format!("'{}' cannot be used: {}", cache.display(), describe(&error)),
+            )
+            .advise("set XDG_CACHE_HOME to a directory that you can write to"),
+        ),
+    }
+    found.push(landlock());
+    found.push(cgroup());
+    found.push(completion::finding());
+    Ok(found)
+}
+
+/// A directory in this one that goes when it is dropped.
+pub(super) fn scratch_in(dir: &Path) -> io::Result<tempfile::TempDir> {
+    fs::create_dir_all(dir)?;
+    tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)
+}
+
+fn git() -> Finding {
+    match version::check() {
+        Ok(found) => Finding::good("git", found),
+        Err(error) => {
+            let finding = Finding::broken("git", error.message.clone());
+            error.hints.iter().fold(finding, |finding, hint| finding.advise(hint))
+        }
+    }
+}
+
+/// The findings about sealed worlds, by the step and the reason of a refusal.
+fn worlds(refusal: Option<String>) -> Vec<Finding> {
+    let Some(reason) = refusal else {
+        return vec![
+            Finding::good("namespaces", "commands can be judged in sealed worlds"),
+            Finding::good("overlay", "a user can mount one"),
+        ];
+    };
+    if reason.contains("overlay") {
+        let overlay = Finding::missing("overlay", reason).advise(
+            "a user can mount one since Linux 5.11, where the cache is on no overlay itself",
+        );
+        return vec![Finding::good("namespaces", "a user can make them"), overlay];
+    }
+    let mut namespaces = Finding::missing("namespaces", reason);
+    for (file, value, command) in REFUSING {
+        if fs::read_to_string(file).is_ok_and(|text| text.trim() == value) {
+            namespaces = namespaces.advise(format!("an administrator can allow them: `{command}`"));
+        }
+    }
+    if namespaces.advice.is_empty() {
+        namespaces =
+            namespaces.advise("a container often forbids them; Landlock takes their place");
+    }
+    vec![namespaces, Finding::missing("overlay", "cannot be tried without namespaces")]
+}
+
+fn landlock() -> Finding {
+    match probe::landlock() {
+        Ok(version) if version >= SIGNALS => {
+            Finding::good("Landlock", format!("version {version}"))
+        }
+        Ok(version) => Finding::missing(
+            "Landlock",
+            format!("version {version}, which does not keep commands from sending signals"),
+        ),
+        Err(reason) => Finding::missing("Landlock", reason).advise(
+            "Linux 6.2 or newer has it, if `lsm=` on the kernel's command line names landlock",
+        ),
+    }
+}
+
+/// The control group of this process, if it may limit its own processes there.
+fn cgroup() -> Finding {
+    let what = "cgroup";
+    let Some(dir) = own_cgroup() else {
+        return Finding::missing(what, "no control groups of version 2 are mounted")
+            .advise("`sandbox.processes` and `sandbox.memory` are then limits of each process");
+    };
+    let controllers = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
+    let has = |name: &str| controllers.split_whitespace().any(|other| other == name);
+    let access = rustix::fs::access(dir.join("cgroup.procs"), rustix::fs::Access::WRITE_OK);
+    if access.is_ok() && has("memory") && has("pids") {
+        return Finding::good(what, format!("'{}' is delegated to you", dir.display()));
+    }
+    let lacks = if access.is_err() { "not writable" } else { "without memory and pids" };
+    Finding::missing(what, format!("'{}' is {lacks}", dir.display()))
+        .advise("start from a delegated one: `systemd-run --user --scope -p Delegate=yes $SHELL`")
+}
+
+/// The directory of this process's control group of version 2.
+fn own_cgroup() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned())
+    })?;
+    let dir = Path::new(&mount).join(path.trim_start_matches('/'));
+    dir.join("cgroup.controllers").exists().then_some(dir)
+}
+
+/// Whether files in a directory can share their blocks.
+pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
+    match pool::share_blocks(dir) {
+        Ok(()) => Finding::good(what, "files can share blocks"),
+        Err(error) => Finding::missing(what, format!("none: {}", describe(&error)))
+            .advise("copies take time and space; btrfs, xfs and APFS make them at once"),
+    }
+}

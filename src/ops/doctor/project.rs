@@ -1,0 +1,81 @@
+//! What a run in a repository would have: its world, commands, seeds and layers.
+use crate::config::keys;
+use crate::error::Result;
+use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
+use crate::ops::doctor::machine::{reflinks, scratch_in};
+use crate::ops::judge::worlds;
+use crate::ops::session::Session;
+use crate::oracle::sealed::kept;
+use crate::oracle::{self, OracleFlags, pool, programs};
+
+/// Looks at the repository of a session. A run from HEAD is meant.
+pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
+    let mut checkup = ProjectCheckup::default();
+    match worlds::choose(session) {
+        Ok(world) => {
+            let found = format!("commands would run {}", world.in_words());
+            checkup.findings.push(Finding::good("world", found));
+            checkup.world = Some(world);
+        }
+        Err(error) => checkup.findings.push(
+            Finding::broken("world", error.message)
+                .advise("let sandbox.mode be auto: `git config frites.sandbox.mode auto`"),
+        ),
+    }
+    commands(session, &mut checkup)?;
+    let limit = session.config.get(keys::LIMITS_LAYERS).0;
+    let used = kept::disk_usage(&pool::home(&session.repo)?.join(pool::LAYERS));
+    checkup.layers = (used, limit);
+    let place = session.store.root();
+    let place = if place.is_dir() { place } else { session.repo.common_dir() };
+    checkup.findings.push(match scratch_in(place) {
+        Ok(room) => reflinks("reflinks in the repository", room.path()),
+        Err(error) => Finding::broken(
+            "repository",
+            format!("'{}' cannot be written to: {error}", place.display()),
+        ),
+    });
+    Ok(checkup)
+}
+
+/// The commands that would judge, and the seeds of the checkouts.
+fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
+    let Some(base) = session.repo.head() else {
+        checkup.findings.push(
+            Finding::broken("commit", "HEAD has none, so nothing can be spawned")
+                .advise("make a first commit"),
+        );
+        return Ok(());
+    };
+    let oracle = oracle::resolve(&session.repo, &session.config, &OracleFlags::default(), &base)?;
+    if oracle.commands.is_empty() {
+        checkup.findings.push(
+            Finding::missing(
+                "commands",
+                "none is configured or detected: nothing would be verified",
+            )
+            .advise("name a test: `git config frites.oracle.test CMD`"),
+        );
+    } else if oracle.tests_nothing() {
+        checkup.findings.push(
+            Finding::missing("commands", "none of those detected is a test")
+                .advise("name a test: `git config frites.oracle.test CMD`"),
+        );
+    }
+    let all_missing = programs::missing_programs(&oracle.commands);
+    for command in oracle.commands {
+        let of_this = all_missing.iter().filter(|(stage, _)| *stage == command.stage);
+        let missing: Vec<String> = of_this.map(|(_, program)| program.clone()).collect();
+        if !missing.is_empty() {
+            let found = format!("{} is not installed", missing.join(", "));
+            checkup.findings.push(
+                Finding::broken(command.stage.as_str(), found)
+                    .advise(format!("install it, or change the command in {}", command.source)),
+            );
+        }
+        checkup.commands.push(CheckedCommand { command, missing });
+    }
+    let seeds = session.seeds(&base)?;
+    checkup.seeds = seeds.paths().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    Ok(())
+}
