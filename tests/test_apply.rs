@@ -3,7 +3,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::edits::TWO;
-use crate::common::{Answer, World, poll, write};
+use crate::common::{Answer, TestWorld, World, poll, write};
 
 /// The test that candidates must pass; it counts its runs in `$HOME/judged`.
 const TEST: &str = "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
@@ -83,7 +83,8 @@ fn apply_with_message_commits_as_the_user_with_trailers() {
         world.git(["log", "-1", "--format=%an <%ae>|%cn|%P|%T|%B"]),
         format!(
             "Test User <test@example.com>|Test User|{base}|{tree}|Shout\n\nIt is louder.\n\nFrites-Run: 1/c1@1\nFrites-Base: {base}\n\
-             Frites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: open\n"
+             Frites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: {}\n",
+            TestWorld::of_this_test().name()
         )
     );
     assert_eq!(fs::read_to_string(world.home().join("hooked")).unwrap(), "ran\n");
@@ -610,6 +611,7 @@ fn rollback_touches_only_files_of_the_landing() {
 
 #[test]
 fn checkout_that_moves_while_the_merge_is_judged_is_refused() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.git(["branch", "other"]);
     world.judged(TEST, &[TWO]);

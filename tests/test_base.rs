@@ -167,6 +167,7 @@ fn run_whose_test_starts_nowhere_is_fatal_and_keeps_the_work() {
 
 #[test]
 fn change_by_an_attempt_is_reported_once_and_the_base_is_judged_again() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let attempt = format!("{AFTER_THE_BASE}; git config core.abbrev 9");
     let answer =

@@ -93,6 +93,7 @@ fn resolution_is_recognised_although_nothing_looked_before_the_branch_went() {
 
 #[test]
 fn commit_that_was_rewritten_or_renamed_is_still_the_landing() {
+    crate::common::in_the_open_world();
     let world = in_conflict();
     resolve(&world);
     world.git(["commit", "-q", "--amend", "-m", "better"]);

@@ -59,6 +59,7 @@ fn names(world: &World, script: &str, expected: &[&str]) {
 
 #[test]
 fn attempt_that_stays_in_its_worktree_causes_no_warning() {
+    crate::common::in_the_open_world();
     let world = world();
     world.write("untracked", "1\n");
     world.write("README", "edited\n");
@@ -72,6 +73,7 @@ fn attempt_that_stays_in_its_worktree_causes_no_warning() {
 
 #[test]
 fn changes_of_configuration_hooks_and_git_directory_are_named() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "user.old", "1"]);
     world.git(["config", "user.gone", "1"]);
@@ -114,6 +116,7 @@ fn changes_of_configuration_hooks_and_git_directory_are_named() {
 
 #[test]
 fn changes_of_refs_and_of_other_checkouts_are_named() {
+    crate::common::in_the_open_world();
     let world = world();
     let base = world.git(["rev-parse", "HEAD"]);
     world.write("src/lib.txt", "other\n");
@@ -157,6 +160,7 @@ fn changes_of_refs_and_of_other_checkouts_are_named() {
 
 #[test]
 fn removed_sibling_is_named_unless_it_was_empty() {
+    crate::common::in_the_open_world();
     let world = world();
     let script = "case $FRITES_CANDIDATE in
         c1) echo 1 >new; git worktree remove -f -f ../c2;;
@@ -225,6 +229,7 @@ fn everything(world: &World, run: &str) {
 
 #[test]
 fn planted_programs_and_hooks_do_not_run() {
+    crate::common::in_the_open_world();
     let world = world();
     world.write(".gitattributes", "* diff=x merge=x filter=x\n");
     world.commit("attributes");
@@ -239,6 +244,7 @@ fn planted_programs_and_hooks_do_not_run() {
 
 #[test]
 fn planted_hooks_path_is_not_used() {
+    crate::common::in_the_open_world();
     let world = world();
     let script = format!(
         "echo 1 >>README; mkdir \"$HOME/hooks\"; for h in {}; do cp \"$BAD\" \"$HOME/hooks/$h\"; done
@@ -266,6 +272,7 @@ fn planted_hooks_path_is_not_used() {
 
 #[test]
 fn users_commit_runs_planted_hooks_after_a_warning() {
+    crate::common::in_the_open_world();
     for args in
         [&["apply", "-m", "land"][..], &["apply", "--no-switch", "--no-verify", "-m", "land"]]
     {
@@ -299,6 +306,7 @@ fn users_commit_runs_planted_hooks_after_a_warning() {
 
 #[test]
 fn planted_filter_changes_neither_capture_nor_judging() {
+    crate::common::in_the_open_world();
     // Where the attributes come from: the attempt's own tree, or the shared git directory.
     for attributes in [".gitattributes", "$g/info/attributes"] {
         for driver in ["clean smudge", "process", "clean smudge process"] {
@@ -331,6 +339,7 @@ fn planted_filter_changes_neither_capture_nor_judging() {
 
 #[test]
 fn users_filter_keeps_its_setting_from_before_the_attempt() {
+    crate::common::in_the_open_world();
     let world = world();
     world.write(".gitattributes", "*.rot filter=rot\n");
     world.git(["config", "filter.rot.clean", "tr a-m n-z"]);
@@ -364,6 +373,7 @@ fn users_filter_keeps_its_setting_from_before_the_attempt() {
 /// As Git LFS does: what a commit holds is a pointer to it.
 #[test]
 fn file_that_a_filter_keeps_in_the_git_directory_survives() {
+    crate::common::in_the_open_world();
     let world = world();
     let clean = world.home().join("clean");
     fs::write(&clean, "#!/bin/sh\nd=$(git rev-parse --git-common-dir)/lfs\nmkdir -p $d && tee $d/$(basename \"$1\")\n")
@@ -393,6 +403,7 @@ fn file_that_a_filter_keeps_in_the_git_directory_survives() {
 
 #[test]
 fn planted_filter_does_not_override_the_users_global_one() {
+    crate::common::in_the_open_world();
     let world = world();
     world.write(".gitattributes", "*.rot filter=rot\n");
     world.commit("attributes");
@@ -409,6 +420,7 @@ fn planted_filter_does_not_override_the_users_global_one() {
 
 #[test]
 fn accepted_changes_take_effect() {
+    crate::common::in_the_open_world();
     let world = world();
     let script =
         "echo 'new filter=f' >.gitattributes; echo a >new; git config filter.f.clean 'tr a b'";
@@ -423,6 +435,7 @@ fn accepted_changes_take_effect() {
 
 #[test]
 fn planted_merge_driver_does_not_run_on_landing() {
+    crate::common::in_the_open_world();
     let world = world();
     world.write(".gitattributes", "README merge=x\n");
     world.commit("attributes");
@@ -467,6 +480,7 @@ fn planted_merge_driver_does_not_run_on_landing() {
 
 #[test]
 fn missing_object_is_not_fetched_from_a_planted_remote() {
+    crate::common::in_the_open_world();
     let world = world();
     // A commit whose tree is nowhere: git would fetch it.
     let script = "echo 1 >>README; git config core.repositoryFormatVersion 1; git config extensions.partialClone evil
@@ -493,6 +507,7 @@ fn missing_object_is_not_fetched_from_a_planted_remote() {
 
 #[test]
 fn planted_replacement_or_graft_changes_no_capture_or_verdict() {
+    crate::common::in_the_open_world();
     let world = world();
     let base = world.git(["rev-parse", "HEAD"]);
     let tree = world.tree("HEAD");
@@ -532,6 +547,7 @@ fn planted_replacement_or_graft_changes_no_capture_or_verdict() {
 
 #[test]
 fn commit_hidden_by_a_graft_is_captured() {
+    crate::common::in_the_open_world();
     let world = world();
     world.spawn(["-n", "1"]);
     let dir = world.worktree("1/c1");
@@ -549,6 +565,7 @@ fn commit_hidden_by_a_graft_is_captured() {
 /// Its repository is the attempt's own, configuration and all.
 #[test]
 fn planted_filter_in_a_submodule_does_not_run() {
+    crate::common::in_the_open_world();
     let world = world();
     let library = world.home().join("library");
     world
@@ -592,6 +609,7 @@ fn planted_filter_in_a_submodule_does_not_run() {
 
 #[test]
 fn planted_pager_is_not_used_and_the_users_is() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "--global", "core.pager", "sed s/^/PAGED:/"]);
     let diff = |env: &str| {
@@ -611,6 +629,7 @@ fn planted_pager_is_not_used_and_the_users_is() {
 
 #[test]
 fn judge_refuses_until_changed_frites_settings_are_accepted() {
+    crate::common::in_the_open_world();
     let changes = [
         ("git config frites.oracle.test true", "config 'frites.oracle.test' was set to 'true'"),
         (
@@ -655,6 +674,7 @@ fn judge_refuses_until_changed_frites_settings_are_accepted() {
 /// It would run in every new worktree.
 #[test]
 fn spawn_does_not_run_a_planted_setup() {
+    crate::common::in_the_open_world();
     let world = world();
     spawn(&world, "1", "echo 1 >>README; git config frites.spawn.setup \"$BAD\"").expect(0);
     let refused = world
@@ -674,6 +694,7 @@ fn spawn_does_not_run_a_planted_setup() {
 
 #[test]
 fn changes_of_other_settings_do_not_stop_judge() {
+    crate::common::in_the_open_world();
     let world = world();
     spawn(
         &world,
@@ -686,6 +707,7 @@ fn changes_of_other_settings_do_not_stop_judge() {
 
 #[test]
 fn broken_configuration_is_named_and_capture_goes_on() {
+    crate::common::in_the_open_world();
     let world = world();
     let script = "echo 1 >>README; echo '[broken' >>$(git rev-parse --git-common-dir)/config";
     let answer = spawn(&world, "1", script).expect(0);
@@ -713,6 +735,7 @@ fn start(world: &World, script: &str) -> Child {
 
 #[test]
 fn planted_programs_do_not_run_in_concurrent_commands() {
+    crate::common::in_the_open_world();
     let world = world();
     world.attempts(&["echo 2 >>README"]);
     let plant = "echo '* filter=x' >.gitattributes; echo text >new; git config filter.x.clean \"$BAD\"; git config filter.x.smudge \"$BAD\"
@@ -731,6 +754,7 @@ fn planted_programs_do_not_run_in_concurrent_commands() {
 
 #[test]
 fn changes_during_a_killed_spawn_are_reported_by_the_next_command() {
+    crate::common::in_the_open_world();
     let world = world();
     let mut child =
         start(&world, "echo 1 >>README; git config frites.oracle.test true; git branch new");
@@ -762,6 +786,7 @@ fn changes_during_a_killed_spawn_are_reported_by_the_next_command() {
 
 #[test]
 fn many_changes_are_summarised() {
+    crate::common::in_the_open_world();
     let world = world();
     let answer = spawn(&world, "1", "echo 1 >>README; for i in $(seq 30); do git branch b$i; done")
         .expect(0);

@@ -98,6 +98,7 @@ fn refs_that_come_go_and_are_packed_hide_no_run() {
 
 #[test]
 fn temporary_files_of_gc_leave_a_verdict_verified() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let run = world.attempts(&["echo x > x", "echo y > y; echo y >> y"]);
     let common = world.repo.join(".git");

@@ -133,6 +133,7 @@ fn each_decision_has_its_word_sentence_and_exit_code() {
 
 #[test]
 fn table_has_a_row_per_candidate_and_marks_the_winner() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&[MIDDLE, "true", "echo x > README", SMALL]);
     // c1 and c4 lose the same run of words and gain others: 1 / (1 + ½ + 1), and nothing with c3.
@@ -284,6 +285,7 @@ fn command_that_is_killed_or_missing_does_not_pass() {
 
 #[test]
 fn checkout_is_clean_and_detached_and_removed_afterwards() {
+    crate::common::in_the_open_world();
     let mut world = World::new();
     world.write(".gitattributes", "*.crlf text eol=crlf\n");
     world.write("a.crlf", "x\n");

@@ -261,6 +261,7 @@ const HARM: &str = r#"
 /// hashed anew, by an index that knows nothing.
 #[test]
 fn reused_checkout_is_clean_by_a_full_rehash() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.write(".gitattributes", "*.crlf text eol=crlf\n");
     world.write(".gitignore", "out\n");
@@ -311,6 +312,7 @@ fn reused_checkout_is_clean_by_a_full_rehash() {
 /// With `extensions.worktreeConfig` a new worktree gets a copy of the settings of the user's checkout.
 #[test]
 fn reused_checkout_keeps_its_own_settings() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.write(".gitattributes", "*.txt filter=shout\n");
     world.commit("attributes");
@@ -339,6 +341,7 @@ fn reused_checkout_has_no_leftover_empty_directories() {
 /// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
 #[test]
 fn link_in_place_of_a_checkout_is_not_followed_by_cleanup() {
+    crate::common::in_the_open_world();
     let replace = [
         r#"d=$PWD; cd ..; mv "$d" "$d.moved"; ln -s "$HOME/victim" "$d""#,
         r#"d=$(git rev-parse --absolute-git-dir); rm -r "$d"; ln -s "$HOME/victim/.git" "$d""#,
@@ -386,6 +389,7 @@ fn link_in_place_of_a_checkout_is_not_followed_by_cleanup() {
 
 #[test]
 fn reused_checkout_writes_only_the_files_that_differ() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo 2 > a", "echo 3 > a; echo x > b"]);
     let test = "stat -c '%n %i %y' README src/lib.txt >> \"$HOME/seen\"";

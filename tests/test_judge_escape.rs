@@ -44,6 +44,7 @@ const PLANT: &str =
 
 #[test]
 fn change_planted_while_judging_is_named_and_unverifies_the_run() {
+    crate::common::in_the_open_world();
     // With a job for each, and one for the base.
     for (jobs, when) in [("1", "1/c1"), ("3", "run 1")] {
         let world = world();
@@ -97,6 +98,7 @@ fn change_planted_while_judging_is_named_and_unverifies_the_run() {
 
 #[test]
 fn change_planted_by_the_last_command_leaves_the_verdict_verified() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = "! test -e good || git config alias.x log";
     let answer = world.frites(["judge", "--test", test]).expect(0);
@@ -111,6 +113,7 @@ fn change_planted_by_the_last_command_leaves_the_verdict_verified() {
 
 #[test]
 fn change_that_the_base_makes_first_holds_for_all_and_leaves_the_verdict_verified() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = "git config alias.x log";
     let answer = world.frites(["judge", "-j", "1", "--json", "--test", test]).expect(0);
@@ -129,6 +132,7 @@ fn change_that_the_base_makes_first_holds_for_all_and_leaves_the_verdict_verifie
 
 #[test]
 fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "user.x", "0"]);
     let test = "git branch old; git tag v1; git worktree add -q \"$HOME/aside\"; git worktree remove \"$HOME/aside\"
@@ -172,6 +176,7 @@ fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
 /// An included file is not among those that are looked at for next to nothing.
 #[test]
 fn change_found_only_at_the_end_counts_and_empties_the_cache() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "include.path", &world.home().join("more").display().to_string()]);
     let test = if_bad("git config --file \"$HOME/more\" filter.own.smudge \"$BAD\"");
@@ -192,6 +197,7 @@ fn change_found_only_at_the_end_counts_and_empties_the_cache() {
 
 #[test]
 fn outcome_of_a_base_that_makes_a_change_is_not_cached() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo 1 >good"]);
     let test = "test -e good || git config alias.x log; true";
@@ -208,6 +214,7 @@ fn outcome_of_a_base_that_makes_a_change_is_not_cached() {
 
 #[test]
 fn judging_a_single_candidate_is_watched() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = if_bad("git config alias.x log");
     let judge = |candidates: &[&str]| {
@@ -230,6 +237,7 @@ fn judging_a_single_candidate_is_watched() {
 
 #[test]
 fn frites_settings_changed_by_a_test_need_acceptance() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = if_bad("git config frites.oracle.test true");
     world.frites(["judge", "--test", &test]).expect(3);
@@ -245,6 +253,7 @@ fn frites_settings_changed_by_a_test_need_acceptance() {
 
 #[test]
 fn judging_a_merged_tree_is_watched_and_warns_before_the_commit() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = if_bad("test ! -e moved || cp \"$BAD\" $g/hooks/post-commit");
     world.frites(["judge", "-q", "--test", &test]).expect(0);
@@ -262,6 +271,7 @@ fn judging_a_merged_tree_is_watched_and_warns_before_the_commit() {
 
 #[test]
 fn changes_during_a_killed_judge_are_reported_by_the_next_command() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = "git config frites.oracle.test true; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done";
     let mut command = world.command(&world.repo, "git-frites", ["judge", "--test", test]);

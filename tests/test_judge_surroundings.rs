@@ -27,6 +27,7 @@ fn outcomes(world: &World) -> BTreeSet<String> {
 
 #[test]
 fn file_above_the_checkouts_is_named_removed_and_unverifies_the_verdict() {
+    crate::common::in_the_open_world();
     for (path, jobs) in [("..", "1"), ("../..", "1"), ("../../..", "1"), ("../..", "2")] {
         for name in ["conftest.py", ".cargo/config.toml", "node_modules/x/index.js"] {
             let world = world();
@@ -66,6 +67,7 @@ fn file_above_the_checkouts_is_named_removed_and_unverifies_the_verdict() {
 /// The places further up are the user's own: what appears there is named, and stays.
 #[test]
 fn file_above_the_cache_is_named_and_stays() {
+    crate::common::in_the_open_world();
     let world = world();
     let test =
         "if test -e bad; then echo x >../../../../conftest.py; echo y >../../../../notes; fi";
@@ -81,6 +83,7 @@ fn file_above_the_cache_is_named_and_stays() {
 
 #[test]
 fn file_that_an_attempt_left_above_the_checkouts_is_removed_before_anything_is_judged() {
+    crate::common::in_the_open_world();
     let world = world();
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
     let dir = cache(&world);
@@ -104,6 +107,7 @@ fn file_that_an_attempt_left_above_the_checkouts_is_removed_before_anything_is_j
 
 #[test]
 fn each_judged_tree_has_a_parent_directory_of_its_own() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo 1 >a", "echo 2 >a", "echo 3 >a"]);
     let test = "pwd >>\"$HOME/where\"; ls -A .. >>\"$HOME/beside\"; git rev-parse --show-toplevel >>\"$HOME/tops\"; git status --porcelain";
@@ -127,6 +131,7 @@ const EDIT: &str =
 
 #[test]
 fn cached_outcome_that_code_under_test_wrote_is_named_removed_and_never_used() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = format!("if test -e bad; then {EDIT}; fi");
     let judge = |more: &[&str]| {
@@ -158,6 +163,7 @@ fn cached_outcome_that_code_under_test_wrote_is_named_removed_and_never_used() {
 
 #[test]
 fn outcomes_are_not_believed_after_a_judge_was_killed() {
+    crate::common::in_the_open_world();
     let world = world();
     let test = "test ! -e \"$HOME/wait\" || { touch \"$HOME/ready\"; sleep 60; }";
     world.frites(["judge", "--test", test]).expect(0);

@@ -1,8 +1,8 @@
 //! `apply --merge`: one commit with what passed, merged where it belongs; or nothing has changed.
 use std::fs;
 
-use crate::common::World;
 use crate::common::edits::TWO;
+use crate::common::{TestWorld, World};
 
 /// The test that the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
@@ -43,7 +43,8 @@ fn winner_is_merged_as_one_commit_of_the_user() {
         format!(
             "Merge 1/c1\n\nc1 is the only usable candidate, and it passed test: 3 lines in 2 files; the base passes, \
              too: this shows that nothing broke, not that the change works.\n\nFrites-Run: 1/c1@1\n\
-             Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: open\nFrites-Into: main\n"
+             Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: {}\nFrites-Into: main\n",
+            TestWorld::of_this_test().name()
         )
     );
     assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "Land 1/c1");

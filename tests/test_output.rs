@@ -17,6 +17,7 @@ fn frites(world: &World, words: &[&str]) -> Command {
 
 #[test]
 fn every_command_prints_the_transcript() {
+    crate::common::in_the_open_world();
     let seen = transcript(|world, words| {
         let answer = plain(&mut frites(world, words));
         // These grow with every option and key, and are held against the manual elsewhere.

@@ -33,6 +33,7 @@ const HIDDEN_FORGET: &str =
 
 #[test]
 fn verdict_written_by_others_is_named_and_verifies_nothing() {
+    crate::common::in_the_open_world();
     for forge in [FORGE, "git frites judge -q --test true 1", HIDDEN_JUDGE] {
         let world = world();
         let name = "refs/frites/1/@record";
@@ -57,6 +58,7 @@ fn verdict_written_by_others_is_named_and_verifies_nothing() {
 
 #[test]
 fn captures_deleted_by_others_are_named_with_their_commit() {
+    crate::common::in_the_open_world();
     for remove in [
         "git update-ref -d refs/frites/1/c1",
         "git frites clean -q --discard --forget 1",
@@ -79,6 +81,7 @@ fn captures_deleted_by_others_are_named_with_their_commit() {
 
 #[test]
 fn concurrent_commands_of_the_user_are_not_reported() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "frites.limits.nesting", "2"]);
     world.attempts(&["echo bad >>README"]);
@@ -104,6 +107,7 @@ fn concurrent_commands_of_the_user_are_not_reported() {
 /// Code under test in the first candidate does this to the refs of the run that is being judged.
 #[test]
 fn refs_of_the_judged_run_that_code_under_test_removes_are_named_and_put_back() {
+    crate::common::in_the_open_world();
     const RECORD: &str = "refs/frites/1/@record";
     const SIBLING: &str = "refs/frites/1/c2";
     let cases = [
@@ -157,6 +161,7 @@ fn refs_of_the_judged_run_that_code_under_test_removes_are_named_and_put_back() 
 
 #[test]
 fn capture_of_a_sibling_that_an_attempt_removes_is_named_and_put_back() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let script = "echo x >>README
         if test $FRITES_CANDIDATE = c2; then git rev-parse refs/frites/1/c1 >\"$HOME/was\"; git update-ref -d refs/frites/1/c1; fi";
@@ -173,6 +178,7 @@ fn capture_of_a_sibling_that_an_attempt_removes_is_named_and_put_back() {
 /// An oracle's command sees no variable of git-frites at all.
 #[test]
 fn code_under_test_that_rewrites_another_run_is_named() {
+    crate::common::in_the_open_world();
     for (script, words) in [
         ("git frites judge -q --test true 1", "ref 'refs/frites/1/@record' moved"),
         (
@@ -197,6 +203,7 @@ fn code_under_test_that_rewrites_another_run_is_named() {
 /// The outcome that code under test stores for a sibling by calling git-frites.
 #[test]
 fn outcome_of_a_sibling_that_code_under_test_stores_is_named_and_removed() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo 1 >bad", "echo 2 >>README; echo 3 >>README"]);
     let test = "test ! -e bad || git frites judge -q --test true --candidate c2 1";
@@ -210,6 +217,7 @@ fn outcome_of_a_sibling_that_code_under_test_stores_is_named_and_removed() {
 /// Without its variables a command is as deep as its supervisors say.
 #[test]
 fn attempt_that_hides_its_depth_spawns_no_attempts() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let script = "echo x >>README; env -i HOME=\"$HOME\" PATH=\"$PATH\" git frites spawn -n 1 -- true || true";
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
@@ -220,6 +228,7 @@ fn attempt_that_hides_its_depth_spawns_no_attempts() {
 
 #[test]
 fn outcome_that_code_under_test_forges_for_another_candidate_is_removed() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let run = world.attempts(&["echo wrong > README", "echo forge > README"]);
     let forge = format!(

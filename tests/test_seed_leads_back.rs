@@ -21,6 +21,7 @@ const SITE: &str = ".venv/lib/python3.12/site-packages";
 /// What a user sees of a seed that leads back.
 #[test]
 fn seed_that_leads_back_makes_the_verdict_unverified() {
+    crate::common::in_the_open_world();
     let world = world();
     let repo = world.repo.display().to_string();
     let link = world.home().join("by-link");
@@ -69,6 +70,7 @@ fn seed_that_leads_back_makes_the_verdict_unverified() {
 
 #[test]
 fn link_to_another_checkout_leads_back_and_a_link_within_does_not() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "frites.seed.copy", "node_modules"]);
     world.git(["worktree", "add", "-q", "--detach", "../aside"]);
@@ -92,6 +94,7 @@ fn link_to_another_checkout_leads_back_and_a_link_within_does_not() {
 /// A script of a virtual environment starts the interpreter of the one that was copied.
 #[test]
 fn script_that_starts_a_program_of_the_users_own_seed_is_only_named() {
+    crate::common::in_the_open_world();
     let world = world();
     let repo = world.repo.display().to_string();
     fs::create_dir_all(world.repo.join(".venv/bin")).unwrap();
@@ -113,6 +116,7 @@ fn script_that_starts_a_program_of_the_users_own_seed_is_only_named() {
 
 #[test]
 fn landing_on_a_moved_head_is_not_verified_with_a_seed_that_leads_back() {
+    crate::common::in_the_open_world();
     let world = world();
     world.judged("true", &["echo 1 >a"]);
     world.write(format!("{SITE}/x.pth"), format!("{}/src\n", world.repo.display()));
@@ -124,6 +128,7 @@ fn landing_on_a_moved_head_is_not_verified_with_a_seed_that_leads_back() {
 
 #[test]
 fn linked_seed_that_is_a_checkout_is_left_out() {
+    crate::common::in_the_open_world();
     let world = world();
     symlink(".", world.repo.join("self")).unwrap();
     symlink(&world.repo, world.repo.join(".venv/root")).unwrap();
@@ -148,6 +153,7 @@ fn linked_seed_that_is_a_checkout_is_left_out() {
 
 #[test]
 fn seed_that_is_missing_is_named_and_empty_directories_are_copied() {
+    crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "frites.seed.link", "node_modules"]);
     world.git(["config", "--add", "frites.seed.link", "gone"]);

@@ -6,6 +6,7 @@ pub mod processes;
 pub mod sealed;
 pub mod transcript;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -154,6 +155,13 @@ impl World {
         // FRITES_TEST_GUARD=required runs all attempts of the tests guarded.
         if let Some(guard) = std::env::var_os("FRITES_TEST_GUARD") {
             env.push(("FRITES_SPAWN_GUARD".into(), guard));
+        }
+        let world = TestWorld::of_this_test();
+        if world != TestWorld::Open {
+            env.push(("FRITES_SANDBOX_MODE".into(), world.name().into()));
+            // The tests learn from files in HOME what oracle commands did, and how often.
+            env.push(("FRITES_SANDBOX_WRITE".into(), home.clone().into()));
+            env.push(("FRITES_ORACLE_WARM".into(), "never".into()));
         }
         // Toolchains live outside of HOME; a test that builds a crate needs the user's, offline.
         let real_home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
@@ -425,6 +433,49 @@ impl World {
         let cache: Vec<PathBuf> =
             files_below(&self.home().join("cache")).into_iter().filter(|p| !known(p)).collect();
         assert!(cache.is_empty(), "the cache directory holds {cache:?}");
+    }
+}
+
+/// The world that oracle commands run in, unless a test asks for another: `FRITES_TEST_WORLD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestWorld {
+    /// Nothing confines them; the default.
+    Open,
+    /// Landlock confines them.
+    Landlock,
+    /// They run in sealed worlds.
+    Sealed,
+}
+
+thread_local! {
+    static IS_ABOUT_THE_OPEN_WORLD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the oracle commands of this test run in the open world, whatever `FRITES_TEST_WORLD` says: the
+/// test is about what they do to the world outside of their checkout, or about that checkout itself.
+pub fn in_the_open_world() {
+    IS_ABOUT_THE_OPEN_WORLD.set(true);
+}
+
+impl TestWorld {
+    /// The world of the test that this thread runs.
+    pub fn of_this_test() -> TestWorld {
+        match std::env::var("FRITES_TEST_WORLD").as_deref() {
+            _ if IS_ABOUT_THE_OPEN_WORLD.get() => TestWorld::Open,
+            Err(_) | Ok("open") => TestWorld::Open,
+            Ok("landlock") => TestWorld::Landlock,
+            Ok("sealed") => TestWorld::Sealed,
+            Ok(other) => panic!("FRITES_TEST_WORLD is {other}, and no world"),
+        }
+    }
+
+    /// The world's name: the `sandbox.mode` that gives it, but for the open one.
+    pub fn name(self) -> &'static str {
+        match self {
+            TestWorld::Open => "open",
+            TestWorld::Landlock => "landlock",
+            TestWorld::Sealed => "sealed",
+        }
     }
 }
 

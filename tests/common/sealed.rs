@@ -14,6 +14,7 @@ pub fn confined(mode: &str) -> World {
     let mut world = World::new();
     fs::create_dir(world.home().join("shared")).unwrap();
     world.set_env("FRITES_SANDBOX_MODE", mode);
+    world.set_env("FRITES_ORACLE_WARM", "base");
     world.set_env("FRITES_SANDBOX_WRITE", world.home().join("shared"));
     world
 }
