@@ -1,7 +1,10 @@
 //! Atomic writes: a reader sees the old bytes or the new ones, also after a crash.
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+
+use tempfile::NamedTempFile;
 
 use crate::error::{Error, IoContext, Result};
 
@@ -10,10 +13,36 @@ use crate::error::{Error, IoContext, Result};
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write '{}'", path.display());
     let directory = path.parent().ok_or_else(|| Error::internal(failed()))?;
-    fs::create_dir_all(directory).context(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory).context(failed)?;
-    file.write_all(bytes).context(failed)?;
-    file.as_file().sync_all().context(failed)?;
-    file.persist(path).map_err(|e| e.error).context(failed)?;
-    File::open(directory).and_then(|f| f.sync_all()).context(failed)
+    let name = path.file_name().ok_or_else(|| Error::internal(failed()))?;
+    write_all(directory, &[(name, bytes)])
+}
+
+/// Writes files of one directory as [`write`] does, in this order, but waits for the disk once for
+/// the contents of all of them, and once for the directory.
+pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
+    let failed = |name: &OsStr| format!("could not write '{}'", directory.join(name).display());
+    let Some((first, _)) = files.first() else { return Ok(()) };
+    fs::create_dir_all(directory).context(|| failed(first))?;
+    let mut written = Vec::new();
+    for (name, bytes) in files {
+        let mut file = NamedTempFile::new_in(directory).context(|| failed(name))?;
+        file.write_all(bytes).context(|| failed(name))?;
+        written.push((name, file));
+    }
+    let sync = |(name, file): &(&&OsStr, NamedTempFile)| {
+        file.as_file().sync_all().context(|| failed(name))
+    };
+    std::thread::scope(|scope| {
+        let (last, others) = written.split_last().expect("there is a file");
+        let others: Vec<_> = others.iter().map(|one| scope.spawn(move || sync(one))).collect();
+        let last = sync(last);
+        let joined = others.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
+        });
+        joined.chain([last]).collect::<Result<()>>()
+    })?;
+    for (name, file) in written {
+        file.persist(directory.join(name)).map_err(|e| e.error).context(|| failed(name))?;
+    }
+    File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
 }

@@ -24,7 +24,7 @@ use crate::store::records::read_toml;
 
 /// The most candidates that are captured at the same time: while one waits for the disk, others
 /// work, and a journal takes what several of them sync with one commit.
-const CAPTURED_AT_ONCE: usize = 8;
+pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
 pub struct Captured {

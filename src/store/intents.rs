@@ -3,6 +3,7 @@
 //!
 //! An intent whose process is gone was left by a killed command; the next command decides by it
 //! what to finish and what to take back (`ops/recover.rs`).
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,6 +11,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
+use crate::fs::atomic;
 use crate::git::cli::Git;
 use crate::git::landing::fresh_branch::{FreshBranch, Position};
 use crate::model::candidate::Landing;
@@ -17,7 +19,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::store::records::{read_toml, write_toml};
+use crate::store::records::{RECORD, read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
 
 /// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is
@@ -122,6 +124,9 @@ pub enum Phase {
     Running,
 }
 
+/// The file that says which work on a run is under way.
+const ACTIVE: &str = "active";
+
 impl Store {
     fn landing_file(&self) -> PathBuf {
         self.landings().join(format!("{}.toml", self.repo.checkout_key()))
@@ -188,7 +193,16 @@ impl Store {
     }
 
     fn active_file(&self, run: &Name) -> PathBuf {
-        self.run_dir(run).join("active")
+        self.run_dir(run).join(ACTIVE)
+    }
+
+    /// Writes a run's record to its file only, and that the run is being made, before its worktrees
+    /// are made. The caller holds the run's lock.
+    pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
+        let (active, record) = (to_toml(active)?, to_toml(run)?);
+        let files = [(ACTIVE, active.as_str()), (RECORD, record.as_str())];
+        let files = files.map(|(name, text)| (OsStr::new(name), text.as_bytes()));
+        atomic::write_all(&self.run_dir(&run.run), &files)
     }
 
     /// Writes which work on a run begins. The caller holds the run's lock.
@@ -215,7 +229,7 @@ impl Store {
 
     /// The file with the intent of a run.
     pub fn run_file(&self, run: &Name) -> PathBuf {
-        self.run_dir(run).join("run.toml")
+        self.run_dir(run).join(RECORD)
     }
 
     /// The run that was about to be made; none if its file was never whole.

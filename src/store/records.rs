@@ -24,6 +24,9 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::store::Store;
 
+/// The file of a run's record.
+pub(super) const RECORD: &str = "run.toml";
+
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
@@ -59,7 +62,7 @@ impl Store {
 
     /// A run's record, from its ref; none if there is no such run.
     pub fn run(&self, run: &Name) -> Result<Option<Run>> {
-        self.recorded(run, "run.toml")
+        self.recorded(run, RECORD)
     }
 
     /// A run's verdict, from its ref; none if it was never judged.
@@ -107,7 +110,7 @@ impl Store {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
         }
-        let mut files = vec![("run.toml", to_toml(run)?)];
+        let mut files = vec![(RECORD, to_toml(run)?)];
         if let Some(verdict) = verdict {
             files.push(("verdict.toml", to_toml(verdict)?));
         }
@@ -129,7 +132,11 @@ impl Store {
             self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
         })?;
         for (name, text) in files {
-            atomic::write(&self.run_dir(&run.run).join(name), text.as_bytes())?;
+            let file = self.run_dir(&run.run).join(name);
+            // A new run's file is there since its intent.
+            if !regular::read(&file).is_ok_and(|there| there == text.as_bytes()) {
+                atomic::write(&file, text.as_bytes())?;
+            }
         }
         Ok(())
     }
@@ -145,11 +152,6 @@ impl Store {
         // The first parent is the base. A record that was fetched or made by hand may have none.
         let judged = record.parents.iter().skip(1).filter(|parent| !is_previous(parent));
         Ok(judged.copied().collect())
-    }
-
-    /// Writes a run's record to its file only, before the run's worktrees are made.
-    pub fn save_intent(&self, run: &Run) -> Result<()> {
-        atomic::write(&self.run_dir(&run.run).join("run.toml"), to_toml(run)?.as_bytes())
     }
 
     /// Writes a candidate's record. The caller holds its lock.

@@ -208,14 +208,13 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let ports = free_ports(session, run.candidates.len())?;
     // The intent is written before the first effect: if this process dies, the next command removes
     // the run.
-    store.set_active(&run.run, &active)?;
-    let made = store.save_intent(&run).and_then(|()| register_all(session, &run, &run.candidates));
+    let made = store
+        .save_intent(&run, &active)
+        .and_then(|()| register_all(session, &run, &run.candidates));
     drop(repository);
     let filled = made.and_then(|worktrees| {
-        let prepared =
-            populate_all(session, &run, &run.candidates, &worktrees, preparation, &ports)?;
-        store.save_record(&run, None, &[])?;
-        Ok(prepared)
+        let save = || store.save_record(&run, None, &[]);
+        populate_all(session, &run, &run.candidates, &worktrees, preparation, &ports, save)
     });
     let prepared = match filled {
         Ok(prepared) => prepared,
@@ -281,7 +280,10 @@ pub fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<
 }
 
 /// Fills registered worktrees with files, seeds and what `spawn.setup` makes, and writes the private
-/// indexes and the records. Each candidate gets the port at its place.
+/// indexes and the candidates' records. Each candidate gets the port at its place.
+///
+/// `save` stores the record of the run. It is called beside the storing of the candidates' records:
+/// each waits for the disk, with all the new files, and so they wait together.
 pub fn populate_all(
     session: &Session,
     run: &Run,
@@ -289,6 +291,7 @@ pub fn populate_all(
     worktrees: &[Worktree],
     preparation: &Preparation,
     ports: &[u16],
+    save: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Vec<Prepared>> {
     let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
     let is_plain = |(name, _): &&(&Name, &Worktree)| run.seed(name).is_none();
@@ -303,11 +306,18 @@ pub fn populate_all(
         prepare_candidate(session, candidate, worktree, preparation, ports.get(*at).copied())
     })?;
     let (prepared, records): (Vec<Prepared>, Vec<Candidate>) = made.into_iter().unzip();
-    process::in_parallel(RECORDS_AT_ONCE, &records, |record| session.store.save_candidate(record))?;
+    let save_candidate = |record: &Candidate| session.store.save_candidate(record);
+    let span = tracing::Span::current();
+    std::thread::scope(|scope| {
+        let saved = scope.spawn(move || span.in_scope(save));
+        process::in_parallel(RECORDS_AT_ONCE, &records, save_candidate)?;
+        let saved = saved.join();
+        saved.unwrap_or_else(|_| Err(Error::internal("the record of a run could not be saved")))
+    })?;
     Ok(prepared)
 }
 
-/// The records that are written at the same time: each waits for the disk, and they wait together.
+/// The records that are written at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
 /// Fills one worktree with all but the files of the base, and gives its record, not yet stored.

@@ -106,7 +106,8 @@ pub fn add_worktrees(
         let _repository = store.lock_repository()?;
         (spawn::register_all(session, run, names)?, spawn::free_ports(session, names.len())?)
     };
-    let prepared = spawn::populate_all(session, run, names, &worktrees, preparation, &ports)?;
+    let prepared =
+        spawn::populate_all(session, run, names, &worktrees, preparation, &ports, || Ok(()))?;
     preparation.report(session, run, names, &prepared)?;
     Ok(prepared)
 }
