@@ -15,8 +15,10 @@ use crate::model::oid::Oid;
 use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
+use crate::ops::capture::{CAPTURED_AT_ONCE, Captured};
 use crate::ops::session::Session;
 use crate::ops::trash;
+use crate::process;
 use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -24,14 +26,19 @@ use crate::ui::table;
 
 /// Captures a worktree before its removal. Refuses if a part of it cannot be captured.
 pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    let captured = captured_to_remove(session, candidate)?;
+    session.print_omissions(&captured);
+    Ok(())
+}
+
+fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<Captured> {
     let captured = session.capture(candidate).map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
             .hint("fix that and try again; `git frites clean` with `--discard` removes it with all unsaved work")
     })?;
     refuse_uncapturable(candidate, &captured.omissions)?;
-    session.print_omissions(&captured);
-    Ok(())
+    Ok(captured)
 }
 
 /// A removal that has begun: the worktree is in the trash, and the branch is still there.
@@ -55,31 +62,44 @@ pub fn remove(
     discard: bool,
 ) -> Result<Option<u64>> {
     let removal = begin_removal(session, candidate, discard)?;
-    let freed = finish_removal(session, removal)?;
+    let first_time = finish_removal(session, &removal)?;
+    let freed = record_removal(session, &removal, first_time)?;
     empty_trash(session, &candidate.worktree_root());
     Ok(freed)
 }
 
-/// Removes some of a run's candidates as [`remove`] does, with one transaction for all branches. The
-/// worktrees are left in the trash. Unless `discard` is true, each candidate is captured just before
-/// it is removed. One failure does not stop the others.
+/// Removes some of a run's candidates as [`remove`] does, several at the same time, with one
+/// transaction for all branches. The worktrees are left in the trash. Unless `discard` is true, each
+/// candidate is captured just before it is removed. One failure does not stop the others.
 pub fn remove_all(
     session: &Session,
     run: &Run,
     names: &[Name],
     discard: bool,
 ) -> Vec<Result<Option<u64>>> {
-    let begin = |name| {
-        let candidate = session.store.candidate(run, name);
-        if !discard {
-            capture_or_refuse(session, candidate)?;
+    let candidates: Vec<CandidateRef<'_>> =
+        names.iter().map(|name| session.store.candidate(run, name)).collect();
+    let begun = process::each_in_parallel(CAPTURED_AT_ONCE, &candidates, |candidate| {
+        let captured = (!discard).then(|| captured_to_remove(session, *candidate)).transpose();
+        match captured {
+            Ok(captured) => (captured, begin_removal(session, *candidate, discard)),
+            Err(error) => (None, Err(error)),
         }
-        begin_removal(session, candidate, discard)
-    };
-    let mut begun: Vec<Result<BegunRemoval<'_>>> = names.iter().map(begin).collect();
-    let mut removals: Vec<_> = begun.iter_mut().flatten().collect();
+    });
+    let (captured, mut begun): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
+    captured.iter().flatten().for_each(|captured| session.print_omissions(captured));
+    let mut removals: Vec<&mut BegunRemoval<'_>> = begun.iter_mut().flatten().collect();
     delete_branches(session, &mut removals);
-    begun.into_iter().map(|removal| finish_removal(session, removal?)).collect()
+    let mut finished = process::each_in_parallel(CAPTURED_AT_ONCE, &removals, |removal| {
+        finish_removal(session, removal)
+    });
+    let mut finished = finished.drain(..);
+    let finish = |removal: Result<BegunRemoval<'_>>| {
+        let removal = removal?;
+        let first_time = finished.next().expect("one for each that has begun")?;
+        record_removal(session, &removal, first_time)
+    };
+    begun.into_iter().map(finish).collect()
 }
 
 /// Moves a candidate's worktree and its administrative entry into the trash, so that a kill leaves
@@ -135,25 +155,36 @@ fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     }
 }
 
-/// Deletes the branch of a removal unless that is done, and records the removal. Gives the bytes
-/// freed, or none if nothing was left.
-fn finish_removal(session: &Session, removal: BegunRemoval<'_>) -> Result<Option<u64>> {
-    let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, _lock } = removal;
+/// Deletes the branch of a removal unless that is done, and changes the candidate's record. Gives
+/// true if there was something to remove.
+fn finish_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<bool> {
+    let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip.filter(|_| !branch_deleted) {
-        session.repo.update_ref(&branch, None, Some(&tip), "clean")?;
+        session.repo.update_ref(branch, None, Some(&tip), "clean")?;
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
     let _ = tree::delete_tree(&candidate.own_git());
     let mut record = candidate.record()?;
-    let freed = bytes.unwrap_or_default();
-    let first_time = !record.cleaned || freed > 0;
+    let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);
     record.cleaned = true;
     if record.landing == Landing::Pending {
         record.landing = Landing::Discarded;
         session.store.note_state(candidate.run, candidate.name, Landing::Discarded, None)?;
     }
     session.store.save_candidate(&record)?;
+    Ok(first_time)
+}
+
+/// Records a removal in the event log, if it is the first of that candidate. Gives the bytes freed,
+/// or none if nothing was left.
+fn record_removal(
+    session: &Session,
+    removal: &BegunRemoval<'_>,
+    first_time: bool,
+) -> Result<Option<u64>> {
+    let BegunRemoval { candidate, tip, bytes, .. } = removal;
+    let freed = bytes.unwrap_or_default();
     if first_time {
         let event = Event::Cleaned { candidate: candidate.name.clone(), bytes: freed };
         session.store.record_event(&candidate.run.run, &event)?;

@@ -268,14 +268,22 @@ pub fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    each_in_parallel(jobs, items, work).into_iter().collect()
+}
+
+/// As [`in_parallel`], for work of which each part succeeds or fails by itself.
+pub fn each_in_parallel<T: Sync, R: Send>(
+    jobs: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let jobs = jobs.clamp(1, items.len().max(1));
     if jobs == 1 {
-        let done: Vec<Result<R>> = items.iter().map(work).collect();
-        return done.into_iter().collect();
+        return items.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
     let span = tracing::Span::current();
-    let done: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
