@@ -45,7 +45,7 @@ fn end_survivors(store: &Store) -> Result<Vec<String>> {
 }
 
 /// What was recovered.
-pub struct Recovered {
+pub struct Recovery {
     /// A message for each thing done.
     pub messages: Vec<String>,
     /// The refs of runs, as they were before.
@@ -54,7 +54,7 @@ pub struct Recovered {
 
 /// Recovers landings, refs and runs. If there is nothing to do, it costs a listing of the runs'
 /// directory and of their refs.
-pub fn recover(store: &Store) -> Result<Recovered> {
+pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // First: nothing else may write what is recovered.
     let mut messages = end_survivors(store)?;
@@ -92,7 +92,7 @@ pub fn recover(store: &Store) -> Result<Recovered> {
             )),
         }
     }
-    Ok(Recovered { messages, refs })
+    Ok(Recovery { messages, refs })
 }
 
 /// Lets the commits go that killed processes kept while they judged them.

@@ -14,7 +14,7 @@ use crate::git::seed::find::Seeds;
 use crate::git::version;
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::oid::Oid;
-use crate::ops::recover::{Recovered, recover};
+use crate::ops::recover::{Recovery, recover};
 use crate::oracle::pool;
 use crate::process::environment::Policy;
 use crate::store::Store;
@@ -76,7 +76,7 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        let Recovered { messages, refs } = session.heal()?;
+        let Recovery { messages, refs } = session.heal()?;
         watch::recover(session.integrity())?;
         if messages.is_empty() {
             session.repo.remember_refs(refs);
@@ -93,7 +93,7 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home })
     }
 
-    fn heal(&self) -> Result<Recovered> {
+    fn heal(&self) -> Result<Recovery> {
         // Before anything calls git with the repository's configuration.
         overrides::update(self.integrity(), None);
         let recovered = recover(&self.store)?;
