@@ -7,15 +7,53 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{Bench, CANDIDATES, columns, compare, heading, sizes, timed};
 
-/// Edits one file of each candidate.
-fn edit_all(bench: &Bench, run: &str, text: &str) {
-    for i in 1..=CANDIDATES {
-        let dir = bench.repo.join(format!(".frites/worktrees/{run}/c{i}/src/d1"));
-        fs::write(dir.join("f1.txt"), format!("{text} {i}\n")).expect("a file");
+/// Changes three files of each of these worktrees.
+fn edit_all(worktrees: &[PathBuf], text: &str) {
+    for (i, worktree) in worktrees.iter().enumerate() {
+        for file in ["src/d1/f1.txt", "src/d2/f2.txt", "src/d3/new.txt"] {
+            fs::write(worktree.join(file), format!("{text} {i}\n")).expect("a file");
+        }
+    }
+}
+
+/// A capture of every candidate, against the same by hand in other worktrees: what git stages there
+/// is nothing that a capture must keep.
+fn capture_all(bench: &Bench, run: &str) {
+    let ours: Vec<PathBuf> = (1..=CANDIDATES)
+        .map(|i| bench.repo.join(format!(".frites/worktrees/{run}/c{i}")))
+        .collect();
+    let by_hand: Vec<PathBuf> =
+        (0..CANDIDATES).map(|i| bench.home.path().join(format!("edited-{i}"))).collect();
+    for path in &by_hand {
+        bench.git(&format!("worktree add -q --detach {} HEAD", path.display()));
+    }
+    let round = std::cell::Cell::new(0);
+    compare(
+        "  capture of 8 x 3 edits, against add -A, write-tree, 2 x diff",
+        || {
+            round.set(round.get() + 1);
+            edit_all(&ours, &format!("round {}", round.get()));
+            timed(|| drop(bench.frites(&format!("capture {run}"))))
+        },
+        || {
+            edit_all(&by_hand, &format!("round {}", round.get()));
+            timed(|| {
+                for path in &by_hand {
+                    let at = format!("-C {}", path.display());
+                    bench.git(&format!("{at} add -A"));
+                    bench.git(&format!("{at} write-tree"));
+                    bench.git(&format!("{at} diff --staged"));
+                    bench.git(&format!("{at} diff --staged --numstat"));
+                }
+            })
+        },
+    );
+    for path in &by_hand {
+        bench.git(&format!("worktree remove --force {}", path.display()));
     }
 }
 
@@ -64,27 +102,7 @@ fn main() {
         columns(&bench);
         heading(&format!("{files} files, {CANDIDATES} candidates"));
         let run = bench.frites(&format!("spawn -q -n {CANDIDATES}"));
-        let round = std::cell::Cell::new(0);
-        compare(
-            "  capture 8 edits (diff RUN), against add -A, write-tree, diff",
-            || {
-                round.set(round.get() + 1);
-                edit_all(&bench, &run, &format!("round {}", round.get()));
-                timed(|| drop(bench.frites(&format!("diff {run}"))))
-            },
-            || {
-                round.set(round.get() + 1);
-                edit_all(&bench, &run, &format!("round {}", round.get()));
-                timed(|| {
-                    for i in 1..=CANDIDATES {
-                        let dir = format!("-C .frites/worktrees/{run}/c{i}");
-                        bench.git(&format!("{dir} add -A"));
-                        let tree = bench.git(&format!("{dir} write-tree"));
-                        bench.git(&format!("diff-tree -r -p --numstat HEAD {tree}"));
-                    }
-                })
-            },
-        );
+        capture_all(&bench, &run);
         bench.frites(&format!("diff {run}"));
         compare(
             "  judge --test true, against 8 x add, true, remove",
