@@ -134,6 +134,13 @@ fn main() {
         heading(&format!("{size} files"));
         let counts = numbers("BENCH_CANDIDATES", "8 1");
         counts.into_iter().for_each(|count| spawn_against_git(&bench, count));
+        bench.git("config frites.pool.size 8");
+        remove(&bench, &spawn(&bench, CANDIDATES).0);
+        heading("recycled:");
+        spawn_against_git(&bench, CANDIDATES);
+        bench.git("config frites.pool.size 0");
+        bench.frites("clean -q --cache");
+        heading("cold:");
         let mut files = Vec::new();
         contents(&bench.repo.join("src"), &mut files);
         compare(

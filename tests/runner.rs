@@ -53,6 +53,7 @@ mod test_places;
 mod test_plan;
 mod test_readme;
 mod test_real_project;
+mod test_recycle;
 mod test_removal;
 mod test_retention;
 mod test_run;

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::commands::{hints, values};
 use crate::complete;
-use crate::error::{Error, Result, exit};
+use crate::config::keys;
+use crate::error::{Error, IoContext, Result, exit};
+use crate::fs::{trash, tree};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -45,7 +47,7 @@ pub struct CleanArgs {
     /// Let these candidates expire again
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes and build outputs of this repository, and no run
+    /// Remove the cached outcomes, build outputs and parked worktrees of this repository, and no run
     #[arg(
         long,
         conflicts_with_all = [
@@ -130,11 +132,18 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let home = pool::home(&session.repo)?;
     let layers = home.join(pool::LAYERS);
-    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers);
+    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
+    let parked = trash::parked(&root);
+    let of_parked = || parked.iter().map(|parked| tree::disk_usage(parked)).sum::<u64>();
+    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers) + of_parked();
     let bytes = used();
     if !args.dry_run {
         outcomes::forget_all(&home);
         kept::remove_oldest(&layers, 0)?;
+        for parked in &parked {
+            tree::delete_tree(parked)
+                .context(|| format!("could not delete '{}'", parked.display()))?;
+        }
     }
     let freed = if args.dry_run { bytes } else { bytes.saturating_sub(used()) };
     if args.json {

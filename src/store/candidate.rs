@@ -85,6 +85,12 @@ impl CandidateRef<'_> {
         self.directory().join("own")
     }
 
+    /// An empty file that was written when all files of the base were in the worktree. It is there
+    /// only if worktrees are recycled.
+    pub fn filled(self) -> PathBuf {
+        self.directory().join("filled")
+    }
+
     /// The record of the files that the worktree was given before the attempt began.
     pub fn seeds(self) -> PathBuf {
         self.directory().join("seeds.toml")

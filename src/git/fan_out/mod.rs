@@ -6,15 +6,22 @@
 //! ([`conversion`]).
 mod conversion;
 mod fallback;
+mod recycle;
 mod template;
 mod times;
 mod writer;
 
 pub use times::FileTimes;
 
-use crate::error::Result;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::Timestamps;
+
+use crate::error::{Error, Result};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
+use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::template::IndexTemplate;
 use crate::git::fan_out::writer::Fan;
 use crate::git::repo::Repo;
@@ -25,7 +32,7 @@ use crate::model::oid::Oid;
 const OPEN_DIRECTORIES: usize = 256;
 
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
-/// that commit.
+/// that commit. They take what they can from worktrees that are parked in the directory `parked`.
 ///
 /// Whatever this writer fails at, git tries again: then the files, or the message of the failure,
 /// are git's.
@@ -34,13 +41,25 @@ pub fn populate(
     worktrees: &[&Worktree],
     commit: &Oid,
     times: FileTimes,
+    parked: Option<&Path>,
 ) -> Result<()> {
     let Some(first) = worktrees.first() else { return Ok(()) };
-    let left = match write(repo, worktrees, first, commit, times) {
-        Ok(left) => left,
-        Err(error) => Some(error.message),
+    let reason = match Plan::new(repo, first, commit, times) {
+        Ok(plan) => {
+            // A failure here is one of the spawn: files of another attempt may be in the way.
+            let taken = match parked.filter(|_| plan.takes_files(times)) {
+                Some(root) => recycle::take_all(root, worktrees, &plan.index)?,
+                None => Vec::new(),
+            };
+            plan.write(repo, worktrees, &taken)
+        }
+        Err(error) => Err(error),
     };
-    let Some(reason) = left else { return Ok(()) };
+    let reason = match reason {
+        Ok(None) => return Ok(()),
+        Ok(Some(reason)) => reason,
+        Err(error) => error.message,
+    };
     tracing::debug!(%reason, "git checks the files out");
     parallel::map(worktrees, |worktree| {
         worktree.populate()?;
@@ -50,29 +69,55 @@ pub fn populate(
     Ok(())
 }
 
-/// Writes the files and the indexes. Gives the reason if something is left to git.
-fn write(
-    repo: &Repo,
-    worktrees: &[&Worktree],
-    first: &Worktree,
-    commit: &Oid,
-    times: FileTimes,
-) -> Result<Option<String>> {
-    let gix = repo.open_worktree(&first.path)?;
-    if let Some(reason) = fallback::reason(repo, &gix) {
-        return Ok(Some(reason));
+/// All that is needed to write the files of a commit.
+struct Plan {
+    gix: gix::Repository,
+    index: Arc<gix::index::File>,
+    template: IndexTemplate,
+    conversions: Vec<Conversion>,
+    stamp: Option<Timestamps>,
+}
+
+impl Plan {
+    /// Fails with the reason if git must write the files.
+    fn new(repo: &Repo, first: &Worktree, commit: &Oid, times: FileTimes) -> Result<Plan> {
+        let gix = repo.open_worktree(&first.path)?;
+        if let Some(reason) = fallback::reason(repo, &gix) {
+            return Err(Error::internal(reason));
+        }
+        let index = repo.index_of(commit)?;
+        let template = IndexTemplate::new(&gix, &index, &repo.commit(commit)?.tree)?;
+        let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
+        let stamp = times.stamp(&first.path)?;
+        Ok(Plan { gix, index, template, conversions, stamp })
     }
-    let index = repo.index_of(commit)?;
-    let template = IndexTemplate::new(&gix, &index, &repo.commit(commit)?.tree)?;
-    let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
-    let fan = Fan::new(repo, gix, &index, conversions, times.stamp(&first.path)?);
-    // Each worktree needs an open directory on every thread.
-    let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
-    let mut left = None;
-    for group in worktrees.chunks(at_once) {
-        let written = fan.write(group)?;
-        template.write_indexes(group, &written)?;
-        left = left.or(written.left);
+
+    /// True if files of other worktrees can be those of new ones: they are as they are stored, and
+    /// need not look newer than a build output.
+    fn takes_files(&self, times: FileTimes) -> bool {
+        let has_info = self.gix.common_dir().join("info/attributes").exists();
+        self.conversions.is_empty() && times == FileTimes::LastSecond && !has_info
     }
-    Ok(left)
+
+    /// Writes the files that are not `taken`, and the indexes. Gives the reason if something is left
+    /// to git.
+    fn write(
+        self,
+        repo: &Repo,
+        worktrees: &[&Worktree],
+        taken: &[Taken],
+    ) -> Result<Option<String>> {
+        let Plan { gix, index, template, conversions, stamp } = self;
+        let fan = Fan::new(repo, gix, &index, conversions, stamp);
+        // Each worktree needs an open directory on every thread.
+        let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
+        let mut left = None;
+        for (at, group) in worktrees.chunks(at_once).enumerate() {
+            let taken = taken.chunks(at_once).nth(at).unwrap_or_default();
+            let written = fan.write(group, taken)?;
+            template.write_indexes(group, &written)?;
+            left = left.or(written.left);
+        }
+        Ok(left)
+    }
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
+use crate::git::fan_out::recycle::Taken;
 use crate::git::repo::{Repo, to_oid};
 use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
@@ -79,8 +80,9 @@ impl<'a> Fan<'a> {
         Fan { gix: gix.into_sync(), repo, index, conversions, times }
     }
 
-    /// Writes the files to each of these worktrees, which have none.
-    pub fn write(&self, worktrees: &[&Worktree]) -> Result<Written> {
+    /// Writes the files to each of these worktrees, which have none but those that are `taken`: for
+    /// each worktree, or for none.
+    pub fn write(&self, worktrees: &[&Worktree], taken: &[Taken]) -> Result<Written> {
         let open = |worktree: &&Worktree| {
             let root = rustix::fs::open(&worktree.path, DIRECTORY, Mode::empty());
             root.map_err(io::Error::from)
@@ -102,7 +104,7 @@ impl<'a> Fan<'a> {
         let worker =
             || Worker { gix: self.gix.to_thread_local(), blob: Vec::new(), converted: Vec::new() };
         let parts = parallel::map_with(&units, worker, |worker, unit| {
-            self.write_unit(worker, unit, &roots)
+            self.write_unit(worker, unit, &roots, taken)
         })?;
         let mut written = Written::default();
         for part in parts {
@@ -117,6 +119,7 @@ impl<'a> Fan<'a> {
         worker: &mut Worker,
         unit: &Unit<'_>,
         roots: &[OwnedFd],
+        taken: &[Taken],
     ) -> Result<Written> {
         let failed = |path: &BStr| format!("could not write '{path}'");
         let open = |root: &OwnedFd| open_below(root, unit.directory);
@@ -124,6 +127,12 @@ impl<'a> Fan<'a> {
             roots.iter().map(open).collect::<io::Result<_>>().context(|| failed(unit.directory))?;
         let mut written = Written::default();
         for at in unit.entries {
+            if let Some(stats) = taken.iter().map(|of| of[*at]).collect::<Option<Vec<_>>>()
+                && !stats.is_empty()
+            {
+                written.stats.push((*at, stats));
+                continue;
+            }
             let entry = &self.index.entries()[*at];
             let path = entry.path(self.index);
             let name = file_name(path);
@@ -132,8 +141,11 @@ impl<'a> Fan<'a> {
                 written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
                 continue;
             };
-            let make = |directory: &OwnedFd| self.make(directory, name, &kind);
-            let stats = directories.iter().map(make).collect::<io::Result<_>>();
+            let make = |(of, directory): (usize, &OwnedFd)| {
+                let there = taken.get(of).and_then(|taken| taken[*at]);
+                there.map_or_else(|| self.make(directory, name, &kind), Ok)
+            };
+            let stats = directories.iter().enumerate().map(make).collect::<io::Result<_>>();
             written.stats.push((*at, stats.context(|| failed(path))?));
         }
         Ok(written)
