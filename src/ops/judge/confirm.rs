@@ -8,10 +8,32 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::error::Result;
 use crate::fs::regular;
 use crate::model::outcome::{self, StageResult};
 use crate::model::ranking::{Rules, undecided};
-use crate::model::verdict::Entry;
+use crate::model::verdict::{Effort, Entry};
+use crate::ops::judge::schedule::StopWhen;
+
+/// Finds results of claims once more, as far as the recommendation by these rules depends on them or
+/// the overlay has let them fail. `judge_cold` judges those of the entries that were not run, without
+/// the base's layers and up to the moment that it is told.
+pub fn confirm(
+    entries: &mut [Entry],
+    causes: &StaleCauses,
+    rules: Rules,
+    mut judge_cold: impl FnMut(&mut [Entry], StopWhen) -> Result<Effort>,
+) -> Result<Effort> {
+    let mut confirmed = without_claims(entries);
+    let mut effort = judge_cold(&mut confirmed, StopWhen::Decided(rules))?;
+    settle(entries, confirmed, causes);
+    let mut refused = refused(entries, causes);
+    if !refused.is_empty() {
+        effort.add(judge_cold(&mut refused, StopWhen::AllRan)?);
+        settle(entries, refused, causes);
+    }
+    Ok(effort)
+}
 
 /// The entries as far as their results are no claims: those with claims were not run yet.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
@@ -71,7 +93,7 @@ pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
 /// The entries that failed because of the overlay, as far as one can tell, as if they were not run:
 /// their commands said so, or others did not fail in a plain directory.
-pub fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
+fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;
     let is_shown = entries.iter().any(|e| e.stale.is_some() && e.passed() && by_overlay(e));
@@ -82,14 +104,16 @@ pub fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     entries.iter().filter(is_refused).map(without_results).collect()
 }
 
-/// Puts confirmed results in the place of claims, and names what differs.
-pub fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
+/// Puts confirmed results in the place of claims, and names what differs. A candidate that was not
+/// run at all gets its results, too: it had not mattered before a claim was refuted.
+fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed.into_iter().filter(|entry| !entry.results.is_empty()) {
-        let claim = entries.iter_mut().find(|e| e.index == confirmed.index && e.is_claim());
-        if let (Some(claim), Some(cause)) = (claim, causes.get(&confirmed.index)) {
-            let stale = contradiction(claim, &confirmed, *cause);
-            *claim = Entry { stale, ..confirmed };
-        }
+        let is_open = |e: &&mut Entry| e.is_claim() || e.not_run();
+        let same = |e: &&mut Entry| e.index == confirmed.index;
+        let Some(entry) = entries.iter_mut().filter(is_open).find(same) else { continue };
+        let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
+        let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
+        *entry = Entry { stale, ..confirmed };
     }
 }
 
@@ -125,4 +149,169 @@ fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<
              {second}"
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::base_tests::BaseTestsResult;
+    use crate::model::blast::Blast;
+    use crate::model::candidate::State;
+    use crate::model::decision::decide;
+    use crate::model::oid::Oid;
+    use crate::model::outcome::{Outcome, Stage};
+    use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler};
+    use crate::process::interrupt::Cancel;
+
+    /// The ends of two commands.
+    type Ends = [Outcome; 2];
+
+    /// A tree, with what the commands say of it and of it with the base's tests.
+    #[derive(Clone, Debug)]
+    struct Judgeable {
+        lines: u64,
+        has_base_tests: bool,
+        over_layers: [Ends; 2],
+        cold: [Ends; 2],
+    }
+
+    fn ends() -> impl Strategy<Value = Ends> {
+        let end = prop_oneof![
+            4 => Just(Outcome::Passed),
+            1 => any::<bool>().prop_map(|refused| Outcome::Flaky { refused }),
+            1 => Just(Outcome::Failed { code: 1 }),
+            1 => Just(Outcome::CannotTell),
+        ];
+        [end.clone(), end].prop_map(|[first, second]| {
+            let second = if first.passed() { second } else { Outcome::Skipped };
+            [first, second]
+        })
+    }
+
+    fn judgeable() -> impl Strategy<Value = Judgeable> {
+        let parts = (0u64..5, any::<bool>(), [ends(), ends()], [ends(), ends()]);
+        parts.prop_map(|(lines, has_base_tests, over_layers, cold)| Judgeable {
+            lines,
+            has_base_tests,
+            over_layers,
+            cold,
+        })
+    }
+
+    /// Gives the results of one of several trees, over layers with or without outputs, or cold.
+    struct Oracle<'t> {
+        trees: &'t [Judgeable],
+        cold: bool,
+        has_outputs: bool,
+    }
+
+    impl Oracle<'_> {
+        fn results(&self, tree: &Judgeable, which: usize) -> Vec<StageResult> {
+            let over_layers = &tree.over_layers[which];
+            // Without outputs, an overlay refuses only what a plain directory allows.
+            let passed_without = !self.has_outputs && over_layers.iter().all(Outcome::passed);
+            let is_cold = self.cold && !passed_without;
+            let ends = if is_cold { &tree.cold[which] } else { over_layers };
+            let result = |end: &Outcome| {
+                let counts = *end != Outcome::Skipped && (self.has_outputs || !end.passed());
+                let warm = !self.cold && counts;
+                StageResult { warm, ..StageResult::new(Stage::Test, 0.0, end.clone()) }
+            };
+            ends.iter().map(result).collect()
+        }
+
+        /// Judges what was not run.
+        fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
+            let scheduler = Scheduler::new(entries, false, stop);
+            scheduler.run(scheduler.workers(jobs, 0), |_| Ok(()), self);
+            scheduler.finish(0)
+        }
+    }
+
+    impl Judge for Oracle<'_> {
+        fn judge(&self, entry: &Entry, _: &Cancel) -> Result<Option<EntryOutcome>> {
+            let tree = &self.trees[tree_number(entry)];
+            let results = self.results(tree, 0);
+            let again = tree.has_base_tests && outcome::all_passed(&results);
+            let base_tests = if again { self.results(tree, 1) } else { Vec::new() };
+            Ok(Some(EntryOutcome { results, base_tests, effort: Effort::default() }))
+        }
+    }
+
+    fn tree_number(entry: &Entry) -> usize {
+        let tree = entry.tree.as_ref().expect("it has one").to_string();
+        usize::from_str_radix(&tree, 16).expect("a small number")
+    }
+
+    /// An entry that was not run.
+    fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
+        Entry {
+            candidate: format!("c{index}").parse().expect("a valid name"),
+            index,
+            state: State::Open,
+            iteration: Some(1),
+            tree: Oid::parse(&format!("{number:040x}")),
+            judged_tree: None,
+            blast: Blast { lines: tree.lines, files: 1 },
+            agreement: None,
+            problem: None,
+            same_as: None,
+            drew_on: Vec::new(),
+            dropped: Vec::new(),
+            flags: Vec::new(),
+            results: Vec::new(),
+            base_tests: tree.has_base_tests.then(BaseTestsResult::default),
+            stale: None,
+        }
+    }
+
+    proptest! {
+        /// Whatever the outcomes over the base's layers are, the recommendation is that of judging
+        /// everything without them.
+        #[test]
+        fn claims_never_change_the_recommendation(
+            trees in prop::collection::vec(judgeable(), 1..6),
+            made in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(any::<bool>(), 8)), 1..8),
+            has_outputs in any::<bool>(),
+            said in any::<bool>(),
+            until_pass in any::<bool>(),
+            jobs in 1usize..3,
+            ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
+        ) {
+            let rules = Rules { ceiling, ..Rules::default() };
+            let mut entries: Vec<Entry> = Vec::new();
+            for ((which, drawn), index) in made.iter().zip(1u32..) {
+                let number = which.index(trees.len());
+                let mut new = entry(index, number, &trees[number]);
+                // Every third is a synthesis of some of those before it.
+                if index % 3 == 0 {
+                    let of = entries.iter().zip(drawn).filter(|(_, is)| **is);
+                    new.drew_on = of.map(|(e, _)| e.candidate.clone()).collect();
+                }
+                entries.push(new);
+            }
+            let mut all_cold = entries.clone();
+            let cold = Oracle { trees: &trees, cold: true, has_outputs };
+            cold.judge_all(&mut all_cold, 1, StopWhen::AllRan).expect("no judge fails");
+            let expected = decide(&all_cold, None, rules);
+
+            let over_layers = Oracle { cold: false, ..cold };
+            let stop = if until_pass { StopWhen::Decided(rules) } else { StopWhen::AllRan };
+            over_layers.judge_all(&mut entries, jobs, stop).expect("no judge fails");
+            let cause = match (has_outputs, said) {
+                (_, true) => StaleCause::Rename,
+                (true, false) => StaleCause::Outputs,
+                (false, false) => StaleCause::Overlay,
+            };
+            let causes = entries.iter().map(|e| (e.index, cause)).collect();
+            confirm(&mut entries, &causes, rules, |entries, stop| cold.judge_all(entries, jobs, stop)).expect("no judge fails");
+            let decision = decide(&entries, None, rules);
+            prop_assert_eq!(&decision.recommended, &expected.recommended);
+            prop_assert_eq!(decision.decision.verified(), expected.decision.verified());
+            let recommended = entries.iter().find(|e| Some(&e.candidate) == decision.recommended.as_ref());
+            prop_assert!(recommended.is_none_or(|e| !e.is_claim()));
+        }
+    }
 }

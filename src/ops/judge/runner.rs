@@ -294,16 +294,10 @@ impl<'a> OracleRunner<'a> {
         // Before the logs are those of the confirmation.
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
-        let mut confirmed = confirm::without_claims(entries);
-        let stop = StopWhen::Decided(Rules::from_settings(self.settings));
-        let mut effort = self.judge_cold(&mut confirmed, jobs, stop)?;
-        confirm::settle(entries, confirmed, &causes);
-        let mut refused = confirm::refused(entries, &causes);
-        if !refused.is_empty() {
-            effort.add(self.judge_cold(&mut refused, jobs, StopWhen::AllRan)?);
-            confirm::settle(entries, refused, &causes);
-        }
-        Ok(effort)
+        let rules = Rules::from_settings(self.settings);
+        confirm::confirm(entries, &causes, rules, |entries, stop| {
+            self.judge_cold(entries, jobs, stop)
+        })
     }
 
     fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
