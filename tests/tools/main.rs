@@ -15,6 +15,7 @@ mod manual;
 mod sealed;
 mod sealed_attacks;
 mod sealed_layers;
+mod sealed_suites;
 mod spread;
 mod terminal;
 mod terminal_output;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     trials.extend(sealed_attacks::trials());
     trials.extend(spread::trials());
     trials.extend(sealed_layers::trials());
+    trials.extend(sealed_suites::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -51,6 +51,8 @@ tools! {
         "no system calls can be refused here";
     // Its daemons run as one user, and start tasks as any.
     SLURM: "command -v munged slurmctld slurmd sbatch && test $(id -u) = 0", "Slurm is not installed, or this is not root";
+    SSH_KEYGEN: "ssh-keygen -q -t ed25519 -N '' -f key",
+        "ssh-keygen is not installed";
     // The exit code shows that the options are those of util-linux, too.
     TERMINAL: "script -qec 'exit 7' /dev/null; test $? = 7", "`script` cannot make a terminal here";
     TMPFS: "mkdir small; unshare -rm mount -t tmpfs -o size=4m tmpfs small", "`unshare -rm` cannot mount a tmpfs here";
