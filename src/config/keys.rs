@@ -6,8 +6,8 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{
-    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, LayerKind, MergeStrategy,
-    Network, SandboxHome, SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
+    MergeStrategy, Network, SandboxHome, SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -137,6 +137,7 @@ keys! {
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which a candidate is captured while its command runs; each capture is an iteration.";
     SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, judge checkouts run the install command of the lock file, and worktrees run nothing", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
+    SPAWN_ISOLATE: IsolateMode = "spawn.isolate", Is("'worktree'"), "What the worktrees of a run are: linked worktrees of the repository (worktree), or repositories of their own that borrow its objects (fork).";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, HOME and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";

@@ -238,6 +238,10 @@ choice! {
     SandboxHome: "user" User, "private" Private
 }
 choice! {
+    /// `spawn.isolate`
+    IsolateMode: "worktree" Worktree, "fork" Fork
+}
+choice! {
     /// `spawn.guard`
     GuardMode: "auto" Auto, "required" Required, "off" Off
 }

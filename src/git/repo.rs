@@ -13,6 +13,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES};
 use crate::git::overrides::Overrides;
+use crate::git::own_dir::mark;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -80,7 +81,14 @@ impl Repo {
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
             dir, upwards, trust,
         );
-        Repo::of(&found.map_err(|e| unusable_repository(dir, e))?)
+        let found = found.map_err(|e| unusable_repository(dir, e))?;
+        // A fork belongs to the repository that knows it as a linked worktree.
+        if let Some(entry) = mark::entry_of(found.git_dir())
+            && let Ok(repository) = gix::ThreadSafeRepository::open_opts(entry, strict_options())
+        {
+            return Repo::of(&repository);
+        }
+        Repo::of(&found)
     }
 
     /// Opens the repository whose git directory is `dir`, whatever the environment says.

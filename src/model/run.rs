@@ -33,6 +33,9 @@ pub struct Run {
     /// `spawn.worktree-root` at the time of the spawn, if it was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_root: Option<String>,
+    /// True if the candidates' worktrees are repositories of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
     /// The candidate that the run was spawned from, if any: the base is its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,

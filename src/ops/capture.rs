@@ -91,28 +91,26 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Takes what guarded commands did with git into the repository, and deletes their git directory
-    /// if none of them runs any more. The caller holds the candidate's lock.
-    fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        if !candidate.own_git().exists() {
+    /// Takes what an attempt did with git in a directory of its own into the repository, or gives a
+    /// fork what was done in the repository. The directory of guarded commands is deleted if none
+    /// of them runs any more. The caller holds the candidate's lock.
+    pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        let Some(own) = own_git(candidate) else { return Ok(()) };
+        self.take_over(candidate, &own)?;
+        if own.is_fork() || candidate.record()?.state == State::Running {
             return Ok(());
         }
-        if candidate.record()?.state != State::Running {
-            return self.end_guard(candidate);
-        }
-        self.take_over(candidate)
+        delete_room(candidate)
     }
 
-    /// Takes what guarded commands did with git into the repository, and deletes their git
-    /// directory. To be called when they have ended, by whoever works on the candidate alone.
+    /// Does the same for commands of which the caller knows that they have ended.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        self.take_over(candidate)?;
-        let room = candidate.own_git();
-        tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
+        let Some(own) = own_git(candidate) else { return Ok(()) };
+        self.take_over(candidate, &own)?;
+        if own.is_fork() { Ok(()) } else { delete_room(candidate) }
     }
 
-    fn take_over(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        let Some(own) = OwnGitDir::at(&candidate.own_git()) else { return Ok(()) };
+    fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<()> {
         let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
         own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())
     }
@@ -153,7 +151,7 @@ impl Session {
     /// may differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
-        let Some(previous) = candidate.latest()?.filter(|_| !candidate.own_git().exists()) else {
+        let Some(previous) = candidate.latest()?.filter(|_| own_git(candidate).is_none()) else {
             return Ok(None);
         };
         let unchanged = self.with_source(candidate, Some(&previous), |source, there| {
@@ -343,6 +341,16 @@ impl Session {
             if captured.omissions.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
         }
     }
+}
+
+/// The git directory of a candidate's own.
+fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
+    OwnGitDir::at(&candidate.own_git(), &candidate.worktree())
+}
+
+fn delete_room(candidate: CandidateRef<'_>) -> Result<()> {
+    let room = candidate.own_git();
+    tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
 }
 
 /// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.

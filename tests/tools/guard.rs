@@ -21,6 +21,7 @@ trials! {
     the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES];
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
+    a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -353,5 +354,22 @@ fn gc_of_the_user_does_not_disturb_a_guarded_attempt() {
     world.run(&world.repo, "bash", ["-c", &script]).expect(0);
     assert_eq!(world.git(["log", "--format=%s", "-2", "frites/run/1/a"]), "second\nfirst");
     world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+/// An agent's own sandbox often forbids writes outside of its directory.
+fn a_fork_is_guarded_and_needs_no_other_directory() {
+    let world = guarded();
+    let before = of_the_user(&world);
+    let script = r#"
+        set -eu
+        ! echo x > ~/repo/README; ! echo x > ~/repo/.git/config
+        echo 'set -eu; mount -o bind,ro "$HOME" "$HOME"; mount -o bind . .; cd "$PWD"; ! echo x > ~/x
+            echo 1 >> README; git commit -qam mine; git stash list; git gc -q' > script
+        unshare -rm sh script
+    "#;
+    world.frites(["spawn", "--isolate", "fork", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(of_the_user(&world), before);
+    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
     world.assert_clean();
 }

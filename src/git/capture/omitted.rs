@@ -12,6 +12,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, Output, nul_separated};
+use crate::git::own_dir::mark;
 use crate::git::repo::{Repo, to_oid};
 use crate::model::path::{TreePath, file_name};
 
@@ -93,7 +94,9 @@ pub(super) fn add_unlisted_files(
 ) -> Result<()> {
     index.map_or(Ok(()), |index| add_submodules(repo, source, index, omissions))?;
     add_special_files(source, omissions);
-    if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
+    if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir())
+        && !mark::is_fork(source.worktree)
+    {
         omissions
             .unholdable
             .insert(TreePath::new(".git"), "the worktree was made a repository of its own");

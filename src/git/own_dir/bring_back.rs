@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::index::read_index;
-use crate::git::own_dir::{OwnGitDir, files, objects, own_refs};
+use crate::git::own_dir::{BRANCH, OwnGitDir, files, fork, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -19,9 +19,14 @@ impl OwnGitDir {
     ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
+        fs::create_dir_all(&self.room)
+            .context(|| format!("could not make '{}'", self.room.display()))?;
         // The index before the objects that it lists: these are never removed.
-        let mut entry = files::read(&self.entry(), files::is_of_the_repository);
-        let all = own_refs::read(&self.dir());
+        let mut entry = match self.is_fork {
+            true => files::read(&self.entry, fork::is_of_the_fork),
+            false => files::read(&self.entry, files::is_of_the_repository),
+        };
+        let all = own_refs::read(&self.dir);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
         let tip = all.get(branch.as_str()).copied();
@@ -29,7 +34,7 @@ impl OwnGitDir {
         own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
         let mut logs = BTreeMap::new();
         for name in own.keys().map(String::as_str).chain([branch.as_str()]) {
-            if let Ok(log) = regular::read(&self.dir().join("logs").join(name)) {
+            if let Ok(log) = regular::read(&self.dir.join("logs").join(name)) {
                 logs.insert(name.to_owned(), log);
             }
         }
@@ -38,10 +43,14 @@ impl OwnGitDir {
         wanted.extend(logs.values().flat_map(|log| own_refs::logged(log)));
         wanted.extend(ids_in_files(&entry));
         wanted.extend(self.staged(&entry)?);
-        objects::fetch(repo, &self.dir().join("objects"), &self.room, wanted)?;
+        objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
 
+        let has_moved = match admin.filter(|_| self.is_fork) {
+            Some(admin) => self.has_moved(repo, admin, branch)?,
+            None => false,
+        };
         if let Some(tip) = tip.filter(|tip| repo.is_commit(tip))
-            && !self.move_branch(repo, branch, &tip, given.get(branch.as_str()))?
+            && (has_moved || !self.move_branch(repo, branch, &tip, given.get(branch.as_str()))?)
         {
             own.insert(branch.as_str().to_owned(), tip);
         }
@@ -55,9 +64,23 @@ impl OwnGitDir {
                 entry.extend(logs.remove(&name).map(|bytes| (log, bytes)));
             }
         }
+        let failed = || format!("could not write to '{}'", admin.display());
+        if has_moved {
+            // What the fork has now is kept; what the repository has is newer.
+            entry.retain(|path, _| {
+                path.starts_with("refs/worktree") || path.starts_with("logs/refs")
+            });
+            files::write(admin, &entry).context(failed)?;
+            return self.give(repo, admin, branch);
+        }
         entry.insert("HEAD".into(), self.head(repo, admin, branch, &all));
-        files::replace(admin, &entry)
-            .context(|| format!("could not write to '{}'", admin.display()))
+        if self.is_fork {
+            entry.extend(files::read(admin, |path| {
+                path != Path::new("info") && !path.starts_with("info")
+            }));
+        }
+        files::replace(admin, &entry).context(failed)?;
+        if self.is_fork { self.note_state(repo, admin, branch) } else { Ok(()) }
     }
 
     /// Moves the candidate's branch to `tip`. Gives false if somebody else has moved it.
@@ -68,7 +91,7 @@ impl OwnGitDir {
         tip: &Oid,
         given: Option<&Oid>,
     ) -> Result<bool> {
-        let note = self.room.join("branch");
+        let note = self.room.join(BRANCH);
         let noted = regular::read_text(&note).ok().and_then(|text| Oid::parse(&text));
         let now = repo.read_ref(branch)?;
         if now.as_ref() == Some(tip) {
@@ -91,7 +114,7 @@ impl OwnGitDir {
         branch: &RefName,
         refs: &BTreeMap<String, Oid>,
     ) -> Vec<u8> {
-        let text = regular::read_text(&self.entry().join("HEAD")).unwrap_or_default();
+        let text = regular::read_text(&self.entry.join("HEAD")).unwrap_or_default();
         let detached = match text.trim().strip_prefix("ref: ") {
             Some(name) if name == branch.as_str() => return text.into_bytes(),
             Some(name) => refs.get(name).copied(),

@@ -77,18 +77,7 @@ pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<P
 
 /// Gives an administrative entry these files, and removes others of the attempt's.
 pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
-    for (path, bytes) in files {
-        let target = admin.join(path);
-        if regular::read(&target).is_ok_and(|old| old == *bytes) {
-            continue;
-        }
-        let above = target.parent().unwrap_or(admin);
-        fs::create_dir_all(above)?;
-        // Whoever reads meanwhile sees the old file or the new one.
-        let new = above.join("frites-new");
-        fs::write(&new, bytes)?;
-        fs::rename(&new, &target)?;
-    }
+    write(admin, files)?;
     for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
         if kind.is_dir() {
             // A directory such as `rebase-merge` has a meaning, also an empty one.
@@ -98,6 +87,22 @@ pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::R
         } else if !files.contains_key(&path) {
             fs::remove_file(admin.join(&path))?;
         }
+    }
+    Ok(())
+}
+
+/// Writes files below a directory. Whoever reads meanwhile sees the old file or the new one.
+pub(super) fn write(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    for (path, bytes) in files {
+        let target = admin.join(path);
+        if regular::read(&target).is_ok_and(|old| old == *bytes) {
+            continue;
+        }
+        let above = target.parent().unwrap_or(admin);
+        fs::create_dir_all(above)?;
+        let new = above.join("frites-new");
+        fs::write(&new, bytes)?;
+        fs::rename(&new, &target)?;
     }
     Ok(())
 }

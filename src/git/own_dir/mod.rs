@@ -1,11 +1,13 @@
 //! A git directory of an attempt's own: a linked worktree sees it in place of the repository's
-//! while a guarded command runs.
+//! while a guarded command runs, and a fork has it as its `.git`.
 //!
 //! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and
 //! a copy of the worktree's administrative entry. So every git command works there, and none
 //! reaches the repository. What the attempt made is brought back when it is captured.
 mod bring_back;
 mod files;
+pub mod fork;
+pub mod mark;
 mod objects;
 mod own_refs;
 
@@ -23,6 +25,9 @@ pub(super) use own_refs::saved;
 
 /// The place of the repository's objects in an own git directory.
 const SHARED_OBJECTS: &str = "frites-objects";
+
+/// The note about the commit to which the candidate's branch was moved last.
+const BRANCH: &str = "branch";
 
 /// The files of the common git directory that are copied.
 const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"];
@@ -48,17 +53,36 @@ const LEFT_OUT: [&str; 11] = [
 /// An attempt's own git directory.
 #[derive(Debug)]
 pub struct OwnGitDir {
-    /// The directory that holds it and the notes about it.
+    /// The directory for notes about it.
     room: PathBuf,
-    /// The name of the worktree's administrative entry.
-    entry: String,
+    /// The directory itself.
+    dir: PathBuf,
+    /// The copy of the worktree's administrative entry.
+    entry: PathBuf,
+    /// True if the worktree is a repository of its own.
+    is_fork: bool,
 }
 
 impl OwnGitDir {
-    /// The one that lies in this directory; none if there is none, or if making it was interrupted.
-    pub fn at(room: &Path) -> Option<OwnGitDir> {
-        let entry = regular::read_text(&room.join("entry")).ok()?;
-        Some(OwnGitDir { room: room.to_owned(), entry })
+    /// The one of a worktree; none if it has none, or if making it was interrupted. `room` is its
+    /// candidate's directory for it.
+    pub fn at(room: &Path, worktree: &Path) -> Option<OwnGitDir> {
+        if let Some(fork) = OwnGitDir::fork(room, worktree) {
+            return Some(fork);
+        }
+        let name = regular::read_text(&room.join("entry")).ok()?;
+        Some(OwnGitDir::in_room(room, &name))
+    }
+
+    fn in_room(room: &Path, entry: &str) -> OwnGitDir {
+        let dir = room.join("git");
+        let entry = dir.join("worktrees").join(entry);
+        OwnGitDir { room: room.to_owned(), dir, entry, is_fork: false }
+    }
+
+    /// True if it stays as long as its worktree.
+    pub fn is_fork(&self) -> bool {
+        self.is_fork
     }
 
     /// Makes one in the directory `room`, in place of what is there, for the worktree with the
@@ -66,16 +90,18 @@ impl OwnGitDir {
     pub fn make(repo: &Repo, admin: &Path, room: &Path) -> Result<OwnGitDir> {
         let failed = || format!("could not make a git directory in '{}'", room.display());
         let name = admin.file_name().and_then(|name| name.to_str());
-        let entry = name.ok_or_else(|| Error::internal(failed()))?.to_owned();
+        let name = name.ok_or_else(|| Error::internal(failed()))?;
         tree::delete_tree(room).context(failed)?;
-        let own = OwnGitDir { room: room.to_owned(), entry };
+        let own = OwnGitDir::in_room(room, name);
         let refs = own_refs::of_repository(repo, admin)?;
-        own.write(repo.common_dir(), admin, &refs).context(failed)?;
+        own.write(repo.common_dir(), admin, &refs)
+            .and_then(|()| fs::write(room.join("entry"), name))
+            .context(failed)?;
         Ok(own)
     }
 
     fn write(&self, common: &Path, admin: &Path, refs: &own_refs::GivenRefs) -> io::Result<()> {
-        let dir = self.dir();
+        let OwnGitDir { dir, entry, .. } = self;
         for name in ["objects/info", "objects/pack", "refs/heads", "refs/tags", SHARED_OBJECTS] {
             fs::create_dir_all(dir.join(name))?;
         }
@@ -90,29 +116,18 @@ impl OwnGitDir {
         for name in COPIED_DIRECTORIES {
             files::copy(&common.join(name), &dir.join(name), |_| false)?;
         }
-        files::copy(admin, &self.entry(), |path| {
+        files::copy(admin, entry, |path| {
             files::is_of_the_repository(path) || own_refs::is_saved(path)
         })?;
         for name in ["commondir", "gitdir", "config.worktree"] {
             if let Ok(bytes) = regular::read(&admin.join(name)) {
-                fs::write(self.entry().join(name), bytes)?;
+                fs::write(entry.join(name), bytes)?;
             }
         }
-        fs::create_dir_all(self.entry().join("modules"))?;
+        fs::create_dir_all(entry.join("modules"))?;
         fs::create_dir_all(admin.join("modules"))?;
-        own_refs::write(refs, admin, &dir)?;
-        fs::write(self.room.join("refs"), &refs.packed)?;
-        fs::write(self.room.join("entry"), &self.entry)
-    }
-
-    /// The directory itself.
-    pub fn dir(&self) -> PathBuf {
-        self.room.join("git")
-    }
-
-    /// The copy of the worktree's administrative entry.
-    fn entry(&self) -> PathBuf {
-        self.dir().join("worktrees").join(&self.entry)
+        own_refs::write(refs, admin, dir)?;
+        fs::write(self.room.join("refs"), &refs.packed)
     }
 
     /// The mounts by which commands see this directory in place of the common one. The repository's
@@ -120,9 +135,10 @@ impl OwnGitDir {
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let failed = || format!("could not list '{}'", common.display());
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
-        let modules = Path::new("worktrees").join(&self.entry).join("modules");
+        let modules = Path::new("worktrees").join(self.entry.file_name().unwrap_or_default());
+        let modules = modules.join("modules");
         let mut mounts = vec![
-            Mount::Directory { at: common.to_owned(), from: self.dir() },
+            Mount::Directory { at: common.to_owned(), from: self.dir.clone() },
             read_only(common.join(SHARED_OBJECTS), "objects"),
             Mount::Directory { at: common.join(&modules), from: common.join(&modules) },
         ];

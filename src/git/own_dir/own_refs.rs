@@ -77,7 +77,10 @@ pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
     for (path, id) in loose(&dir.join("refs")) {
         refs.insert(format!("refs/{path}"), id);
     }
-    refs.retain(|name, _| gix::refs::FullName::try_from(name.as_str()).is_ok());
+    refs.retain(|name, _| {
+        !OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix))
+            && gix::refs::FullName::try_from(name.as_str()).is_ok()
+    });
     refs
 }
 

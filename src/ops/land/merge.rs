@@ -222,7 +222,13 @@ pub fn execute(
         &Advance { git, index, from: &intent.files, to: &intent.new, refs: &refs, why },
     );
     match moved {
-        Ok(()) => store.end_move(intent),
+        Ok(()) => {
+            store.end_move(intent)?;
+            let Some((run, name)) = &target.candidate else { return Ok(()) };
+            let candidate = store.candidate(run, name);
+            let _lock = candidate.lock()?;
+            session.bring_back(candidate)
+        }
         // A file was edited meanwhile. The lock and the intent stay for the next command.
         Err(error) if advance::is_locked(git) => {
             Err(error.hint("then run `git frites status`, which takes the landing back"))

@@ -8,6 +8,7 @@ use crate::config::value::GuardMode;
 use crate::error::{Error, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
+use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
 use crate::ops::session::Session;
 use crate::oracle::pool;
@@ -78,21 +79,26 @@ impl Guard {
             Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
                 .hint(format!("repair it: `git worktree repair {}`", dir.display()))
         })?;
-        let own = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
         let common = session.repo.common_dir();
+        let mut mounts = vec![Mount::Devices];
+        // What lies below a mount that replaces a directory needs a mount of its own.
+        let mut replaced = vec![Path::new("/dev")];
+        if !is_fork(&dir) {
+            let own = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
+            mounts.extend(own.mounts(common)?);
+            replaced.push(common);
+        }
         let dir = nearest_real(&dir);
         let writable: Vec<&Path> =
             self.writable.iter().map(PathBuf::as_path).filter(|path| *path != common).collect();
         let root = candidate.worktree_root();
         let protected: Vec<PathBuf> = protected(session)?
             .into_iter()
-            .chain([nearest_real(&root)])
+            .chain([nearest_real(&root), common.to_owned()])
             .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
             .collect();
-        let mut mounts = vec![Mount::Devices];
-        mounts.extend(own.mounts(common)?);
         let writable = writable.into_iter().chain([dir.as_path()]);
-        mounts.extend(needed(common, writable, protected.iter().map(PathBuf::as_path)));
+        mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         let world = WorldSpec { dir, mounts, network: true, ..WorldSpec::default() };
         Ok(Confinement::Sealed(world))
     }
@@ -121,26 +127,24 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
 }
 
 /// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only
-/// below those. The common git directory is replaced, and so is `/dev`: what lies below them needs
-/// a mount in any case.
+/// below those. What lies below the `replaced` directories needs a mount in any case.
 fn needed<'a>(
-    common: &'a Path,
+    replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,
     protected: impl Iterator<Item = &'a Path>,
 ) -> Vec<Mount> {
     let mut all: Vec<(&Path, bool)> = writable.map(|path| (path, true)).collect();
-    all.extend(protected.filter(|path| *path != common).map(|path| (path, false)));
+    all.extend(protected.filter(|path| !replaced.contains(path)).map(|path| (path, false)));
     all.sort();
     all.dedup();
     // A path comes after those above it.
-    let mut done = vec![(Path::new("/"), false), (Path::new("/dev"), true), (common, true)];
+    let mut done = vec![(Path::new("/"), false)];
+    done.extend(replaced.iter().map(|path| (*path, true)));
     let mut mounts = Vec::new();
     for (path, can_write) in all {
         let above = done.iter().filter(|(above, _)| path.starts_with(above));
         let nearest = above.max_by_key(|(above, _)| above.components().count());
-        let is_replaced = ["/dev".as_ref(), common].iter().any(|above| {
-            nearest.is_some_and(|(nearest, _)| nearest == above) && path.starts_with(above)
-        });
+        let is_replaced = nearest.is_some_and(|(nearest, _)| replaced.contains(nearest));
         if !is_replaced && nearest.is_some_and(|(_, above)| *above == can_write) {
             continue;
         }
@@ -165,7 +169,10 @@ mod tests {
             Mount::Writable { at } => format!("+{}", at.display()),
             other => format!("-{}", other.at().display()),
         };
-        needed(Path::new(common), writable, protected).into_iter().map(name).collect()
+        needed(&[Path::new("/dev"), Path::new(common)], writable, protected)
+            .into_iter()
+            .map(name)
+            .collect()
     }
 
     #[test]

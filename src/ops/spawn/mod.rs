@@ -21,6 +21,7 @@ use crate::fs::lock::Lock;
 use crate::fs::regular;
 use crate::git::capture;
 use crate::git::fan_out;
+use crate::git::own_dir::fork;
 use crate::git::registration::{self, NewWorktree};
 use crate::git::worktree::Worktree;
 use crate::integrity::trust;
@@ -54,6 +55,8 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
     pub agents: BTreeMap<Name, Assignment>,
+    /// True if their worktrees are repositories of their own.
+    pub fork: bool,
     /// The arguments of `git frites run`.
     pub arguments: Vec<String>,
 }
@@ -199,6 +202,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         prompt,
         task: request.task,
         worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
+        fork: request.fork,
         parent: request.start.parent,
         agents: request.agents,
         synthesis: BTreeMap::new(),
@@ -336,6 +340,9 @@ fn prepare_candidate(
     std::fs::create_dir_all(&directory)
         .context(|| format!("could not make '{}'", directory.display()))?;
     capture::copy_index(&worktree.index(), &candidate.index())?;
+    if candidate.run.fork {
+        fork::make(&session.repo, worktree, &candidate.branch(), &candidate.own_git())?;
+    }
     candidate.logs()?.begin_round(true)?;
     if session.config.get(keys::POOL_SIZE) > 0 {
         let filled = candidate.filled();
