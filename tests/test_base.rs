@@ -196,3 +196,15 @@ fn interrupted_run_judges_the_base_again_when_it_is_resumed() {
     assert_eq!(runs(&world), ["two", "TWO"]);
     world.assert_clean();
 }
+
+#[test]
+fn near_miss_whose_command_does_not_start_says_what_to_install() {
+    let world = World::new();
+    world.attempts(&["echo no-such-program-here > README"]);
+    world.write("README", "true\n");
+    world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1);
+    let told =
+        world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1).stderr;
+    assert!(told.contains("hint: the test command did not start there (exit 127"), "{told}");
+    assert!(told.contains("judge with another: `git frites judge 1 --test CMD`\n"), "{told}");
+}

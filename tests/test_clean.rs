@@ -595,3 +595,18 @@ fn worktree_that_a_person_has_locked_stays() {
     assert!(!world.worktree("1/c1").exists());
     world.assert_clean();
 }
+
+#[test]
+fn cleaning_one_run_names_the_others_that_still_have_worktrees() {
+    let world = World::new();
+    for _ in 0..3 {
+        world.spawn(["-n", "1"]);
+    }
+    let told = world.frites(["clean", "2"]).expect(0).stderr;
+    let others = "runs 1, 3 still have worktrees\nhint: `git frites clean --all` removes those of every run\n";
+    assert!(told.ends_with(others), "{told}");
+    let told = world.frites(["clean"]).expect(0).stderr;
+    assert!(told.contains("run 1 still has worktrees\n"), "{told}");
+    assert_eq!(world.frites(["clean", "-q", "2"]).expect(0).stderr, "");
+    assert!(!world.frites(["clean", "--all"]).expect(0).stderr.contains("still"), "none is left");
+}

@@ -765,3 +765,18 @@ fn seed_link_takes_patterns_and_paths() {
     world.frites(["spawn"]).refuses(128, "seed.link: '../*' leaves the checkout");
     world.assert_clean();
 }
+
+#[test]
+fn a_pattern_in_seed_link_that_matches_nothing_is_named() {
+    let world = World::new();
+    world.write(".gitignore", "deps-*\n");
+    world.commit("ignore");
+    world.write("deps-a/file", "x\n");
+    world.git(["config", "--add", "frites.seed.link", "deps-*"]);
+    world.git(["config", "--add", "frites.seed.link", "dpes-*"]);
+    let told = world.frites(["spawn", "-n", "1"]).expect(0).stderr;
+    let line = "warning: seed.link: nothing that could be a seed matches 'dpes-*'\n";
+    assert_eq!(told.matches("nothing that could be").count(), 1, "{told}");
+    assert!(told.contains(line), "{told}");
+    assert!(world.worktree("1/c1").join("deps-a/file").is_file());
+}

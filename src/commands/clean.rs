@@ -12,6 +12,7 @@ use crate::error::{Error, IoContext, Result, exit};
 use crate::fs::{trash, tree};
 use crate::model::address::Address;
 use crate::model::name::Name;
+use crate::model::rationale::some_of;
 use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::session::Session;
@@ -92,6 +93,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         return keep(session, args, &targets);
     }
     let alone = targets.len() == 1;
+    let cleaned: Vec<Name> = targets.iter().map(|(run, _)| run.run.clone()).collect();
     let roots: BTreeSet<PathBuf> = targets
         .iter()
         .map(|(run, _)| session.store.worktrees(run.worktree_root.as_deref()))
@@ -121,10 +123,31 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         });
     }
     report(session, args, &removals, &forgotten)?;
+    if !(args.all || args.expired || args.dry_run || args.json) {
+        note_others(session, &cleaned)?;
+    }
     if !args.dry_run {
         roots.iter().for_each(|root| clean::empty_trash(session, root));
     }
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
+}
+
+/// Says which other runs still have worktrees.
+fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
+    let store = &session.store;
+    let mut others = Vec::new();
+    for run in store.runs()? {
+        if !cleaned.contains(&run.run) && store.candidates(&run).any(|c| c.worktree().exists()) {
+            others.push(run.run.to_string());
+        }
+    }
+    if !others.is_empty() {
+        let s = if others.len() == 1 { "" } else { "s" };
+        let has = if others.len() == 1 { "has" } else { "have" };
+        session.ui.note(format!("run{s} {} still {has} worktrees", some_of(&others)));
+        session.ui.hint("`git frites clean --all` removes those of every run");
+    }
+    Ok(())
 }
 
 /// Removes the cached outcomes and the bases' kept build outputs that nobody uses, or says how large

@@ -160,6 +160,10 @@ fn init(session: &Session) -> Result<u8> {
         .context(|| format!("could not write '{}'", path.display()))?;
     session.ui.answer(format!("{}\n", path.display()))?;
     session.ui.hint("uncomment a key to set it; commit the file to share it");
+    session.ui.hint(
+        "`git log --all` shows captures, too; without them: `git config alias.la \"log \
+         --exclude='refs/frites/*' --exclude='refs/heads/frites/*' --all\"`",
+    );
     if !seeds.patterns.is_empty() {
         session.ui.hint(format!(
             "it proposes seeds that this checkout has: seed.copy = {}",

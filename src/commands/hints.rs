@@ -4,11 +4,18 @@ use crate::error::{Cause, Error};
 /// The error with the hint for its cause.
 pub fn add(error: Error) -> Error {
     let hint = match &error.cause {
+        Cause::RunExists(run) => {
+            let run = run.clone();
+            return error
+                .hint(format!(
+                    "take another name, or let candidates join that run: `git frites spawn --add --run {run}`"
+                ))
+                .hint(format!(
+                    "`git frites clean --forget {run}` frees the name, and deletes that run's captures for good"
+                ));
+        }
         Cause::NoRun => "start one with `git frites spawn`".to_owned(),
         Cause::UnknownRun => "`git frites status` lists the runs".to_owned(),
-        Cause::RunExists(run) => {
-            format!("take another name, or remove that run with `git frites clean --forget {run}`")
-        }
         Cause::RunBusy(run) => {
             format!("wait for it to end; `git frites status {run}` shows its progress")
         }

@@ -19,11 +19,16 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     }
     let verb = typed.iter().find(|word| cli.find_subcommand(word).is_some());
     let mut error = Error::usage(message(e));
-    if let Some(near) = suggestion(e, cli) {
+    if let Some(meant) = meant(e, verb.map(String::as_str)) {
+        error = error.hint(meant);
+    } else if let Some(near) = suggestion(e, cli) {
         error = error.hint(format!("did you mean '{near}'?"));
     }
     let is_stray_word = e.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
     match verb.map(String::as_str) {
+        Some(verb @ ("spawn" | "run")) if is_stray_word && argument.parse::<u32>().is_ok() => error
+            .hint(format!("for {argument} candidates: `git frites {verb} -n {argument}`"))
+            .hint(format!("see `git frites {verb} -h`")),
         Some(verb @ ("spawn" | "run")) if is_stray_word => error
             .hint(format!("a command comes after `--`: `git frites {verb} -- {argument} …`"))
             .hint(format!("see `git frites {verb} -h`")),
@@ -69,6 +74,35 @@ fn message(e: &clap::Error) -> String {
             format!("the following required arguments were not provided: {missing}")
         }
         other => other.to_string(),
+    }
+}
+
+/// What to type for words that other tools have, or that are right elsewhere.
+fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
+    if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
+        let (what, command) = match word.as_str() {
+            "list" | "ls" => ("the runs are listed by", "status"),
+            "show" => ("a candidate's patch is shown by", "diff RUN/CAND"),
+            "rm" | "remove" | "delete" => ("worktrees and branches are removed by", "clean RUN"),
+            "merge" => ("a candidate is merged by", "apply --merge RUN/CAND"),
+            "shell" | "cd" => ("a shell in a worktree is started by", "exec RUN/CAND"),
+            _ => return None,
+        };
+        return Some(format!("{what} `git frites {command}`"));
+    }
+    let argument = text(e, ContextKind::InvalidArg)?;
+    let others = listed(e, ContextKind::PriorArg);
+    let names = |option: &str| {
+        argument.starts_with(option) || others.iter().any(|other| other.starts_with(option))
+    };
+    match e.kind() {
+        ErrorKind::UnknownArgument if verb == Some("run") && argument == "--again" => {
+            Some("another round is `git frites spawn --again RUN/CAND -- CMD`; then judge".into())
+        }
+        ErrorKind::ArgumentConflict if names("--agent") && names("-n") => {
+            Some("the number belongs to the agent: `--agent NAME=3`".into())
+        }
+        _ => None,
     }
 }
 
@@ -144,6 +178,39 @@ mod tests {
     fn hints_name_the_nearest_word_and_the_help_of_the_command() {
         let cases = [
             ("spwan", vec!["did you mean 'spawn'?", "see `git frites -h`"]),
+            ("ls", vec!["the runs are listed by `git frites status`", "see `git frites -h`"]),
+            (
+                "show 1/c1",
+                vec![
+                    "a candidate's patch is shown by `git frites diff RUN/CAND`",
+                    "see `git frites -h`",
+                ],
+            ),
+            (
+                "shell c1",
+                vec![
+                    "a shell in a worktree is started by `git frites exec RUN/CAND`",
+                    "see `git frites -h`",
+                ],
+            ),
+            (
+                "spawn 3",
+                vec!["for 3 candidates: `git frites spawn -n 3`", "see `git frites spawn -h`"],
+            ),
+            (
+                "run --again 1/c1",
+                vec![
+                    "another round is `git frites spawn --again RUN/CAND -- CMD`; then judge",
+                    "see `git frites run -h`",
+                ],
+            ),
+            (
+                "run --agent claude -n 3",
+                vec![
+                    "the number belongs to the agent: `--agent NAME=3`",
+                    "see `git frites run -h`",
+                ],
+            ),
             ("judge --tset x", vec!["did you mean '--test'?", "see `git frites judge -h`"]),
             (
                 "run make",

@@ -184,15 +184,15 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     })
 }
 
-/// The keys of the section whose name is nearest to the start of `key`, or all keys.
+/// The keys of the section whose name is nearest to the start of `key`, or where all are listed.
 fn list_of_keys(key: &str) -> String {
     let sections = keys::ALL.iter().filter_map(|spec| spec.name.split('.').next());
-    let section = nearest(sections, key.split('.').next().unwrap_or(key));
-    let names: Vec<&str> = keys::ALL
-        .iter()
-        .filter(|spec| section.is_none_or(|section| spec.is_within(section)))
-        .map(|spec| spec.name)
-        .collect();
+    let Some(section) = nearest(sections, key.split('.').next().unwrap_or(key)) else {
+        // Not `git frites config`, which fails until this key is corrected.
+        return "`git frites man config` lists all keys".to_owned();
+    };
+    let names: Vec<&str> =
+        keys::ALL.iter().filter(|spec| spec.is_within(section)).map(|spec| spec.name).collect();
     format!("the keys are {}", names.join(", "))
 }
 

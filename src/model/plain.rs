@@ -31,7 +31,7 @@ mod tests {
             ("\x1b[1;31mred\x1b[0m", "red"),
             ("10%\r100%\r", "100%"),
             ("a\tb", "a       b"),
-            ("\u{9b}31mred \u{7}\u{8}end\u{202e}", "31mred end"),
+            ("\u{9b}31mred \u{7}\u{8}end\u{202e}", "red end"),
         ];
         for (text, shown) in cases {
             assert_eq!(line(text), shown, "{text:?}");

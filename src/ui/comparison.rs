@@ -198,7 +198,10 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
             ),
         ],
         (DecisionKind::NearMiss, Some(name)) => vec![
-            format!("the logs are in '{}'", logs(name).display()),
+            match near_miss_that_did_not_start(verdict, name) {
+                Some(hint) => hint,
+                None => format!("the logs are in '{}'", logs(name).display()),
+            },
             format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
         (DecisionKind::Undecided, Some(name)) if decision.undecided.is_empty() => vec![
@@ -231,6 +234,17 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
+}
+
+/// What to do if the command that the closest candidate failed did not start at all.
+fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
+    let stopped = verdict.entry(name)?.stopped_at()?;
+    let why = stopped.outcome.why_not_started()?;
+    let (run, stage) = (&verdict.run, stopped.stage);
+    Some(format!(
+        "the {stage} command did not start there ({why}): install what it needs, or judge with \
+         another: `git frites judge {run} --{stage} CMD`"
+    ))
 }
 
 /// The width of the table without a terminal, in columns.

@@ -53,6 +53,7 @@ impl Seeds {
             link.iter().partition(|entry| is_pattern(root, entry));
         let links = linked_paths(root, &names, &mut seeds.notes)?;
         let copied = copy.iter().map(|line| ("seed.copy", line));
+        let patterns_of_links = patterns.clone();
         let linked = patterns.into_iter().map(|line| ("seed.link", line));
         let own = Patterns::parse(&copied.chain(linked).collect::<Vec<_>>())?;
         let shared = Patterns::read(&root.join(INCLUDE), &mut seeds.notes)?;
@@ -91,6 +92,14 @@ impl Seeds {
                 own.matches_itself(&path) || shared.matches_itself(&path) || linked.contains(&path);
             let original = if named { file_to_copy(original, root) } else { original };
             seeds.found.insert(path, original);
+        }
+        for line in patterns_of_links {
+            let own = Patterns::parse(&[("seed.link", line)])?;
+            if !line.starts_with('!') && !seeds.found.keys().any(|path| own.matches(path, false)) {
+                seeds
+                    .notes
+                    .push(format!("seed.link: nothing that could be a seed matches '{line}'"));
+            }
         }
         Ok(seeds)
     }
