@@ -315,6 +315,56 @@ fn shallow_and_partial_clones_judge_too() {
     world.frites_in(&clone, ["judge", "--replay", "--remote", "origin", "far"]).expect(0);
 }
 
+/// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
+/// there.
+#[test]
+fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    let clone = world.home().join("clone");
+    world.git(["clone", "-q", "--depth=1", &format!("file://{url}"), clone.to_str().unwrap()]);
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
+    let words = ["judge", "--shard", "1/2", "--bundle", "one.bundle", "1"];
+    world.frites_in(&clone, words).expect(0);
+    let two = world.home().join("two.bundle").into_os_string().into_string().unwrap();
+    on_node(&world, &url, &["--shard", "2/2", "--bundle", &two, "1"]).expect(0);
+    assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
+    // Repeated, a judge writes the same outcomes again.
+    fs::remove_file(clone.join("one.bundle")).unwrap();
+    let again = world.frites_in(&clone, words).expect(0).out();
+    assert_eq!(again, "1/c1\tpassed\tstored before\n1/c3\tpassed\tstored before\n");
+    let one = clone.join("one.bundle").into_os_string().into_string().unwrap();
+    let replay = |files: &[&str]| {
+        let bundles = files.iter().flat_map(|file| ["--bundle", *file]);
+        world.frites(["judge", "--replay", "1"].into_iter().chain(bundles))
+    };
+    replay(&[&one]).expect(3);
+    assert!(replay(&[&one, &two]).expect(0).out().contains("\n*  c2 "));
+    // A forged one: an outcome under another name, and a capture.
+    world
+        .sh(
+            &clone,
+            "git update-ref refs/frites/1/@results/c2 refs/frites/1/@results/c3
+        git update-ref refs/frites/1/c1 HEAD; git branch planted
+        git bundle create -q forged.bundle refs/frites/1/@results/c2 refs/frites/1/c1 planted",
+        )
+        .expect(0);
+    let before = world.git(["for-each-ref", "refs/frites/1/", "refs/heads/"]);
+    world.git(["update-ref", "-d", "refs/frites/1/@results/c2"]);
+    let forged = clone.join("forged.bundle");
+    let named = replay(&[forged.to_str().unwrap()]);
+    let words = "1/c2: the outcome of judging it by itself is not used: it is of 1/c3";
+    assert!(named.stderr.contains(words), "{}", named.stderr);
+    let after = world.git(["for-each-ref", "refs/frites/1/", "refs/heads/"]);
+    let own = |refs: &str| {
+        let lines = refs.lines().filter(|l| !l.contains("@results/c2") && !l.contains("@record"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(own(&after), own(&before));
+    replay(&["no.bundle"]).refuses(128, "could not read 'no.bundle'");
+    world.frites(["judge", "--bundle", "x", "1"]).refuses(2, "one bundle is written by --shard");
+}
+
 /// The number of rounds of the long proof; FRITES_TEST_ROUNDS=20 makes 160 outcomes.
 fn rounds() -> usize {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4)

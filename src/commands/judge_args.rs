@@ -1,4 +1,5 @@
 //! The options of `judge`, and those that `judge` and `run` share: how candidates are judged.
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -61,6 +62,10 @@ pub struct JudgeArgs {
     /// List the parts of an opened run that have no result yet
     #[arg(long, conflicts_with_all = ["candidates", "replay", "until_pass", "in_place", "json"])]
     pub pending: bool,
+    /// With --shard or --candidate, write the results to this file instead of pushing them; with
+    /// --replay, read such a file
+    #[arg(long = "bundle", value_name = "FILE", conflicts_with_all = ["open", "pending"])]
+    pub bundles: Vec<PathBuf>,
     /// The repository that has the run, and that results go to
     #[arg(long, value_name = "NAME|URL")]
     pub remote: Option<String>,

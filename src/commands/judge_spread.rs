@@ -1,4 +1,6 @@
 //! `git frites judge` in parts: `--open`, `--shard`, `--pending`, and `--remote` with others.
+use std::path::PathBuf;
+
 use crate::commands::judge_args::JudgeArgs;
 use crate::commands::note_left_out;
 use crate::error::{Error, Result, exit};
@@ -6,6 +8,7 @@ use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::part::Part;
+use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::shard::{SHARD_RULE, Shard};
 use crate::model::verdict::{DecisionKind, Verdict};
@@ -66,6 +69,9 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<Option<SpreadEnd>> {
     if args.open {
         return open(session, args).map(SpreadEnd::Code).map(Some);
     }
+    if !args.bundles.is_empty() {
+        read_bundles(session, args)?;
+    }
     if let Some(place) = &args.remote {
         let name = args.named_run()?.ok_or_else(|| {
             Error::usage("with --remote the run is to be named")
@@ -94,11 +100,29 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<Option<SpreadEnd>> {
         None => session.store.select(args.address.as_ref(), Matching::Prefix)?.run,
     };
     // Candidates of a run that was not opened are judged on the terms of this side.
-    let needs_terms = args.shard.is_some() || args.pending || args.parts().contains(&Part::Base);
+    let needs_terms = args.shard.is_some()
+        || args.pending
+        || !args.bundles.is_empty()
+        || args.parts().contains(&Part::Base);
     if !needs_terms && session.store.terms(&run.run)?.is_none() {
         return Ok(None);
     }
     on_parts(session, args, &run, None).map(SpreadEnd::Code).map(Some)
+}
+
+/// Takes the outcomes from bundles, to decide by them.
+fn read_bundles(session: &Session, args: &JudgeArgs) -> Result<()> {
+    if args.replay {
+        let run = session.store.select(args.address.as_ref(), Matching::Prefix)?.run;
+        return args.bundles.iter().try_for_each(|file| spread::take_bundle(session, &run, file));
+    }
+    match args.bundles.as_slice() {
+        [_] if args.judges_parts() => Ok(()),
+        _ => Err(Error::usage(
+            "one bundle is written by --shard or --candidate, and any number is read by --replay",
+        )
+        .hint("write `--shard K/N --bundle FILE`, or `--replay --bundle FILE --bundle FILE`")),
+    }
 }
 
 fn on_parts(
@@ -120,15 +144,16 @@ fn on_parts(
         Some(shard) => share_of(shard, terms.parts())?,
         None => args.parts(),
     };
-    let sink = exchange.map_or(Sink::Here, Sink::Remote);
     let jobs = args.jobs as usize;
-    spread::judge_parts(session, run, &terms, &parts, jobs, &sink, |part, outcome, before| {
+    let sink = Sink { remote: exchange, bundle: args.bundles.first().map(PathBuf::as_path) };
+    let on_part = |part: &Part, outcome: &PartOutcome, before: bool| {
         let before = if before { "\tstored before" } else { "" };
         if args.quiet {
             return Ok(());
         }
         session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()))
-    })?;
+    };
+    spread::judge_parts(session, run, &terms, &parts, jobs, sink, on_part)?;
     Ok(exit::OK)
 }
 

@@ -152,6 +152,13 @@ impl Repo {
         Repo::open(dir)
     }
 
+    /// Writes what these refs reach to a bundle, without what `known` reach.
+    pub fn write_bundle(&self, file: &Path, names: &[RefName], known: &[Oid]) -> Result<()> {
+        let call = self.git().call("bundle").args(["create", "--quiet"]).arg(file);
+        let names = names.iter().map(ToString::to_string);
+        call.args(names.chain(known.iter().map(|oid| format!("^{oid}")))).run()
+    }
+
     /// True if the repository has a remote of that name.
     pub fn has_remote(&self, name: &str) -> Result<bool> {
         let keys = [format!("remote.{name}.url"), format!("remote.{name}.pushurl")];

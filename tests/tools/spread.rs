@@ -251,8 +251,10 @@ fn manifests_of_the_manual_are_what_the_engines_read() {
 import sys, yaml
 text = open(sys.argv[1]).read()
 def block(heading):
-    lines = text.split("# " + heading + "\n")[1].split("\n# ")[0].splitlines()
-    return yaml.safe_load("\n".join(line[4:] for line in lines if line.startswith("    ")))
+    example = text.split("# " + heading + "\n")[1].split("    ", 1)[1]
+    lines = ("    " + example).splitlines()
+    ends = [n for n, line in enumerate(lines) if not line.startswith("    ")]
+    return yaml.safe_load("\n".join(line[4:] for line in lines[:ends[0]]))
 job = block("KUBERNETES")
 assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
 spec = job["spec"]
@@ -267,6 +269,13 @@ assert fail["onExitCodes"] == {"containerName": container["name"], "operator": "
 assert ignore["onPodConditions"] == [{"type": "DisruptionTarget"}]
 assert "auto/%d" % spec["completions"] in container["command"]
 assert all(isinstance(word, str) for word in container["command"])
+actions = block("GITHUB ACTIONS")
+assert actions["permissions"] == {"contents": "read"}
+steps = actions["jobs"]["judge"]["steps"]
+assert all(("uses" in step) != ("run" in step) for step in steps)
+assert steps[0]["with"] == {"persist-credentials": False}
+shares = actions["jobs"]["judge"]["strategy"]["matrix"]["share"]
+assert "/%d --bundle %s " % (len(shares), steps[3]["with"]["path"]) in steps[2]["run"]
 ci = block("GITLAB")["judge"]
 assert isinstance(ci["parallel"], int) and ci["retry"] in (0, 1, 2)
 assert "--shard auto " in ci["script"][0]

@@ -52,6 +52,11 @@ impl<'a> Exchange<'a> {
         self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
     }
 
+    /// Fetches the outcomes of the run alone.
+    pub fn fetch_outcomes(&self) -> Result<()> {
+        self.remote.fetch(&[format!("{}*", refs::results(&self.run))])
+    }
+
     /// Fetches captures of the run, and takes those that are new here.
     pub fn fetch_captures(&self, candidates: &[Name]) -> Result<()> {
         if candidates.is_empty() {

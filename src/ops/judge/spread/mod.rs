@@ -1,11 +1,13 @@
 //! Judging one run on several machines: the terms that all of them share, the parts that each one
 //! judges, and the way of outcomes from one repository to another.
+mod bundle;
 mod decide;
 mod exchange;
 mod open;
 mod parts;
 mod shard;
 
+pub use bundle::take_bundle;
 pub use decide::{Decided, decide};
 pub use exchange::Exchange;
 pub use open::open;

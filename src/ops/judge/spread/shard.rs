@@ -1,4 +1,6 @@
 //! Judging some parts of an opened run on its terms, wherever that is.
+use std::path::Path;
+
 use crate::error::{Error, Result};
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
@@ -9,6 +11,7 @@ use crate::model::terms::{SharedTerms, TreeToJudge};
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::{Grounds, judge_base, judge_captured, record_event};
+use crate::ops::judge::spread::bundle::write_bundle;
 use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::judge::spread::parts::{PartState, states};
 use crate::ops::judge::worlds;
@@ -16,16 +19,18 @@ use crate::ops::session::Session;
 use crate::oracle::programs;
 use crate::store::outcomes::NewOutcome;
 
-/// The place that outcomes go to.
-pub enum Sink<'s, 'a> {
-    /// This repository.
-    Here,
-    /// Another repository.
-    Remote(&'s Exchange<'a>),
+/// The place that outcomes go to: this repository, if no other is named.
+#[derive(Clone, Copy)]
+pub struct Sink<'s, 'a> {
+    /// The repository that has the run.
+    pub remote: Option<&'s Exchange<'a>>,
+    /// The file that outcomes are written to instead of being pushed.
+    pub bundle: Option<&'s Path>,
 }
 
 /// Judges these parts of an opened run, one after another, and stores each outcome before the next
-/// part begins. A part whose outcome is stored is left out.
+/// part begins: at the remote if there is one, or else here; with a bundle, here and in that file
+/// at the end. A part whose outcome is stored is left out.
 ///
 /// Calls `on_part` for each part, with its outcome and with true if that was stored before. Fails
 /// at the first part that cannot be judged here or whose outcome cannot be stored.
@@ -35,32 +40,41 @@ pub fn judge_parts(
     terms: &SharedTerms,
     parts: &[Part],
     jobs: usize,
-    sink: &Sink<'_, '_>,
+    sink: Sink<'_, '_>,
     mut on_part: impl FnMut(&Part, &PartOutcome, bool) -> Result<()>,
 ) -> Result<()> {
     let _lock = session.store.share_run(&run.run)?;
-    let exchange = match sink {
-        Sink::Here => None,
-        Sink::Remote(exchange) => Some(*exchange),
-    };
     let mut waiting = Vec::new();
     for part in parts {
         if let Part::Candidate(name) = part {
             require_part(terms, name)?;
         }
     }
-    for PartState { part, outcome } in states(session, run, terms, exchange)? {
+    for PartState { part, outcome } in states(session, run, terms, sink.remote)? {
         match outcome {
             _ if !parts.contains(&part) => {}
             Some(outcome) => on_part(&part, &outcome, true)?,
             None => waiting.push(part),
         }
     }
-    if waiting.is_empty() {
-        return Ok(());
+    if !waiting.is_empty() {
+        judge_waiting(session, run, terms, &waiting, jobs, sink, on_part)?;
     }
+    sink.bundle.map_or(Ok(()), |file| write_bundle(session, run, parts, file))
+}
+
+/// Judges parts that have no outcome yet.
+fn judge_waiting(
+    session: &Session,
+    run: &Run,
+    terms: &SharedTerms,
+    waiting: &[Part],
+    jobs: usize,
+    Sink { remote, bundle }: Sink<'_, '_>,
+    mut on_part: impl FnMut(&Part, &PartOutcome, bool) -> Result<()>,
+) -> Result<()> {
     let grounds = grounds(session, run, terms, jobs)?;
-    if let Some(exchange) = exchange {
+    if let Some(exchange) = remote {
         let candidates = waiting.iter().filter_map(|part| match part {
             Part::Candidate(name) => Some(name.clone()),
             Part::Base => None,
@@ -70,9 +84,9 @@ pub fn judge_parts(
     let _kept = KeptCommits::new(session, run);
     for chunk in waiting.chunks(jobs.max(1)) {
         for new in judge_chunk(session, run, terms, chunk, &grounds)? {
-            match sink {
-                Sink::Here => session.store.save_outcome(&new)?,
-                Sink::Remote(exchange) => exchange.share(terms, &new)?,
+            match remote.filter(|_| bundle.is_none()) {
+                Some(exchange) => exchange.share(terms, &new)?,
+                None => session.store.save_outcome(&new)?,
             }
             record_event(session, run, &new.outcome)?;
             on_part(&new.outcome.part(), &new.outcome, false)?;
