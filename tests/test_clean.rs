@@ -348,7 +348,6 @@ fn worktree_that_is_gone_or_without_git_file_is_cleaned() {
         "git worktree remove --force .frites/worktrees/1/c1",
         "rm .frites/worktrees/1/c1/.git",
         "echo 'gitdir: /nowhere' > .frites/worktrees/1/c1/.git",
-        "git worktree lock .frites/worktrees/1/c1",
         "chmod 555 .frites/worktrees/1/c1",
     ];
     for script in cases {
