@@ -277,7 +277,10 @@ fn grid<'a>(
             none(),
             none(),
         ]);
-        remarks.push((remarks_on(&base.results), styles.dim));
+        // Nothing is decided by the base's results, so that it does not matter whether they are claims.
+        let mut words = remarks_on(&base.results);
+        words.retain(|word| word != "warm");
+        remarks.push((words, styles.dim));
     }
     for (entry, recommended, verified) in rows {
         let tone = if recommended && verified { Tone::Good } else { Tone::Plain };
