@@ -1,0 +1,14 @@
+//! Draws terminal output: ANSI text on standard input, an SVG image on standard output.
+//!
+//! `make pictures` draws the images of the README with it.
+#![expect(clippy::print_stdout, reason = "an example answers on stdout")]
+
+use std::io;
+
+use anstyle_svg::{Term, WIN10_CONSOLE};
+
+fn main() -> io::Result<()> {
+    let text = io::read_to_string(io::stdin())?;
+    print!("{}", Term::new().palette(WIN10_CONSOLE).min_width_px(640).render_svg(&text));
+    Ok(())
+}
