@@ -557,7 +557,8 @@ fn edit_made_after_apply_was_killed_in_a_hook_survives() {
         apply.kill().unwrap();
         apply.wait().unwrap();
         write(&go, "");
-        poll(|| !world.repo.join(".git/index.lock").exists());
+        // Until git has ended.
+        world.run(&world.repo, "flock", [".git", "true"]).expect(0);
         fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
         if let Some(path) = edited {
             world.write(path, "edited since\n");

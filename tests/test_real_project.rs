@@ -204,6 +204,7 @@ no-test test exit 101 2 1 0.44
 nothing - - 0 0 - empty
 exits-3 - - 2 1 - failed
 
+the commands ran unconfined, in the open world
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \
 next is large with {lines} lines in 2 files"
     );

@@ -383,7 +383,7 @@ fn cleaned(checker: &mut Checker, world: &World) {
     world
         .sh(
             &world.repo,
-            "FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3",
+            "FRITES_DEPTH=1 FRITES_RUN=1 FRITES_CANDIDATE=good git frites clean -q --discard --forget 3",
         )
         .expect(0);
 }

@@ -48,8 +48,8 @@ fn end_survivors(store: &Store) -> Result<Vec<String>> {
 pub struct Recovery {
     /// A message for each thing done.
     pub messages: Vec<String>,
-    /// The refs of runs, as they were before.
-    pub refs: RefsOfRuns,
+    /// The refs of runs; none if they may have changed.
+    pub refs: Option<RefsOfRuns>,
 }
 
 /// Recovers landings, refs and runs. If there is nothing to do, it costs a listing of the runs'
@@ -74,9 +74,10 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     release_judged(store)?;
     // What cannot be deleted was told by the command that removed it.
     let _ = trash::empty(store, &store.worktrees(None));
-    let refs = store.repo().refs_of_runs()?;
-    let names: Vec<RefName> = refs.keys().cloned().collect();
+    let found = store.repo().refs_of_runs()?;
+    let names: Vec<RefName> = found.keys().cloned().collect();
     messages.extend(settle(store, &names)?);
+    let has_conflicts = names.iter().any(|name| refs::conflicts_of(name).is_some());
     let recorded = run_names(&names);
     for run in store.run_directories()? {
         let recovered = recover_run(store, &run).and_then(|message| {
@@ -92,7 +93,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
             )),
         }
     }
-    Ok(Recovery { messages, refs })
+    let are_unchanged = messages.is_empty() && !has_conflicts;
+    Ok(Recovery { messages, refs: are_unchanged.then_some(found) })
 }
 
 /// Lets the commits go that killed processes kept while they judged them.

@@ -76,9 +76,9 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        let Recovery { messages, refs } = session.heal()?;
+        let refs = session.heal()?.refs;
         watch::recover(session.integrity())?;
-        if messages.is_empty() {
+        if let Some(refs) = refs {
             session.repo.remember_refs(refs);
         }
         Ok(session)

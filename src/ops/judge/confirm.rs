@@ -113,7 +113,10 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
         let Some(entry) = entries.iter_mut().filter(is_open).find(same) else { continue };
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
-        *entry = Entry { stale, ..confirmed };
+        // The cache answers with a pass that was no claim: this judging found it itself.
+        let is_final = outcome::all_passed(&entry.results) && entry.results.iter().all(|r| !r.warm);
+        let results = if is_final { entry.results.clone() } else { confirmed.results };
+        *entry = Entry { stale, results, ..confirmed };
     }
 }
 
