@@ -315,6 +315,64 @@ fn shallow_and_partial_clones_judge_too() {
     world.frites_in(&clone, ["judge", "--replay", "--remote", "origin", "far"]).expect(0);
 }
 
+/// A clone with all objects of the remote, and without any ref of a run.
+fn clone_of(world: &World, url: &str, name: &str) -> PathBuf {
+    let clone = world.home().join(name);
+    world.git(["clone", "-q", url, clone.to_str().unwrap()]);
+    clone
+}
+
+#[test]
+fn any_clone_decides_as_the_opener_does() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    world.frites(["judge", "--remote", "origin", "--shard", "2/2", "1"]).expect(0);
+    let clone = clone_of(&world, &url, "clone");
+    world.frites_in(&clone, ["judge", "--remote", "origin", "--shard", "1/2", "1"]).expect(0);
+    let words = ["judge", "--replay", "--json", "--remote", "origin", "1"];
+    let [here, there] =
+        [&world.repo, &clone].map(|dir| world.frites_in(dir, words).expect(0).json());
+    assert_eq!(here["recommended"], "c2");
+    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed"] {
+        assert_eq!(there[key], here[key], "{key}");
+    }
+    // Of a state that is new there, the clone takes the capture again.
+    world.sh(&world.worktree("1/c3"), "seq 2 > new").expect(0);
+    open(&world);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/elsewhere/*"]);
+    assert_eq!(world.frites_in(&clone, words).expect(0).json()["recommended"], "c3");
+}
+
+#[test]
+fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    let clone = clone_of(&world, &url, "clone");
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/@*:refs/frites/1/@*"]);
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/c1:refs/frites/1/c1"]);
+    let of_remote = || world.git_in(Path::new(&url), ["for-each-ref", "refs/frites/"]);
+    let before = (of_remote(), world.git_in(&clone, ["for-each-ref"]));
+    let words = "the captures of 1/c2, 1/c3 are not here";
+    for command in [
+        &["judge", "--replay", "1"][..],
+        &["judge", "--trust-config", "1"],
+        &["judge", "--open", "--remote", "origin", "1"],
+    ] {
+        world.frites_in(&clone, command).refuses(128, words);
+    }
+    assert_eq!((of_remote(), world.git_in(&clone, ["for-each-ref"])), before);
+    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
+    assert_eq!(world.frites_in(&clone, ["judge", "--replay", "-q", "1"]).expect(0).out(), "1/c2\n");
+    // What the remote itself does not have, nobody can fetch.
+    let other = clone_of(&world, &url, "other");
+    world.git_in(Path::new(&url), ["update-ref", "-d", "refs/frites/1/c2"]);
+    world
+        .frites_in(&other, ["judge", "--replay", "--remote", "origin", "1"])
+        .refuses(128, "the capture of 1/c2 is not here");
+}
+
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
 /// there.
 #[test]

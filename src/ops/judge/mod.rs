@@ -9,6 +9,7 @@ mod judged_base;
 mod judged_once;
 pub mod keep;
 mod kept_trees;
+mod listed;
 mod options;
 mod partial;
 pub mod plan;
@@ -55,6 +56,7 @@ pub fn judge(
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
     let (_lock, run) = &session.store.lock_and_read(&run.run)?;
+    listed::require_captures(session, run)?;
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;

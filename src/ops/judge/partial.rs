@@ -17,6 +17,7 @@ use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
+use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
@@ -53,6 +54,7 @@ pub fn judge_some(
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
+    require_captures(session, run)?;
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
     let grounds = Grounds {

@@ -16,7 +16,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
 use crate::ops::judge::terms::{OwnTerms, answers};
-use crate::ops::judge::{conditions, confirm, entries};
+use crate::ops::judge::{conditions, confirm, entries, listed};
 use crate::ops::session::Session;
 
 /// Decides again from the stored outcomes, without running anything. The terms are those of
@@ -36,6 +36,7 @@ pub(super) fn replay_locked(
 ) -> Result<Verdict> {
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
+    listed::require_captures(session, run)?;
     let opened = store.terms(&run.run)?;
     let is_opened_after =
         |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::model::part::Part;
 use crate::model::run::Run;
+use crate::model::terms::SharedTerms;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
@@ -69,7 +70,7 @@ fn look(
     last_missing: &mut Option<Vec<Part>>,
     end: Instant,
 ) -> Result<Option<Decided>> {
-    let missing = take_all(session, run, exchange)?;
+    let missing = take_all(session, run, exchange, last_missing.is_none())?;
     let is_last = missing.is_empty() || Instant::now() >= end;
     let is_news = last_missing.as_ref() != Some(&missing);
     if is_last || options.until_pass && is_news {
@@ -84,18 +85,42 @@ fn look(
 }
 
 /// Takes what was fetched; gives the parts without an outcome.
-fn take_all(session: &Session, run: &Run, exchange: &Exchange<'_>) -> Result<Vec<Part>> {
+fn take_all(
+    session: &Session,
+    run: &Run,
+    exchange: &Exchange<'_>,
+    is_first_look: bool,
+) -> Result<Vec<Part>> {
     let store = &session.store;
     let (_lock, run) = &store.lock_and_read(&run.run)?;
     let terms = store.terms(&run.run)?;
-    if let Some(terms) = &terms {
-        let mut unknown = Vec::new();
-        for tree in terms.trees.iter().filter(|tree| !session.repo.is_commit(&tree.commit)) {
-            unknown.push(tree.candidate.clone());
-            unknown.extend(tree.same.iter().cloned());
-        }
-        exchange.fetch_captures(&unknown)?;
+    if lacks_capture(session, run, terms.as_ref(), is_first_look)? {
+        exchange.fetch_whole_run(run)?;
     }
     exchange.take_outcomes(terms.as_ref())?;
     terms.map_or(Ok(Vec::new()), |terms| pending(session, run, &terms, None))
+}
+
+/// True if a ref here does not hold the capture that the terms name; with `any`, also if a
+/// candidate has no capture. An object that is here by chance is none.
+fn lacks_capture(
+    session: &Session,
+    run: &Run,
+    terms: Option<&SharedTerms>,
+    any: bool,
+) -> Result<bool> {
+    for candidate in session.store.candidates(run) {
+        let Some(latest) = candidate.latest()? else {
+            if any {
+                return Ok(true);
+            }
+            continue;
+        };
+        let Some(tree) = terms.and_then(|terms| terms.tree_of(candidate.name)) else { continue };
+        let repo = &session.repo;
+        if !repo.is_commit(&tree.commit) || !repo.is_ancestor(&tree.commit, &latest.commit)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -67,6 +67,12 @@ impl<'a> Exchange<'a> {
         candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
+    /// Fetches all of the run, and takes the captures that are new here.
+    pub fn fetch_whole_run(&self, run: &Run) -> Result<()> {
+        self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
+        run.candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
+    }
+
     /// The run as it is here after its record was taken, if that is new.
     pub fn take_run(&self) -> Result<Run> {
         self.take(&refs::record(&self.run))?;

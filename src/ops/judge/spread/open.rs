@@ -10,6 +10,7 @@ use crate::model::run::Run;
 use crate::model::terms::{SharedSeeds, SharedTerms, TreeToJudge};
 use crate::model::verdict::Entry;
 use crate::ops::judge::entries;
+use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
@@ -28,6 +29,7 @@ pub fn open(
 ) -> Result<SharedTerms> {
     let store = &session.store;
     let (_lock, run) = &store.lock_and_read(&run.run)?;
+    require_captures(session, run)?;
     // The programs need not be installed here.
     let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?;
     on_oracle(&oracle)?;

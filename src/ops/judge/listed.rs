@@ -1,0 +1,50 @@
+//! The captures that the records of a run list: without one of them a candidate would seem to have
+//! changed nothing, and another one would win.
+use crate::error::{Error, Result};
+use crate::model::partial::PartialVerdict;
+use crate::model::run::Run;
+use crate::model::terms::SharedTerms;
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+
+/// Refuses to go on with a run if a capture is missing here that its verdict, its terms or an
+/// outcome list. A worktree is captured anew.
+pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
+    let store = &session.store;
+    let lost = |candidate: CandidateRef<'_>| {
+        Ok(candidate.latest()?.is_none() && !candidate.worktree().is_dir())
+    };
+    let mut missing: Vec<CandidateRef<'_>> = Vec::new();
+    for candidate in store.candidates(run) {
+        if lost(candidate)? {
+            missing.push(candidate);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let verdict = store.verdict(&run.run)?;
+    let terms = store.terms(&run.run)?;
+    let parts = store.parts(run)?;
+    missing.retain(|candidate| {
+        let name = candidate.name;
+        let judged = verdict.as_ref().and_then(|verdict| verdict.entry(name));
+        let of_name = |part: &&PartialVerdict| part.candidate.candidate == *name;
+        let found = parts.iter().map(|(_, part)| part).find(of_name).map(|part| &part.candidate);
+        let is_part = |terms: &SharedTerms| {
+            terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
+        };
+        judged.into_iter().chain(found).any(|entry| entry.iteration.is_some())
+            || terms.as_ref().is_some_and(is_part)
+    });
+    let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let what = match names.as_slice() {
+        [] => return Ok(()),
+        [one] => format!("the capture of {one} is not here"),
+        all => format!("the captures of {} are not here", all.join(", ")),
+    };
+    Err(Error::fatal(what).hint(format!(
+        "fetch the whole run: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or decide with `git frites judge --replay --remote REMOTE {0}`",
+        run.run
+    )))
+}
