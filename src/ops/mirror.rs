@@ -1,6 +1,6 @@
 //! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
 //! judged. Each is used by one process at a time, and kept: the next one fetches only what is new.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Cause, Error, Result};
 use crate::fs::lock::{self, Lock};
@@ -49,8 +49,7 @@ fn open(url: &str) -> Result<(Repo, Lock)> {
     let real = Path::new(url).canonicalize();
     let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
     let key = digest(&[host.as_bytes(), b" ", url].concat());
-    let place = pool::places().into_iter().next().unwrap_or_else(std::env::temp_dir);
-    let directory = tree::nearest_real(&place).join(MIRRORS).join(&key[..16]);
+    let directory = all().join(&key[..16]);
     for number in 1..=MOST_MIRRORS {
         let Some(lock) = lock::attempt(&directory.join(format!("{number}.lock")))? else {
             continue;
@@ -59,6 +58,12 @@ fn open(url: &str) -> Result<(Repo, Lock)> {
     }
     Err(Error::fatal(format!("all {MOST_MIRRORS} mirrors in '{}' are in use", directory.display()))
         .hint("wait until other processes have ended"))
+}
+
+/// The directory of all mirrors.
+pub fn all() -> PathBuf {
+    let place = pool::places().into_iter().next().unwrap_or_else(std::env::temp_dir);
+    tree::nearest_real(&place).join(MIRRORS)
 }
 
 /// Opens the mirror at `path`; makes it if there is none, or if a killed process left half of one.

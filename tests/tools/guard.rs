@@ -22,6 +22,7 @@ trials! {
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
     a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
+    nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -369,5 +370,28 @@ fn a_fork_is_guarded_and_needs_no_other_directory() {
     world.frites(["spawn", "--isolate", "fork", "-c", "a", "--", "sh", "-c", script]).expect(0);
     assert_eq!(of_the_user(&world), before);
     assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
+    world.assert_clean();
+}
+
+/// git-frites finds the checkout and its cache by their paths: a copy with other content must not
+/// appear there.
+fn nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache() {
+    let world = guarded();
+    let clone =
+        "mkdir -p deep/src && git clone -q repo deep/src/project && git init -q --bare deep/bare";
+    world.sh(&world.home(), clone).expect(0);
+    let project = world.home().join("deep/src/project");
+    let script = r#"
+        for directory in deep deep/src deep/src/project cache cache/git-frites; do
+            perl -e 'exit !rename $ARGV[0], $ARGV[1]' ~/$directory ~/$directory.old &&
+                echo $directory >> ~/moved
+        done
+        echo kept > ~/deep/src/file; mv ~/deep/src/file ~/deep/src/renamed; echo x > done"#;
+    world.frites_in(&project, ["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    let moved = fs::read_to_string(world.home().join("moved")).unwrap_or_default();
+    assert_eq!(moved, "", "other files can be put there");
+    assert!(world.home().join("deep/src/renamed").exists(), "the directories can be written to");
+    let files = world.frites_in(&project, ["diff", "--stat", "a"]).expect(0);
+    assert!(files.out().contains("done"), "{}", files.out());
     world.assert_clean();
 }

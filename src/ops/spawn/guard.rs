@@ -1,15 +1,18 @@
 //! The worlds of attempts: their commands can write to their own worktree, and not to the user's
 //! checkouts, to other worktrees or to the repository.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use crate::config::keys;
 use crate::config::value::GuardMode;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
+use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 use crate::oracle::sealed::surroundings::{TEMPORARY, named, variable};
@@ -43,7 +46,14 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
         return Ok(None);
     }
     match refusal(session)? {
-        None => Ok(Some(Guard { writable: writable(session) })),
+        None => {
+            // What does not exist yet cannot be protected, and an attempt could make it.
+            if let Some(cache) = cache_of_all(session)? {
+                fs::create_dir_all(&cache)
+                    .context(|| format!("could not make '{}'", cache.display()))?;
+            }
+            Ok(Some(Guard { writable: writable(session) }))
+        }
         Some(reason) if mode == GuardMode::Auto => {
             let line = format!("attempts run unguarded, with your permissions: {reason}");
             TOLD.call_once(|| session.ui.note(line));
@@ -121,22 +131,30 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
     all.push(store.root().to_owned());
-    // The cache of all repositories.
-    all.extend(pool::home(repo)?.parent().map(Path::to_owned));
+    all.extend(cache_of_all(session)?);
+    all.push(mirror::all());
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 
+/// The cache of all repositories.
+fn cache_of_all(session: &Session) -> Result<Option<PathBuf>> {
+    Ok(pool::home(&session.repo)?.parent().map(Path::to_owned))
+}
+
 /// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only
-/// below those. What lies below the `replaced` directories needs a mount in any case.
+/// below those. What lies below the `replaced` directories needs a mount in any case. So do the writable
+/// directories above a path that is not: nobody can rename a mount point, and put something else in
+/// its place.
 fn needed<'a>(
     replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,
     protected: impl Iterator<Item = &'a Path>,
 ) -> Vec<Mount> {
-    let mut all: Vec<(&Path, bool)> = writable.map(|path| (path, true)).collect();
-    all.extend(protected.filter(|path| !replaced.contains(path)).map(|path| (path, false)));
-    all.sort();
-    all.dedup();
+    let mut all: BTreeMap<&Path, bool> = protected.map(|path| (path, false)).collect();
+    all.extend(writable.map(|path| (path, true)));
+    let above_any = pinned(&all, replaced);
+    all.extend(above_any.iter().map(|path| (*path, true)));
+    all.retain(|path, _| !replaced.contains(path));
     // A path comes after those above it.
     let mut done = vec![(Path::new("/"), false)];
     done.extend(replaced.iter().map(|path| (*path, true)));
@@ -145,7 +163,8 @@ fn needed<'a>(
         let above = done.iter().filter(|(above, _)| path.starts_with(above));
         let nearest = above.max_by_key(|(above, _)| above.components().count());
         let is_replaced = nearest.is_some_and(|(nearest, _)| replaced.contains(nearest));
-        if !is_replaced && nearest.is_some_and(|(_, above)| *above == can_write) {
+        let is_same = nearest.is_some_and(|(_, above)| *above == can_write);
+        if !is_replaced && is_same && !above_any.contains(path) {
             continue;
         }
         let at = path.to_owned();
@@ -156,6 +175,16 @@ fn needed<'a>(
         done.push((path, can_write));
     }
     mounts
+}
+
+/// The writable directories above those of `all` that are not, and above the `replaced` ones.
+fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
+    let can_write = |path: &Path| {
+        path.ancestors().find_map(|above| all.get(above)).copied().unwrap_or_default()
+    };
+    let protected = all.iter().filter(|(_, can_write)| !**can_write).map(|(path, _)| *path);
+    let above = protected.chain(replaced.iter().copied()).flat_map(|path| path.ancestors().skip(1));
+    above.filter(|path| can_write(path)).collect()
 }
 
 #[cfg(test)]
@@ -184,6 +213,7 @@ mod tests {
         let mounts = made(common, &["/home/u", "/tmp", "/tmp/mine", worktree], &protected);
         let expected = [
             "+/home/u",
+            "+/home/u/.cache",
             "-/home/u/.cache/git-frites",
             "-/home/u/src",
             "+/home/u/src/.frites/worktrees/1/a",
