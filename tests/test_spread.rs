@@ -373,6 +373,45 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
         .refuses(128, "the capture of 1/c2 is not here");
 }
 
+/// An attempt whose last state was captured while it ran, or before it was interrupted, counts by
+/// its end: for another clone the captures are all that there is.
+#[test]
+fn end_of_an_attempt_that_changes_nothing_more_is_told_by_its_captures() {
+    let world = World::new();
+    let url = with_remote(&world);
+    world.git(["config", "frites.spawn.auto-checkpoint", "30ms"]);
+    // It goes on when it was captured.
+    let checkpointed = "echo one > new; i=0; until git rev-parse -q --verify refs/frites/1/c1; do \
+                        test $i = 1000 && exit 1; i=$((i+1)); sleep 0.01; done";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", checkpointed]).expect(0);
+    world.git(["config", "--unset", "frites.spawn.auto-checkpoint"]);
+    let interrupted =
+        "echo two > new; test -e \"$HOME/go\" || { touch \"$HOME/begun\"; sleep 600; }";
+    let words = ["run", "-n", "1", "--test", "test -e new", "--", "sh", "-c", interrupted];
+    let mut run = world.command(&world.repo, "git-frites", words);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| world.home().join("begun").exists());
+    world.sh(&world.repo, &format!("kill -INT {}", run.id())).expect(0);
+    answer(&run.wait_with_output().unwrap()).expect(130);
+    write(&world.home().join("go"), "");
+    world.frites(["run", "--resume", "2"]).expect(0);
+    let json = world.frites(["status", "--json"]).expect(0).json();
+    for run in json["runs"].as_array().unwrap() {
+        assert_eq!(run["candidates"][0]["state"], "succeeded");
+        // It is the same state.
+        assert_eq!(run["candidates"][0]["iteration"], 1);
+    }
+    let all = "refs/frites/*:refs/frites/*";
+    world.git(["push", "-q", "origin", all]);
+    let clone = clone_of(&world, &url, "clone");
+    world.git_in(&clone, ["fetch", "-q", "origin", all]);
+    for run in ["1", "2"] {
+        let words = ["judge", "-q", "--trust-config", "--test", "test -e new", run];
+        assert_eq!(world.frites_in(&clone, words).expect(0).out(), format!("{run}/c1\n"));
+    }
+    world.assert_clean();
+}
+
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
 /// there.
 #[test]

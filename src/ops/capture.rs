@@ -5,6 +5,7 @@ use crate::fs::tree::{self, is_real_directory};
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
+use crate::git::commit::commit_tree;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::own_dir::OwnGitDir;
 use crate::git::refs;
@@ -15,7 +16,7 @@ use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::model::trailer::Trailer;
+use crate::model::trailer::{self, Trailer};
 use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
@@ -218,6 +219,7 @@ impl Session {
         if tree == *last && heads.is_empty() && !is_described {
             let mut captured = self.captured(candidate.run, record, previous, omissions)?;
             self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
+            self.store_end(candidate, &mut captured, head)?;
             return Ok(captured);
         }
         let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
@@ -256,6 +258,33 @@ impl Session {
             omissions,
             problem: None,
         })
+    }
+
+    /// Stores the state of an attempt that has ended if its newest capture tells another one: it was
+    /// made while the attempt ran, or before that was resumed. Another clone knows the captures
+    /// alone. The new commit has the number of that capture, because the files are the same.
+    fn store_end(
+        &self,
+        candidate: CandidateRef<'_>,
+        captured: &mut Captured,
+        head: Option<Oid>,
+    ) -> Result<()> {
+        let Some(last) = &mut captured.capture else { return Ok(()) };
+        let told = self.repo.commit(&last.commit)?.message;
+        let state = captured.candidate.state;
+        let is_told = Trailer::State.find(&told).is_none_or(|word| word == state.as_str());
+        if is_told || state == State::Running {
+            return Ok(());
+        }
+        let words = trailer::body(&told);
+        let run = candidate.run;
+        let message =
+            message(run, &captured.candidate, last.iteration, captured.blast, head, words);
+        let commit = commit_tree(&self.repo, &last.tree, [&last.commit], &message)?;
+        let name = candidate.capture_ref();
+        self.repo.set_ref_whole(&name, &commit, Some(&last.commit), &[&last.commit], "capture")?;
+        last.commit = commit;
+        Ok(())
     }
 
     /// Updates a record: the state depends on the number of changed files, and the worktree takes

@@ -66,13 +66,18 @@ pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Captur
 /// All iterations of a candidate, oldest first.
 pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iteration>> {
     let Some(tip) = repo.read_ref(&candidate.capture_ref())? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
+    let mut found: Vec<Iteration> = Vec::new();
     let mut before = repo.commit(&candidate.run.base)?.tree;
     for (at, (commit, read)) in
         capture::chain(repo, &tip, &candidate.run.base)?.into_iter().rev().enumerate()
     {
         let iteration =
             trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
+        if let Some(last) = found.last_mut().filter(|last| last.capture.iteration == iteration) {
+            // It only tells how the attempt ended.
+            last.capture.commit = commit;
+            continue;
+        }
         let changes = diff::changes(repo, &candidate.run.base, &candidate.run.base, &read.tree)?;
         let step = diff::changes(repo, &candidate.run.base, &before, &read.tree)?;
         before = read.tree;

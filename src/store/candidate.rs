@@ -183,7 +183,8 @@ impl CandidateRef<'_> {
             Some(tip) => capture::chain(repo, &tip, &self.run.base)?,
             None => Vec::new(),
         };
-        let newest = chain.len();
+        let newest =
+            chain.first().map_or(0, |(_, commit)| trailer::iteration(&commit.message).unwrap_or(1));
         for (commit, read) in chain {
             if trailer::iteration(&read.message) == Some(wanted) {
                 return Ok(Capture { commit, tree: read.tree, iteration: wanted });
