@@ -22,6 +22,7 @@ trials! {
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
     a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
+    filters_can_write_to_the_store_of_git_lfs: [NAMESPACES];
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
 }
 
@@ -393,5 +394,23 @@ fn nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache() {
     assert!(world.home().join("deep/src/renamed").exists(), "the directories can be written to");
     let files = world.frites_in(&project, ["diff", "--stat", "a"]).expect(0);
     assert!(files.out().contains("done"), "{}", files.out());
+    world.assert_clean();
+}
+
+/// git-lfs keeps the contents of files in `lfs` of the common git directory.
+fn filters_can_write_to_the_store_of_git_lfs() {
+    let world = guarded();
+    let clean = "tee \"$(git rev-parse --git-common-dir)/lfs/stored\" | git hash-object --stdin";
+    world.git(["config", "filter.lfs.clean", clean]);
+    world.git(["config", "filter.lfs.required", "true"]);
+    world.write(".gitattributes", "*.bin filter=lfs\n");
+    world.write(".git/lfs/stored", "before");
+    world.commit("attributes");
+    let script = "echo content > a.bin && git add a.bin && git commit -qm a && cat $(git rev-parse --git-common-dir)/lfs/stored > seen";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:seen"]), "content");
+    let pointer = world.git(["show", "refs/frites/1/c1:a.bin"]);
+    assert_eq!(pointer.len(), 40, "{pointer}");
+    world.frites(["clean"]).expect(0);
     world.assert_clean();
 }

@@ -23,6 +23,9 @@ use crate::process::world_spec::Mount;
 
 pub(super) use own_refs::saved;
 
+/// The directory of git-lfs in a git directory.
+const STORE_OF_LFS: &str = "lfs";
+
 /// The place of the repository's objects in an own git directory.
 const SHARED_OBJECTS: &str = "frites-objects";
 
@@ -124,14 +127,24 @@ impl OwnGitDir {
                 fs::write(entry.join(name), bytes)?;
             }
         }
+        fs::create_dir_all(self.room.join(STORE_OF_LFS))?;
+        fs::create_dir_all(self.room.join(STORE_OF_LFS).with_extension("work"))?;
         fs::create_dir_all(entry.join("modules"))?;
         fs::create_dir_all(admin.join("modules"))?;
         own_refs::write(refs, admin, dir)?;
         fs::write(self.room.join("refs"), &refs.packed)
     }
 
+    /// The store of git-lfs, to which `git add` writes. What commands add to it stays here: a capture
+    /// runs the filter again, for the repository's own store.
+    fn writable_store(&self, common: &Path) -> Mount {
+        let at = common.join(STORE_OF_LFS);
+        let upper = self.room.join(STORE_OF_LFS);
+        Mount::Overlay { lower: vec![at.clone()], work: upper.with_extension("work"), upper, at }
+    }
+
     /// The mounts by which commands see this directory in place of the common one. The repository's
-    /// objects, and directories that git does not know (of git-lfs and the like), can be read there.
+    /// objects, and directories that git does not know, can be read there.
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let failed = || format!("could not list '{}'", common.display());
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
@@ -147,9 +160,13 @@ impl OwnGitDir {
             let Ok(name) = found.file_name().into_string() else { continue };
             let is_known =
                 LEFT_OUT.contains(&name.as_str()) || COPIED_DIRECTORIES.contains(&name.as_str());
-            if !is_known && found.file_type().is_ok_and(|kind| kind.is_dir()) {
-                mounts.push(read_only(common.join(&name), &name));
+            if is_known || !found.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
             }
+            mounts.push(match name.as_str() {
+                STORE_OF_LFS => self.writable_store(common),
+                name => read_only(common.join(name), name),
+            });
         }
         Ok(mounts)
     }
