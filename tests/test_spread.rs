@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{Answer, World, answer, poll, write};
+use crate::common::{Answer, World, answer, make_executable, poll, write};
 
 /// A world with a bare repository at `remote.git`, named `origin`.
 fn with_remote(world: &World) -> String {
@@ -410,6 +410,52 @@ fn end_of_an_attempt_that_changes_nothing_more_is_told_by_its_captures() {
         assert_eq!(world.frites_in(&clone, words).expect(0).out(), format!("{run}/c1\n"));
     }
     world.assert_clean();
+}
+
+/// The judges' machines differ in what is installed: a shell's 127 tells nothing by itself.
+#[test]
+fn command_that_a_machine_lacks_is_no_outcome_and_one_that_a_candidate_breaks_is() {
+    let mut world = World::new();
+    world.write("check", "tool-of-some\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'sh ./check'\n");
+    world.commit("checked");
+    let url = with_remote(&world);
+    let script = "echo new > new; test $FRITES_INDEX != 2 || echo no-such-tool >> check";
+    world.frites(["spawn", "-q", "-n", "2", "--", "sh", "-c", script]).expect(0);
+    open(&world);
+    for share in ["1/3", "2/3", "3/3"] {
+        let refused = on_node(&world, &url, &["--shard", share, "1"]);
+        refused.refuses(128, "the test command `sh ./check` does not work here");
+    }
+    assert_eq!(refs(&world, &url), "@record @terms c1 c2");
+    let tool = world.home().join("tools/tool-of-some");
+    write(&tool, "#!/bin/sh\n");
+    make_executable(&tool);
+    let mut path = tool.parent().unwrap().as_os_str().to_owned();
+    path.push(":");
+    path.push(world.env("PATH"));
+    world.set_env("PATH", path);
+    let out = on_node(&world, &url, &["--shard", "2/3", "1"]).expect(0).out();
+    assert_eq!(out, "1/c2\ttest: exit 127: command not found\n");
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
+}
+
+/// What is missing in the base may be what the candidates add.
+#[test]
+fn base_that_lacks_the_command_has_an_outcome_if_a_candidate_brings_it() {
+    let world = World::new();
+    let url = with_remote(&world);
+    world.attempts(&["echo true > check", "echo x > other"]);
+    let open =
+        ["judge", "--open", "--remote", "origin", "--test", "test -e check || exit 127", "1"];
+    world.frites(open).expect(0);
+    let out = on_node(&world, &url, &["--shard", "3/3", "1"]).expect(0).out();
+    assert_eq!(out, "1/@base\ttest: exit 127: command not found\n");
+    let out = on_node(&world, &url, &["--shard", "2/3", "1"]).expect(0).out();
+    assert_eq!(out, "1/c2\ttest: exit 127: command not found\n");
+    on_node(&world, &url, &["--shard", "1/3", "1"]).expect(0);
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays

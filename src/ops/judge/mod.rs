@@ -33,7 +33,8 @@ pub use runner::judge_commit;
 use crate::error::{Error, Result};
 use crate::model::FORMAT;
 use crate::model::decision::decide;
-use crate::model::outcome::Stage;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -135,17 +136,24 @@ fn require_working_commands(session: &Session, verdict: &Verdict, entries: &[Ent
     };
     let (run, stage) = (&verdict.run, result.stage);
     let command = verdict.oracle.iter().find(|command| command.stage == stage);
-    let words = command.map(|c| format!(" `{}`", c.command)).unwrap_or_default();
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
     let logs = session.store.run_dir(run).join("base");
     let other = match stage {
         Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
     };
-    Err(Error::fatal(format!(
+    Err(why_not_working(&verdict.oracle, result)
+        .hint(format!("install what it needs, or {other}{source}"))
+        .hint(format!("its output is in '{}'", logs.join(format!("{stage}.log")).display())))
+}
+
+/// The error of a command that could start neither on the base nor on any candidate.
+fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error {
+    let stage = result.stage;
+    let command = oracle.iter().find(|command| command.stage == stage);
+    let words = command.map(|c| format!(" `{}`", c.command)).unwrap_or_default();
+    Error::fatal(format!(
         "the {stage} command{words} does not work here: it could start neither on the base nor on any candidate ({})",
         result.outcome.why_not_started().unwrap_or_default()
     ))
-    .hint(format!("install what it needs, or {other}{source}"))
-    .hint(format!("its output is in '{}'", logs.join(format!("{stage}.log")).display())))
 }

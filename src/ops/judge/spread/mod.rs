@@ -6,6 +6,7 @@ mod exchange;
 mod open;
 mod parts;
 mod shard;
+mod startable;
 
 pub use bundle::take_bundle;
 pub use decide::{Decided, decide};

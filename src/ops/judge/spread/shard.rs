@@ -14,6 +14,7 @@ use crate::ops::judge::partial::{Grounds, judge_base, judge_captured, record_eve
 use crate::ops::judge::spread::bundle::write_bundle;
 use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::judge::spread::parts::{PartState, states};
+use crate::ops::judge::spread::startable::Startable;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::programs;
@@ -82,8 +83,18 @@ fn judge_waiting(
         exchange.fetch_captures(&candidates.collect::<Vec<_>>())?;
     }
     let _kept = KeptCommits::new(session, run);
+    let mut startable = Startable::default();
+    let candidates: Vec<Part> = terms.parts().filter(|part| *part != Part::Base).collect();
+    let judge_other = |part: &Part| {
+        if let (Some(exchange), Part::Candidate(name)) = (remote, part) {
+            exchange.fetch_captures(std::slice::from_ref(name))?;
+        }
+        judge_chunk(session, run, terms, std::slice::from_ref(part), &grounds)
+    };
     for chunk in waiting.chunks(jobs.max(1)) {
-        for new in judge_chunk(session, run, terms, chunk, &grounds)? {
+        let found = judge_chunk(session, run, terms, chunk, &grounds)?;
+        startable.require(&found, &candidates, judge_other)?;
+        for new in found {
             match remote.filter(|_| bundle.is_none()) {
                 Some(exchange) => exchange.share(terms, &new)?,
                 None => session.store.save_outcome(&new)?,
