@@ -458,6 +458,33 @@ fn base_that_lacks_the_command_has_an_outcome_if_a_candidate_brings_it() {
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 
+#[test]
+fn outcome_that_nobody_can_read_is_named_and_not_used() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    let garbage = "git read-tree --empty; blob=$(echo 'no [toml' | git hash-object -w --stdin)
+        git update-index --add --cacheinfo 100644,$blob,outcome.toml
+        git update-ref refs/frites/1/@results/$1 $(git commit-tree -m x -p refs/frites/1/@results/$1 $(git write-tree))";
+    let spoil = |part: &str| {
+        world.sh(Path::new(&url), &format!("set -- {part}; {garbage}")).expect(0);
+    };
+    spoil("c3");
+    let words = "1/c3: its outcome is not used: outcome.toml in refs/frites";
+    let pending = on_node(&world, &url, &["--pending", "1"]).expect(0);
+    assert_eq!(pending.out(), "1/c3\n");
+    assert!(pending.stderr.contains(words), "{}", pending.stderr);
+    let decided = replay(&world, &["-q"]).expect(0);
+    assert_eq!(decided.out(), "1/c2\n");
+    assert!(decided.stderr.contains(words), "{}", decided.stderr);
+    spoil("@base");
+    replay(&world, &["-q"]).expect(0);
+    // Judged again, it takes the place of what nobody can read.
+    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    assert!(!replay(&world, &["-q"]).expect(0).stderr.contains("not used"));
+}
+
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
 /// there.
 #[test]

@@ -133,6 +133,7 @@ fn on_parts(
 ) -> Result<u8> {
     let terms = spread::current_terms(session, run, exchange)?;
     if args.pending {
+        spread::name_unreadable(session, run, exchange);
         let pending = spread::pending(session, run, &terms, exchange)?;
         let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
         session.ui.answer(lines.collect::<String>())?;

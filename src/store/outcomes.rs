@@ -60,13 +60,26 @@ impl Store {
         self.outcome_at(run, &refs::result_of(run, part), part)
     }
 
-    /// The outcome of a part in the ref of that name.
+    /// The outcome of a part in the ref of that name. One that nobody can read is none.
     pub fn outcome_at(
         &self,
         run: &Name,
         name: &RefName,
         part: &Part,
     ) -> Result<Option<PartOutcome>> {
+        match self.read_outcome(run, name, part) {
+            Err(error) if error.cause == Cause::Damaged => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Why nobody can read the outcome in the ref of that name; none if it can be read, or if there
+    /// is none.
+    pub fn why_unreadable(&self, run: &Name, name: &RefName, part: &Part) -> Option<String> {
+        self.read_outcome(run, name, part).err().map(|error| error.message)
+    }
+
+    fn read_outcome(&self, run: &Name, name: &RefName, part: &Part) -> Result<Option<PartOutcome>> {
         Ok(match part {
             Part::Candidate(_) => {
                 self.stored::<PartialVerdict>(run, name, OUTCOME)?.map(PartOutcome::Candidate)

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
 use crate::git::objects::StoredContent;
@@ -86,9 +86,11 @@ impl Store {
         let bytes = self.repo.blob(&blob)?;
         let text = String::from_utf8_lossy(&bytes);
         toml::from_str(&text).map(Some).map_err(|e| {
-            Error::fatal(format!("{file} in {name} is damaged: {}", e.message())).hint(format!(
-                "`git update-ref -d {name}` deletes it; the next command rebuilds run {run} from its files and captures"
-            ))
+            Error::fatal(format!("{file} in {name} is damaged: {}", e.message()))
+                .because(Cause::Damaged)
+                .hint(format!(
+                    "`git update-ref -d {name}` deletes it; the next command rebuilds run {run} from its files and captures"
+                ))
         })
     }
 

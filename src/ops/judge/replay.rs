@@ -37,6 +37,7 @@ pub(super) fn replay_locked(
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
     listed::require_captures(session, run)?;
+    conditions::name_unreadable(session, run, |name| name);
     let opened = store.terms(&run.run)?;
     let is_opened_after =
         |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);

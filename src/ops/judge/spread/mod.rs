@@ -12,5 +12,5 @@ pub use bundle::take_bundle;
 pub use decide::{Decided, decide};
 pub use exchange::Exchange;
 pub use open::open;
-pub use parts::{current_terms, pending, require_terms};
+pub use parts::{current_terms, name_unreadable, pending, require_terms};
 pub use shard::{Sink, judge_parts};

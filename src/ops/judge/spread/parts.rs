@@ -6,6 +6,7 @@ use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::terms::SharedTerms;
+use crate::ops::judge::conditions;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::judge::terms::{OwnTerms, answers};
@@ -56,6 +57,13 @@ pub fn states(
         Ok(PartState { part, outcome })
     };
     terms.parts().map(state).collect()
+}
+
+/// Names the outcomes that nobody can read: at the remote, or else here.
+pub fn name_unreadable(session: &Session, run: &Run, exchange: Option<&Exchange<'_>>) {
+    conditions::name_unreadable(session, run, |own| {
+        exchange.map_or(own.clone(), |exchange| exchange.fetched(&own))
+    });
 }
 
 /// The parts without an outcome.
