@@ -485,6 +485,27 @@ fn outcome_that_nobody_can_read_is_named_and_not_used() {
     assert!(!replay(&world, &["-q"]).expect(0).stderr.contains("not used"));
 }
 
+#[test]
+fn run_that_the_remote_does_not_take_is_not_opened_here_either() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    let clone = clone_of(&world, &url, "clone");
+    let fetch =
+        || world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
+    fetch();
+    world.frites(["judge", "--open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
+    let of_clone = || world.git_in(&clone, ["for-each-ref", "refs/frites/"]);
+    let before = of_clone();
+    let words = ["judge", "--open", "--remote", "origin", "--test", "test -e README", "1"];
+    let refused = world.frites_in(&clone, words);
+    refused.refuses(128, "'origin' did not take run 1: refs/frites/1/@terms");
+    assert_eq!(of_clone(), before);
+    // What the hint says works.
+    fetch();
+    world.frites_in(&clone, words).expect(0);
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out().lines().count(), 4);
+}
+
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
 /// there.
 #[test]

@@ -257,17 +257,23 @@ impl Store {
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
 
-    /// Stores the terms on which a run is judged in parts.
-    pub fn save_terms(&self, terms: &SharedTerms) -> Result<()> {
+    /// The commit of terms that take the place of those of before. No ref reaches it yet.
+    pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
+        let previous: Vec<Oid> =
+            self.repo().read_ref(&refs::terms(&terms.run))?.into_iter().collect();
+        let files = [(TERMS.to_owned(), StoredContent::Bytes(text.as_bytes()))];
+        let parents = Parents { base: &terms.base, judged: &[], previous: &previous };
+        commit_of(self.repo(), &terms.run, &files, &parents)
+    }
+
+    /// Makes the terms of a commit those of the run. The caller holds the run's lock.
+    pub fn set_terms(&self, terms: &SharedTerms, commit: &Oid) -> Result<()> {
         let name = refs::terms(&terms.run);
         self.repeat_races(|| {
             let old = self.repo().read_ref(&name)?;
-            let previous: Vec<Oid> = old.into_iter().collect();
-            let files = [(TERMS.to_owned(), StoredContent::Bytes(text.as_bytes()))];
-            let parents = Parents { base: &terms.base, judged: &[], previous: &previous };
-            let commit = commit_of(self.repo(), &terms.run, &files, &parents)?;
-            self.repo().set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "open")
+            let known: Vec<&Oid> = [&terms.base].into_iter().chain(&old).collect();
+            self.repo().set_ref_whole(&name, commit, old.as_ref(), &known, "open")
         })
     }
 }

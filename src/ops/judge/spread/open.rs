@@ -58,10 +58,12 @@ pub fn open(
         Some(last) if last.ask_the_same_as(&terms) && !options.no_cache => last.round,
         _ => store.next_round(run)?,
     };
-    store.save_terms(&terms)?;
+    let commit = store.terms_commit(&terms)?;
+    // Terms that the remote refuses are not those of this side either.
     if let Some(place) = remote {
-        push(session, run, place)?;
+        push(session, run, &commit, place)?;
     }
+    store.set_terms(&terms, &commit)?;
     Ok(terms)
 }
 
@@ -101,12 +103,11 @@ fn trees(store: &Store, run: &Run, entries: &[Entry]) -> Result<Vec<TreeToJudge>
 }
 
 /// Pushes the record, the terms and the captures of a run: all of them, or none.
-fn push(session: &Session, run: &Run, place: &str) -> Result<()> {
+fn push(session: &Session, run: &Run, terms: &Oid, place: &str) -> Result<()> {
     let repo = &session.repo;
-    let names = [refs::record(&run.run), refs::terms(&run.run)].into_iter();
     let captures = run.candidates.iter().map(|name| refs::capture(&run.run, name));
-    let mut tips: Vec<(RefName, Oid)> = Vec::new();
-    for name in names.chain(captures) {
+    let mut tips: Vec<(RefName, Oid)> = vec![(refs::terms(&run.run), *terms)];
+    for name in [refs::record(&run.run)].into_iter().chain(captures) {
         tips.extend(repo.read_ref(&name)?.map(|oid| (name, oid)));
     }
     let moves: Vec<RemoteMove<'_>> =
