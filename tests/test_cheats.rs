@@ -261,6 +261,90 @@ fn synthesis_that_passes_only_with_its_own_tests_does_not_win() {
     world.assert_clean();
 }
 
+/// A project whose greeting is wrong, with these files.
+fn greeting(files: &[(&str, &str)]) -> World {
+    let world = World::unborn();
+    world.write("greeting", "helo\n");
+    for (path, text) in files {
+        world.write(path, text);
+    }
+    world.commit("base");
+    world
+}
+
+#[test]
+fn script_that_the_test_runs_decides_whatever_its_name() {
+    const GATE: &str = "grep -qx hello greeting\n";
+    const PYTHON: &str = "assert open('greeting').read() == 'hello\\n'\n";
+    const JSON: &str = r#"{"scripts": {"test": "sh gate.sh"}}"#;
+    /// The file that holds the command, its text, the script, its text, the script's way to pass.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+    let cases: [Case<'_>; 9] = [
+        ("Makefile", "test:\n\tsh gate.sh\n", "gate.sh", GATE, "true"),
+        ("Makefile", "test: all\n\t@$(SHELL) t.sh\nall:\n", "t.sh", GATE, "true"),
+        ("Makefile", "test:\n\tsh ./ck.sh || exit 1\n", "ck.sh", GATE, "true"),
+        ("Makefile", "test:\n\tsh scripts/gate.sh\n", "scripts/gate.sh", GATE, "true"),
+        ("Makefile", "test:\n\tpython3 gate.py\n", "gate.py", PYTHON, "pass"),
+        ("package.json", JSON, "gate.sh", GATE, "true"),
+        ("justfile", "test:\n    sh gate.sh\n", "gate.sh", GATE, "true"),
+        (".frites.toml", "oracle.test = 'sh gate.sh'\n", "gate.sh", GATE, "true"),
+        (".frites.toml", "oracle.test = ['sh', '-c', 'sh gate.sh']\n", "gate.sh", GATE, "true"),
+    ];
+    for (settings, text, script, gate, pass) in cases {
+        let world = greeting(&[(settings, text), (script, gate)]);
+        let name = format!("{settings}: {text}");
+        let run = world.attempts(&[&format!("echo bad > greeting; echo {pass} > {script}")]);
+        // These tools need not be there for their recipes to be read.
+        let tool = [("package.json", "npm"), ("justfile", "just")].iter().find(|t| t.0 == settings);
+        if let Some((_, tool)) = tool {
+            let test = format!("{tool} test || true");
+            let json = world.frites(["judge", "--json", "--test", &test, &run]).expect(0).json();
+            let second = &json["candidates"][0]["base_tests"];
+            assert_eq!(second["put_back"], json!([script]), "{name}: {json:#}");
+            continue;
+        }
+        let json = world.frites(["judge", "--json", &run]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{name}: {json:#}");
+        assert_eq!(json["candidates"][0]["flags"][0]["flag"], "oracle-changed", "{name}");
+        let run = world.attempts(&["echo hello > greeting"]);
+        let json = world.frites(["judge", "--json", &run]).expect(0).json();
+        assert_eq!(json["decision"], "single", "{name}: {json:#}");
+    }
+}
+
+#[test]
+fn script_that_a_script_of_the_test_runs_decides_too() {
+    for (gate, inner) in [(". ./lib.sh; greets", "lib.sh"), ("sh more/x.sh", "more/x.sh")] {
+        let check = "greets() { grep -qx hello greeting; }; greets\n";
+        let makefile = ("Makefile", "test:\n\tsh gate.sh\n");
+        let world = greeting(&[makefile, ("gate.sh", gate), (inner, check)]);
+        world.attempts(&[&format!("echo 'greets() {{ :; }}' > {inner}")]);
+        let json = world.frites(["judge", "--json"]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{inner}: {json:#}");
+        assert_eq!(json["candidates"][0]["base_tests"]["put_back"], json!([inner]));
+    }
+}
+
+#[test]
+fn code_that_recipes_compile_compare_or_check_does_not_decide() {
+    let makefile = "all: greet\ngreet: greet.in\n\tcp greet.in greet\n\
+                    test: greet\n\tsh -n greet.sh\n\t./greet.sh > out\n\tcmp out greeting\n\
+                    \tsh greet.sh | grep -qx hello\n\tsh test.sh\n\
+                    run:\n\tsh greet.sh\n";
+    let world = greeting(&[
+        ("Makefile", makefile),
+        ("greet.in", "helo\n"),
+        ("greet.sh", "#!/bin/sh\ncat greet.in\n"),
+        ("test.sh", ". ./greet.sh | grep -qx hello && . ./greet.sh\n"),
+    ]);
+    crate::common::make_executable(&world.repo.join("greet.sh"));
+    world.sh(&world.repo, "git commit -qam executable").expect(0);
+    world.attempts(&["echo hello > greeting; printf '#!/bin/sh\\necho hello\\n' > greet.sh"]);
+    let json = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!(json["candidates"][0]["base_tests"], Value::Null, "{json:#}");
+    assert_eq!(json["candidates"][0]["flags"], Value::Null, "{json:#}");
+}
+
 #[test]
 fn product_that_the_test_runs_directly_is_no_script_of_the_tests() {
     let world = World::unborn();

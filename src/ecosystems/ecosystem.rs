@@ -3,6 +3,7 @@ use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
 use crate::ecosystems::project::Detector;
+use crate::ecosystems::recipe::Recipe;
 
 /// A language or a build tool. A field that does not apply keeps its value from
 /// [`Ecosystem::NOTHING`].
@@ -40,6 +41,10 @@ pub struct Ecosystem {
     pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
     pub recipe_files: &'static [&'static str],
+    /// The programs that run the recipes of these files by name.
+    pub recipe_runners: &'static [&'static str],
+    /// Returns the recipes of such a file; the first is run if none is named.
+    pub recipes: fn(&str) -> Vec<Recipe>,
 }
 
 /// A directory into which tools install dependencies, beside a manifest.
@@ -78,6 +83,8 @@ impl Ecosystem {
         installed: &[],
         interpreters: &[],
         recipe_files: &[],
+        recipe_runners: &[],
+        recipes: |_| Vec::new(),
     };
 
     /// True if a file at this path is a source file of this ecosystem.

@@ -2,6 +2,7 @@
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command, unreadable};
+use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -80,8 +81,22 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     interpreters: &["node"],
     recipe_files: &["package.json"],
+    recipe_runners: &["npm", "yarn", "pnpm", "bun"],
+    recipes: package_recipes,
     ..Ecosystem::NOTHING
 };
+
+/// The scripts of a package.json; the first, for no name, is empty.
+fn package_recipes(text: &str) -> Vec<Recipe> {
+    let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let scripts = json["scripts"].as_object().into_iter().flatten();
+    let recipes = scripts.map(|(name, line)| Recipe {
+        name: name.clone(),
+        needs: vec![format!("pre{name}"), format!("post{name}")],
+        lines: line.as_str().map(str::to_owned).into_iter().collect(),
+    });
+    std::iter::once(Recipe::default()).chain(recipes).collect()
+}
 
 /// The lock files, each with the package manager that writes it.
 const LOCK_FILES: [(&str, &str); 6] = [

@@ -1,6 +1,7 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{RootFiles, recipe_commands};
+use crate::ecosystems::recipe::{indented_recipes, joined_lines};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 
@@ -9,6 +10,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[justfile],
     decisive_files: &JUSTFILES,
     recipe_files: &JUSTFILES,
+    recipe_runners: &["just"],
+    recipes: |text| indented_recipes(&joined_lines(text), head),
     ..Ecosystem::NOTHING
 };
 
@@ -41,6 +44,14 @@ fn recipe(line: &str) -> Option<&str> {
     // `word` needs a value and `+word` one or more; `word=default` and `*word` need none.
     let needs_argument = words.any(|word| !word.contains('=') && !word.starts_with('*'));
     if is_assignment || needs_argument { None } else { Some(name) }
+}
+
+/// The name before a line's colon, and what follows it; none if the line starts no recipe.
+fn head(line: &str) -> Option<(&str, &str)> {
+    let (head, rest) = line.split_once(':')?;
+    let name = head.trim_start_matches('@').split_whitespace().next()?;
+    let is_other = line.starts_with(['#', '[']) || rest.starts_with('=');
+    if is_other { None } else { Some((name, rest)) }
 }
 
 #[cfg(test)]

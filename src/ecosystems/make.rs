@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, recipe_commands};
+use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 
@@ -15,6 +16,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         if is_makefile { Some(makefile_part as PutBackPart) } else { None }
     },
     recipe_files: &MAKEFILES,
+    recipe_runners: &["make", "gmake"],
+    recipes: rules,
     ..Ecosystem::NOTHING
 };
 
@@ -52,6 +55,35 @@ fn rule_targets(line: &str) -> Option<&str> {
     let (targets, rest) = line.split_once(':')?;
     let is_assignment = targets.contains('=') || rest.trim_start_matches(':').starts_with('=');
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
+}
+
+/// The rules of a Makefile, with the values of its variables as far as one line gives them.
+fn rules(makefile: &str) -> Vec<Recipe> {
+    let lines = joined_lines(makefile);
+    let mut values = vec![("SHELL", "sh"), ("MAKE", "make")];
+    values.extend(lines.iter().filter_map(|line| {
+        let (name, value) = line.split_once('=').filter(|_| !line.starts_with('\t'))?;
+        Some((name.trim_end_matches([':', '?', '+', ' ']).trim(), value.trim()))
+    }));
+    let mut found = indented_recipes(&lines, |line| {
+        let targets = rule_targets(line)?;
+        Some((targets, line[targets.len()..].trim_start_matches(':')))
+    });
+    for recipe in &mut found {
+        let first = recipe.needs.first().map_or("", String::as_str);
+        for line in &mut recipe.lines {
+            for (name, value) in values.iter().rev().chain([&("<", first), &("@", &recipe.name)]) {
+                for form in [format!("$({name})"), format!("${{{name}}}"), format!("${name}")] {
+                    // `$x` is a variable of one character.
+                    if name.len() == 1 || form.len() > name.len() + 1 {
+                        *line = line.replace(&form, value);
+                    }
+                }
+            }
+            *line = line.replace("$$", "$");
+        }
+    }
+    found
 }
 
 /// Everything but source and object files that are added to a list of such files. A new Makefile

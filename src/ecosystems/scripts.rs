@@ -3,11 +3,12 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::make;
+use crate::ecosystems::run_files::run_files;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::{CommandLine, OracleCommand, shell_quoted};
 
 /// The files that the oracle runs, as far as its commands and the base's recipes name them.
 pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<BTreeSet<String>> {
@@ -28,7 +29,23 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
             }
         }
     }
+    let read = |path: &str| {
+        let bytes = repo.file(&tree, path)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let lines: Vec<String> = oracle.iter().map(|command| shell_text(&command.command)).collect();
+    found.extend(run_files(&read, &lines)?);
     Ok(found)
+}
+
+/// A command as a shell reads it.
+fn shell_text(command: &CommandLine) -> String {
+    match command {
+        CommandLine::Shell(text) => text.clone(),
+        CommandLine::Argv(words) => {
+            words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
+        }
+    }
 }
 
 /// The files that a command runs: `./check`, `sh ci/test.sh`. A command may run the product itself

@@ -1,7 +1,7 @@
 //! Shell command lines, as far as one can read them without running them: the programs that must
-//! be there for a line to exit 0.
+//! be there for a line to exit 0, and the simple commands of a line.
 //!
-//! A line that this module cannot read for certain names no program. A missing program is then
+//! A line that this module cannot read for certain needs no program. A missing program is then
 //! found when the line runs.
 
 use std::iter::Peekable;
@@ -12,8 +12,10 @@ use std::str::Chars;
 enum Token {
     /// A word without expansions, with its quotes taken away.
     Plain(String),
-    /// A word that the shell expands, so that its value is not known.
-    Expanded,
+    /// A word that the shell expands, so that its value is not known; its text without quotes.
+    Expanded(String),
+    /// Output goes to a file.
+    Output,
     /// `&&`, `||`, `|`, `;`, `&` or the end of a line.
     Operator(&'static str),
 }
@@ -55,7 +57,8 @@ pub fn programs(line: &str) -> Vec<String> {
                 first = None;
                 needed.clear();
             }
-            Token::Expanded => drop(first.get_or_insert(None)),
+            Token::Expanded(_) => drop(first.get_or_insert(None)),
+            Token::Output => {}
             Token::Plain(word) if first.is_none() => match word.as_str() {
                 "!" | "{" | "}" => return Vec::new(),
                 word if UNREADABLE.contains(&word) => return Vec::new(),
@@ -72,6 +75,73 @@ pub fn programs(line: &str) -> Vec<String> {
     needed
 }
 
+/// A word of a command, without quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Its text.
+    pub text: String,
+    /// True if the shell expands it, so that this is not its value.
+    pub is_expanded: bool,
+}
+
+/// A program with its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// The program and its arguments.
+    pub words: Vec<Word>,
+    /// True if its output goes to a file or to another program than `tee`.
+    pub is_read: bool,
+}
+
+/// The simple commands of a line, also those of compound commands and subshells. Commands in
+/// `$(…)` are left out, and so is a line that cannot be read.
+pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
+    const LEADING: [&str; 11] =
+        ["!", "{", "}", "if", "then", "else", "elif", "while", "until", "do", "done"];
+    let line = DIRECTORY_OF_SCRIPT.iter().fold(line.to_owned(), |l, from| l.replace(from, "$0"));
+    let without_parentheses = || {
+        let is_readable = !line.contains("$(") && !line.contains('`');
+        is_readable.then(|| tokens(&line.replace(['(', ')'], " ; "))).flatten()
+    };
+    let tokens = tokens(&line).or_else(without_parentheses).unwrap_or_default();
+    let mut found: Vec<SimpleCommand> = vec![SimpleCommand::default()];
+    let mut follows_pipe = false;
+    for token in tokens {
+        let at = found.len() - 1;
+        let is_first = found[at].words.is_empty();
+        let (text, is_expanded) = match token {
+            Token::Operator(operator) => {
+                follows_pipe = operator == "|";
+                found.push(SimpleCommand::default());
+                continue;
+            }
+            Token::Output => {
+                found[at].is_read = true;
+                continue;
+            }
+            Token::Plain(word) if is_first && LEADING.contains(&word.as_str()) => continue,
+            Token::Plain(word) => (word, false),
+            Token::Expanded(text) => (text, true),
+        };
+        if is_first && follows_pipe && text != "tee" {
+            found[at - 1].is_read = true;
+        }
+        found[at].words.push(Word { text, is_expanded });
+    }
+    found.retain(|command| !command.words.is_empty());
+    found
+}
+
+/// What scripts write for their own directory.
+const DIRECTORY_OF_SCRIPT: [&str; 6] = [
+    "$(dirname \"$0\")",
+    "$(dirname -- \"$0\")",
+    "$(dirname $0)",
+    "${0%/*}",
+    "$(dirname \"${BASH_SOURCE[0]}\")",
+    "$(git rev-parse --show-toplevel)",
+];
+
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -84,6 +154,7 @@ fn is_assignment(word: &str) -> bool {
 /// document.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
+    let mut is_of_errors = false;
     let mut rest = line.trim().trim_end_matches([';', '\n', ' ']).chars().peekable();
     while let Some(&c) = rest.peek() {
         match c {
@@ -109,16 +180,22 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
                 if rest.next_if_eq(&'<').is_some() {
                     return None;
                 }
-                let _ = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
+                let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
                 while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-                word(&mut rest)?;
+                let is_null = word(&mut rest)? == Token::Plain("/dev/null".to_owned());
+                if c == '>' && kind != Some('&') && !is_null && !is_of_errors {
+                    found.push(Token::Output);
+                }
+                is_of_errors = false;
             }
             _ => {
                 let word = word(&mut rest)?;
                 // The digit of `2>` belongs to the redirection.
                 let is_descriptor = matches!(&word, Token::Plain(w) if w.chars().all(|c| c.is_ascii_digit()))
                     && matches!(rest.peek(), Some('<' | '>'));
-                if !is_descriptor {
+                if is_descriptor {
+                    is_of_errors = word == Token::Plain("2".to_owned());
+                } else {
                     found.push(word);
                 }
             }
@@ -163,7 +240,7 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
         }
     }
     let is_expanded = is_expanded || (is_pattern && !["[", "[[", "{"].contains(&text.as_str()));
-    Some(if is_expanded { Token::Expanded } else { Token::Plain(text) })
+    Some(if is_expanded { Token::Expanded(text) } else { Token::Plain(text) })
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! The named commands of a build tool's file: rules of a Makefile, recipes of a justfile, scripts of
+//! a package.json.
+
+/// Named commands, and the names that run before them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipe {
+    /// The name by which the tool runs it.
+    pub name: String,
+    /// The names that run before it, among other words.
+    pub needs: Vec<String>,
+    /// Its commands, as a shell reads them.
+    pub lines: Vec<String>,
+}
+
+/// The lines of a text, each with those that continue it after a backslash.
+pub fn joined_lines(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let (part, continues) = match line.strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (line, false),
+        };
+        match found.last_mut() {
+            Some(last) if goes_on => {
+                last.push(' ');
+                last.push_str(part.trim_start());
+            }
+            _ => found.push(part.to_owned()),
+        }
+        goes_on = continues;
+    }
+    found
+}
+
+/// Recipes that stand below a line `name: needs`, as in a Makefile or a justfile. `head` returns the
+/// names and the rest of such a line.
+pub fn indented_recipes<'t>(
+    lines: &'t [String],
+    head: impl Fn(&'t str) -> Option<(&'t str, &'t str)>,
+) -> Vec<Recipe> {
+    let mut found: Vec<Recipe> = Vec::new();
+    // The recipes of the last head: a line below it belongs to each.
+    let mut open = 0;
+    for line in lines {
+        if line.starts_with(['\t', ' ']) {
+            let text = line.trim_start().trim_start_matches(['@', '-', '+']);
+            found[open..].iter_mut().for_each(|recipe| recipe.lines.push(text.to_owned()));
+        } else if let Some((names, rest)) = head(line) {
+            let (needs, first) = rest.split_once(';').unwrap_or((rest, ""));
+            open = found.len();
+            found.extend(names.split_whitespace().map(|name| {
+                Recipe {
+                    name: name.to_owned(),
+                    needs: needs
+                        .split_whitespace()
+                        .map(|n| n.trim_matches(['(', ')']).to_owned())
+                        .collect(),
+                    lines: vec![first.trim().trim_start_matches(['@', '-', '+']).to_owned()],
+                }
+            }));
+        } else if !(line.trim().is_empty() || line.starts_with('#')) {
+            open = found.len();
+        }
+    }
+    found
+}

@@ -1,0 +1,351 @@
+//! The tracked files that commands run, followed through recipes and shell scripts.
+use std::collections::BTreeSet;
+
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::recipe::{Recipe, joined_lines};
+use crate::ecosystems::touched::is_test_path;
+use crate::error::Result;
+use crate::model::shell::{SimpleCommand, Word, simple_commands};
+
+/// Programs that run the program that their arguments name.
+const PREFIXES: [&str; 14] = [
+    "bundle", "command", "env", "exec", "hatch", "nice", "nohup", "pdm", "pipenv", "poetry", "run",
+    "time", "timeout", "uv",
+];
+
+/// A reader of the files of one tree: the text of a file; none if there is no such file.
+pub type ReadText<'a> = &'a dyn Fn(&str) -> Result<Option<String>>;
+
+/// The tracked files that these shell commands run: those in the place of a program, after an
+/// interpreter, and after `.` or `source`, in the commands themselves, in the recipes that they
+/// name, and in the shell scripts among these files. A test file is none of them, and nothing in
+/// it counts: what it runs may be the code under test. For the same reason, a command whose output
+/// another one reads does not count.
+pub fn run_files(read: ReadText<'_>, commands: &[String]) -> Result<BTreeSet<String>> {
+    let mut follow =
+        Follow { read, books: books(read)?, done: BTreeSet::new(), found: BTreeSet::new() };
+    for command in commands {
+        follow.text(command, &Place::default())?;
+    }
+    Ok(follow.found)
+}
+
+/// The recipes of one file, with the programs that run them.
+struct Book {
+    runners: &'static [&'static str],
+    recipes: Vec<Recipe>,
+}
+
+fn books(read: ReadText<'_>) -> Result<Vec<Book>> {
+    let mut found = Vec::new();
+    for ecosystem in ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.is_empty()) {
+        for file in ecosystem.recipe_files {
+            if let Some(text) = read(file)? {
+                let recipes = (ecosystem.recipes)(&text);
+                found.push(Book { runners: ecosystem.recipe_runners, recipes });
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Where commands run, and where the script is that holds them; both end in `/`, or are empty.
+#[derive(Clone, Default)]
+struct Place {
+    directory: String,
+    script: String,
+}
+
+struct Follow<'a> {
+    read: ReadText<'a>,
+    books: Vec<Book>,
+    /// The files and the recipes that were followed.
+    done: BTreeSet<String>,
+    found: BTreeSet<String>,
+}
+
+impl Follow<'_> {
+    /// Follows the commands of a shell script or of a recipe's line.
+    fn text(&mut self, text: &str, place: &Place) -> Result<()> {
+        let mut place = place.clone();
+        for line in joined_lines(text) {
+            for command in simple_commands(&line) {
+                self.command(&command, &mut place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: &SimpleCommand, place: &mut Place) -> Result<()> {
+        let words = without_prefixes(&command.words);
+        let Some((program, rest)) = words.split_first() else { return Ok(()) };
+        if let Some(book) = self.book_of(program) {
+            return self.recipes(book, rest);
+        }
+        if program.text == "cd" {
+            if let Some(to) = rest.first() {
+                place.directory = directory_of(to, place);
+            }
+            return Ok(());
+        }
+        if command.is_read {
+            return Ok(());
+        }
+        if matches!(program.text.as_str(), "." | "source") {
+            return match rest.first() {
+                Some(word) => self.file(word, place, true).map(drop),
+                None => Ok(()),
+            };
+        }
+        match interpreter(&program.text) {
+            Some(ecosystem) => self.interpreted(ecosystem, rest, place),
+            None if program.text.contains('/') => self.file(program, place, false).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Follows the script among the arguments of an interpreter, if it is run and not only checked.
+    fn interpreted(&mut self, of: &Ecosystem, words: &[Word], place: &Place) -> Result<()> {
+        let is_shell = of.extensions.is_empty() && of.interpreters.contains(&"sh");
+        let mut after_option = false;
+        for (at, word) in words.iter().enumerate() {
+            let option = word.text.strip_prefix('-');
+            let is_short = option.is_some_and(|option| !option.starts_with('-'));
+            match option {
+                Some("m" | "-check" | "l") => return Ok(()),
+                Some(letters) if is_short && letters.ends_with('c') => {
+                    return match words.get(at + 1) {
+                        Some(text) if is_shell => self.text(&text.text, place),
+                        _ => Ok(()),
+                    };
+                }
+                Some(letters) if is_short && is_shell && letters.contains('n') => return Ok(()),
+                Some(_) => after_option = true,
+                None => {
+                    let loads = at > 0
+                        && matches!(words[at - 1].text.as_str(), "-r" | "--require" | "--import");
+                    let is_file = self.file(word, place, is_shell)?;
+                    if !loads && (is_file || !after_option) {
+                        return Ok(());
+                    }
+                    after_option = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the file that a word names, if it is tracked, and follows it if it is a shell script.
+    fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
+        let mut named = None;
+        for path in places_of(word, place) {
+            if let Some(text) = (self.read)(&path)? {
+                named = Some((path, text));
+                break;
+            }
+        }
+        let Some((path, text)) = named else { return Ok(false) };
+        if is_test_path(&path) || !self.done.insert(path.clone()) {
+            return Ok(true);
+        }
+        let first = text.lines().next().unwrap_or_default();
+        let names_shell = first.starts_with("#!") && first.trim_end().ends_with("sh");
+        let script = path.rsplit_once('/').map_or(String::new(), |(top, _)| format!("{top}/"));
+        self.found.insert(path);
+        if by_shell || names_shell {
+            self.text(&text, &Place { directory: place.directory.clone(), script })?;
+        }
+        Ok(true)
+    }
+
+    fn book_of(&self, program: &Word) -> Option<usize> {
+        let is_make = |book: &Book| program.text == "$(MAKE)" && book.runners.contains(&"make");
+        self.books.iter().position(|b| is_make(b) || b.runners.contains(&program.text.as_str()))
+    }
+
+    /// Follows the recipes that these words name, and those that they need; without any, the first.
+    fn recipes(&mut self, book: usize, words: &[Word]) -> Result<()> {
+        let recipes = self.books[book].recipes.clone();
+        let mut names: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        if !recipes.iter().any(|recipe| names.contains(&recipe.name.as_str())) {
+            names.extend(recipes.first().map(|recipe| recipe.name.as_str()));
+        }
+        while let Some(name) = names.pop() {
+            if !self.done.insert(format!("{book}:{name}")) {
+                continue;
+            }
+            for recipe in recipes.iter().filter(|recipe| recipe.name == name) {
+                names.extend(recipe.needs.iter().map(String::as_str));
+                for line in &recipe.lines {
+                    self.text(line, &Place::default())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words from the program on: without assignments, `env`, `timeout 60` and the like.
+fn without_prefixes(words: &[Word]) -> &[Word] {
+    let mut rest = words;
+    let mut follows_prefix = false;
+    while let Some((word, more)) = rest.split_first() {
+        let text = word.text.as_str();
+        let is_prefix = PREFIXES.contains(&file_name(text));
+        let is_argument = text.starts_with('-') || text.starts_with(|c: char| c.is_ascii_digit());
+        let is_assignment = text.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
+        if !(is_prefix || is_assignment || (follows_prefix && is_argument)) {
+            break;
+        }
+        follows_prefix |= is_prefix;
+        rest = more;
+    }
+    rest
+}
+
+/// The ecosystem of an interpreter: `/bin/sh`, `python3.12`.
+fn interpreter(program: &str) -> Option<&'static Ecosystem> {
+    let name = file_name(program);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    ALL.iter().copied().find(|e| e.interpreters.contains(&name) || e.interpreters.contains(&plain))
+}
+
+/// The directory to which `cd` leads: for an expanded word, one from that of the script.
+fn directory_of(word: &Word, place: &Place) -> String {
+    let (top, path) = match word.text.split_once('/') {
+        _ if !word.is_expanded => (&place.directory, word.text.as_str()),
+        Some((_, rest)) => (&place.script, rest),
+        None => (&place.script, "."),
+    };
+    resolved(top, path).map_or(String::new(), |path| format!("{path}/"))
+}
+
+/// The paths that a word may stand for, first the most likely one. The value of `$DIR/lib.sh` is
+/// often the directory of the script itself.
+fn places_of(word: &Word, place: &Place) -> Vec<String> {
+    if !word.is_expanded {
+        return resolved(&place.directory, &word.text).into_iter().collect();
+    }
+    let rest = word.text.split_once('/').map_or("", |(_, rest)| rest);
+    [&place.script, &place.directory, ""].iter().filter_map(|top| resolved(top, rest)).collect()
+}
+
+/// A path from a directory, without `.` and `..`; none if it is empty or leads out of the tree.
+fn resolved(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') || path.is_empty() {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files that a command runs among those of a project.
+    fn of(files: &[(&str, &str)], command: &str) -> Vec<String> {
+        let read = |path: &str| {
+            Ok(files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
+        };
+        let found = run_files(&read, &[command.to_owned()]).expect("nothing fails to be read");
+        found.into_iter().collect()
+    }
+
+    #[test]
+    fn files_in_the_place_of_a_program_are_run_and_others_are_data() {
+        let files = ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, ""));
+        let cases: [(&str, &[&str]); 30] = [
+            ("sh gate", &["gate"]),
+            ("./gate", &["gate"]),
+            ("./gate || exit 1", &["gate"]),
+            ("gate", &[]),
+            ("/usr/bin/env -i A=1 python3.12 -u ./gate.py main.c", &["gate.py"]),
+            ("if ! timeout -k 5 60 sh gate; then exit 1; fi", &["gate"]),
+            ("for x in 1 2; do sh gate $x; done", &["gate"]),
+            ("(cd ci && sh ../gate >&2)", &["gate"]),
+            ("cd ci; bash -eo pipefail t.sh", &["ci/t.sh"]),
+            ("sh -c 'sh ci/t.sh && python gate.py'", &["ci/t.sh", "gate.py"]),
+            ("uv run --offline python gate.py", &["gate.py"]),
+            ("node -r ./gate ci/t.sh", &["ci/t.sh", "gate"]),
+            (". ./gate", &["gate"]),
+            ("sh gate >/dev/null 2>&1", &["gate"]),
+            ("sh gate | tee log", &["gate"]),
+            ("true | sh gate", &["gate"]),
+            ("\"$top/ci/t.sh\"", &["ci/t.sh"]),
+            // The code under test, whose output is compared.
+            ("./gate | grep -qx hello", &[]),
+            ("./gate > out; diff out expected", &[]),
+            ("test \"$(./gate)\" = hello", &[]),
+            // The code under test is only looked at.
+            ("sh -n gate", &[]),
+            ("node --check gate", &[]),
+            ("python3 -m py_compile gate.py", &[]),
+            ("perl -c gate", &[]),
+            ("cc -o gate main.c", &[]),
+            ("cat gate", &[]),
+            ("echo sh gate", &[]),
+            ("sh absent gate", &[]),
+            ("python3 test_a.py", &[]),
+            ("sh ../gate", &[]),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(of(&files, command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn recipes_and_shell_scripts_are_followed() {
+        let files = [
+            (
+                "Makefile",
+                "SHELL = bash\nPY ?= python3\n.PHONY: test\nall: x\n\tcc -o x main.c\n\
+                 test: all prepare\n\t@$(SHELL) gate.sh \\\n\t  main.c\n\t-${PY} gate.py\n\t$(MAKE) more\n\
+                 more: more.sh ; sh $<\nprepare: ; ./prepare\nrun:\n\tsh main.sh\n",
+            ),
+            (
+                "package.json",
+                r#"{"scripts": {"start": "node app.js", "test": "npm run a", "a": "node a.js", "prea": "sh gate.sh"}}"#,
+            ),
+            (
+                "justfile",
+                "top := '.'\n\nlint: (one 'x')\n    sh gate.sh\none name:\n    @./prepare {{name}}\nrun:\n    sh main.sh\n",
+            ),
+            (
+                "gate.sh",
+                "set -e\n. \"$(dirname \"$0\")/lib.sh\"\nf() {\n  sh deep.sh; }\nf\nx=$(sh main.sh)\n",
+            ),
+            ("lib.sh", "sh gate.sh\n"),
+            ("deep.sh", "if sh deep/er.sh; then :; fi\n"),
+            ("deep/er.sh", "cd \"$(dirname \"$0\")/..\" && ./up\n"),
+            ("up", ""),
+            ("tests/all.sh", ". ./main.sh\n"),
+            ("prepare", "#!/bin/sh\nsh tests/all.sh\n"),
+            ("gate.py", ""),
+            ("more.sh", ""),
+            ("main.c", ""),
+            ("main.sh", ""),
+            ("a.js", ""),
+            ("app.js", ""),
+        ];
+        let gate = ["deep.sh", "deep/er.sh", "gate.sh", "lib.sh", "up"];
+        let with = |more: &[&'static str]| -> Vec<&str> {
+            let all: BTreeSet<&str> = gate.iter().chain(more).copied().collect();
+            all.into_iter().collect()
+        };
+        assert_eq!(of(&files, "make -j2 test"), with(&["gate.py", "more.sh", "prepare"]));
+        assert_eq!(of(&files, "make"), [""; 0]);
+        assert_eq!(of(&files, "npm test"), with(&["a.js"]));
+        assert_eq!(of(&files, "npm ci"), [""; 0]);
+        assert_eq!(of(&files, "just lint"), with(&["prepare"]));
+    }
+}
