@@ -137,3 +137,34 @@ fn commands_in_a_fork_and_landings_into_it_reach_the_run() {
     assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "four");
     world.assert_clean();
 }
+
+#[test]
+fn fork_with_fifos_in_its_git_directory_is_captured_and_cleaned() {
+    let world = World::new();
+    let script = r#"
+        echo 1 > one; git add -A; git commit -qm mine
+        for file in alternates commit-graph; do rm -f .git/objects/info/$file; mkfifo .git/objects/info/$file; done
+        mkfifo .git/refs/heads/x .git/frites-new
+    "#;
+    let limited = |words: &[&str]| {
+        let limit = ["--kill-after=1", "60", "git-frites"];
+        world.run(&world.repo, "timeout", limit.iter().chain(words).copied())
+    };
+    let words = ["spawn", "--isolate", "fork", "-c", "a", "--", "sh", "-euc", script];
+    let answer = limited(&words).expect(0);
+    let line = "warning: 1/a: not read, because it is no regular file: '";
+    let line = answer.stderr.lines().find(|found| found.starts_with(line));
+    assert!(line.is_some_and(|line| line.contains(".git/objects/info/commit-graph'")));
+    assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "mine\nbase");
+    let alternates = world.worktree("1/a/.git/objects/info/alternates");
+    let objects = world.repo.join(".git/objects");
+    assert_eq!(fs::read_to_string(alternates).unwrap().trim(), objects.to_str().unwrap());
+    // What the repository has now is given to the fork.
+    world.git(["update-ref", "refs/heads/frites/run/1/a", "HEAD"]);
+    let admin = fs::read_dir(world.repo.join(".git/worktrees")).unwrap().next().unwrap().unwrap();
+    world.git(["--git-dir", admin.path().to_str().unwrap(), "read-tree", "HEAD"]);
+    limited(&["capture", "1/a"]).expect(0);
+    assert_eq!(world.git_in(&world.worktree("1/a"), ["ls-files", "one"]), "");
+    limited(&["clean", "1"]).expect(0);
+    world.assert_clean();
+}

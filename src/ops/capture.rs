@@ -7,7 +7,7 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::commit::commit_tree;
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::git::own_dir::OwnGitDir;
+use crate::git::own_dir::{self, OwnGitDir};
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
 use crate::git::worktree;
@@ -78,8 +78,8 @@ impl Session {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let _lock = candidate.lock()?;
         let captured = self.repo.retry_during_gc(|| {
-            self.bring_back(candidate)?;
-            match self.capture_once(candidate, message) {
+            let special = self.bring_back(candidate)?;
+            let captured = match self.capture_once(candidate, message) {
                 // An index that lists lost objects would fail again.
                 Err(first) if first.cause == Cause::Damaged => {
                     let _ = std::fs::remove_file(candidate.index());
@@ -87,33 +87,43 @@ impl Session {
                         .map_err(|second| second.with_source(first))
                 }
                 done => done,
-            }
+            };
+            captured.map(|mut captured| {
+                captured.omissions.special = special;
+                captured.omissions.unread = own_dir::unread(&candidate.own_git());
+                captured
+            })
         });
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
     /// Takes what an attempt did with git in a directory of its own into the repository, or gives a
     /// fork what was done in the repository. The directory of guarded commands is deleted if none
-    /// of them runs any more. The caller holds the candidate's lock.
-    pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        let Some(own) = own_git(candidate) else { return Ok(()) };
-        self.take_over(candidate, &own)?;
-        if own.is_fork() || candidate.record()?.state == State::Running {
-            return Ok(());
+    /// of them runs any more and everything in it could be read. Gives the line about what is no
+    /// file there. The caller holds the candidate's lock.
+    pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
+        let Some(own) = own_git(candidate) else { return Ok(None) };
+        let special = self.take_over(candidate, &own)?;
+        if !own.is_fork() && candidate.record()?.state != State::Running {
+            delete_room(candidate)?;
         }
-        delete_room(candidate)
+        Ok(special)
     }
 
     /// Does the same for commands of which the caller knows that they have ended.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Some(own) = own_git(candidate) else { return Ok(()) };
-        self.take_over(candidate, &own)?;
+        if let Some(line) = self.take_over(candidate, &own)? {
+            self.ui.warn(format!("{candidate}: {line}"));
+        }
         if own.is_fork() { Ok(()) } else { delete_room(candidate) }
     }
 
-    fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<()> {
+    fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<Option<String>> {
+        let special = own.special_files();
         let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
-        own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())
+        own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())?;
+        Ok(special)
     }
 
     /// Captures every candidate of a run, several in parallel; gives them in spawn order.
@@ -164,9 +174,10 @@ impl Session {
     /// The parts of a worktree that no capture can hold. Writes nothing.
     pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
         let previous = candidate.latest()?;
-        self.with_source(candidate, previous.as_ref(), |source, there| {
+        let omissions = self.with_source(candidate, previous.as_ref(), |source, there| {
             if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
-        })
+        })?;
+        Ok(Omissions { unread: own_dir::unread(&candidate.own_git()), ..omissions })
     }
 
     /// Calls `work` with the places to capture from, and with true if there is a worktree.
@@ -365,9 +376,10 @@ impl Session {
         if let Some(problem) = &captured.problem {
             self.ui.warn(problem);
         }
+        let is_serious = captured.omissions.loses_work() || captured.omissions.special.is_some();
         for line in captured.omissions.lines() {
             let line = format!("{}: {line}", captured.candidate.address());
-            if captured.omissions.loses_work() { self.ui.warn(line) } else { self.ui.note(line) }
+            if is_serious { self.ui.warn(line) } else { self.ui.note(line) }
         }
     }
 }
@@ -379,6 +391,9 @@ fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
 
 fn delete_room(candidate: CandidateRef<'_>) -> Result<()> {
     let room = candidate.own_git();
+    if own_dir::unread(&room).is_some() {
+        return Ok(());
+    }
     tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
 }
 

@@ -24,6 +24,8 @@ trials! {
     a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
     filters_can_write_to_the_store_of_git_lfs: [NAMESPACES];
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
+    nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
+    a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -412,5 +414,83 @@ fn filters_can_write_to_the_store_of_git_lfs() {
     let pointer = world.git(["show", "refs/frites/1/c1:a.bin"]);
     assert_eq!(pointer.len(), 40, "{pointer}");
     world.frites(["clean"]).expect(0);
+    world.assert_clean();
+}
+
+/// `git-frites` with an end, if a git process waits for a FIFO.
+fn limited<'a>(world: &World, words: impl IntoIterator<Item = &'a str>) -> crate::common::Answer {
+    let all = ["--kill-after=1", "60", "git-frites"].into_iter().chain(words);
+    world.run(&world.repo, "timeout", all)
+}
+
+fn nothing_waits_for_what_is_no_file_in_the_git_directory() {
+    let world = guarded();
+    let script = r#"
+        echo $FRITES_CANDIDATE > greeting; git add greeting; git commit -qm mine; git branch own
+        git=$(git rev-parse --git-common-dir); own=$(git rev-parse --git-dir)
+        replace() { rm -rf $1; mkfifo $1; }
+        case $FRITES_CANDIDATE in
+        alternates) replace $git/objects/info/alternates;;
+        graph) replace $git/objects/info/commit-graph;;
+        packs) replace $git/objects/info/packs; replace $git/objects/pack/pack-1.idx; replace $git/objects/pack/multi-pack-index;;
+        refs) replace $git/packed-refs; replace $git/refs/heads/x; replace $own/logs/HEAD; replace $own/frites-new;;
+        link) mv $git/objects/info ~/info; ln -s ~/info $git/objects/info; ln -s /dev/zero $git/objects/info/commit-graph;;
+        esac
+    "#;
+    let names = ["alternates", "graph", "packs", "refs", "link"];
+    let candidates = names.iter().flat_map(|name| ["-c", *name]);
+    let words = ["run", "--test", "false"].into_iter().chain(candidates);
+    let answer = limited(&world, words.chain(["--", "sh", "-c", script])).expect(1);
+    for (name, file) in
+        names.iter().zip(["info/alternates", "info/commit-graph", "info/packs", "HEAD", "info"])
+    {
+        let line = answer
+            .stderr
+            .lines()
+            .find(|line| line.contains(&format!("1/{name}: not read, because it is no regular")));
+        assert!(line.is_some_and(|line| line.contains(file)), "{name}: {}", answer.stderr);
+        assert_eq!(world.git(["show", &format!("refs/frites/1/{name}:greeting")]), *name);
+        let log = world.git(["log", "--format=%s", &format!("frites/run/1/{name}")]);
+        assert_eq!(log, "mine\nbase");
+    }
+    limited(&world, ["clean", "1"]).expect(0);
+    world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn a_commit_that_cannot_be_read_is_named_and_kept() {
+    let world = guarded();
+    // The second commit's object is replaced: by a FIFO, and by another object's bytes.
+    let script = r#"
+        echo 1 > README; git commit -qam good; echo 2 > README; git commit -qam bad
+        git rev-parse HEAD > ~/bad-$FRITES_CANDIDATE
+        objects=$(git rev-parse --git-common-dir)/objects
+        object() { git rev-parse $1 | sed "s|^..|$objects/&/|"; }
+        bad=$(object HEAD); other=$(object HEAD~)
+        rm -f $bad
+        if test $FRITES_CANDIDATE = fifo; then mkfifo $bad; else cp $other $bad; fi
+    "#;
+    let words = ["spawn", "-c", "fifo", "-c", "wrong", "--", "sh", "-c", script];
+    let answer = limited(&world, words).expect(0);
+    for name in ["fifo", "wrong"] {
+        let bad = fs::read_to_string(world.home().join(format!("bad-{name}"))).unwrap();
+        let line = format!("warning: 1/{name}: commits that cannot be read, kept in '");
+        let line = answer.stderr.lines().find(|found| found.starts_with(&line));
+        assert!(line.is_some_and(|line| line.ends_with(bad.trim())), "{}", answer.stderr);
+        assert_eq!(world.git(["show", &format!("refs/frites/1/{name}:README")]), "2");
+        let worktree = world.worktree(&format!("1/{name}"));
+        let log = world.git_in(&worktree, ["reflog", "--format=%s"]);
+        assert!(log.contains("good") && !log.contains("bad"), "{log}");
+        let again = limited(&world, ["spawn", "--again", &format!("1/{name}"), "--", "true"]);
+        assert!(again.code != 0 && again.stderr.contains(bad.trim()), "{}", again.stderr);
+        assert!(world.repo.join(format!(".frites/runs/1/{name}/own/git")).is_dir());
+    }
+    world.git(["fsck", "--strict"]);
+    limited(&world, ["clean", "-n", "1/fifo"]).refuses(1, "commits that cannot be read");
+    let refused = limited(&world, ["clean", "1"]);
+    assert!(refused.code == 1 && world.worktree("1/fifo").exists(), "{}", refused.stderr);
+    limited(&world, ["clean", "--discard", "1"]).expect(0);
+    assert!(!world.repo.join(".frites/runs/1/wrong/own").exists());
+    world.git(["fsck", "--strict"]);
     world.assert_clean();
 }

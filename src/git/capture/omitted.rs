@@ -42,12 +42,16 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
+    /// The line about commits in the attempt's own git directory that cannot be read.
+    pub unread: Option<String>,
+    /// The line about what is no regular file in that directory. It is no work.
+    pub special: Option<String>,
 }
 
 impl Omissions {
     /// True if work would be lost with the worktree.
     pub fn loses_work(&self) -> bool {
-        !self.unholdable.is_empty() || !self.newly_ignored.is_empty()
+        !self.unholdable.is_empty() || !self.newly_ignored.is_empty() || self.unread.is_some()
     }
 
     /// A line for each kind of omission, for people.
@@ -81,6 +85,7 @@ impl Omissions {
                 show(first)
             ));
         }
+        lines.extend(self.special.iter().chain(&self.unread).cloned());
         lines
     }
 }

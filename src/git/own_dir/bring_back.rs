@@ -17,13 +17,19 @@ impl OwnGitDir {
     /// worktree's administrative entry in the repository, if it is still there, and `branch` the
     /// candidate's branch. No other ref of the repository moves.
     ///
+    /// Commits that cannot be read are noted in the room; see [`unread`](super::unread).
+    ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
         fs::create_dir_all(&self.room)
             .context(|| format!("could not make '{}'", self.room.display()))?;
+        if self.is_fork {
+            fork::heal_alternates(repo, &self.dir)?;
+        }
         // The index before the objects that it lists: these are never removed.
         let mut entry = match self.is_fork {
             true => files::read(&self.entry, fork::is_of_the_fork),
+            false if !files::is_directory(&self.dir.join("worktrees")) => BTreeMap::new(),
             false => files::read(&self.entry, files::is_of_the_repository),
         };
         let all = own_refs::read(&self.dir);
@@ -41,9 +47,15 @@ impl OwnGitDir {
 
         let mut wanted: BTreeSet<Oid> = own.values().copied().chain(tip).collect();
         wanted.extend(logs.values().flat_map(|log| own_refs::logged(log)));
-        wanted.extend(ids_in_files(&entry));
+        let mut committed = wanted.clone();
+        committed.extend(ids_in_files(&entry, keeps_objects));
+        wanted.extend(ids_in_files(&entry, |_| true));
         wanted.extend(self.staged(&entry)?);
-        objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
+        wanted.extend(&committed);
+        let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
+        self.note_unread(committed.intersection(&lost))?;
+        forget(&mut entry, &lost);
+        logs.values_mut().for_each(|log| *log = own_refs::without(log, &lost));
 
         let has_moved = match admin.filter(|_| self.is_fork) {
             Some(admin) => self.has_moved(repo, admin, branch)?,
@@ -137,11 +149,31 @@ impl OwnGitDir {
     }
 }
 
-/// The object ids in the files of an administrative entry: HEAD, MERGE_HEAD and the like, its refs,
-/// and its reflogs.
-fn ids_in_files(entry: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeSet<Oid> {
+/// True for the files of an administrative entry whose objects git itself keeps: ORIG_HEAD can name
+/// one that git has deleted.
+fn keeps_objects(path: &Path) -> bool {
+    ["HEAD", "refs", "logs"].iter().any(|name| path.starts_with(name))
+}
+
+/// Removes refs and reflog entries of objects that are lost: git takes them for damage.
+fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
+    entry.retain(|path, bytes| {
+        if path.starts_with("logs") {
+            *bytes = own_refs::without(bytes, lost);
+        }
+        let id = std::str::from_utf8(bytes).ok().and_then(|text| Oid::parse(text.trim()));
+        !(path.starts_with("refs") && id.is_some_and(|id| lost.contains(&id)))
+    });
+}
+
+/// The object ids in files of an administrative entry: HEAD, MERGE_HEAD and the like, its refs, and
+/// its reflogs.
+fn ids_in_files(
+    entry: &BTreeMap<PathBuf, Vec<u8>>,
+    counts: impl Fn(&Path) -> bool,
+) -> BTreeSet<Oid> {
     let mut ids = BTreeSet::new();
-    for (path, bytes) in entry {
+    for (path, bytes) in entry.iter().filter(|(path, _)| counts(path)) {
         if path.starts_with("logs") {
             ids.extend(own_refs::logged(bytes));
         } else if path.starts_with("refs") || path.to_str().is_some_and(|p| p.ends_with("HEAD")) {

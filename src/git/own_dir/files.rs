@@ -1,7 +1,7 @@
 //! The plain files of git directories: copied for an attempt, and read again after it.
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
@@ -20,7 +20,7 @@ pub(super) fn is_of_the_repository(path: &Path) -> bool {
 
 /// Everything below a directory, relative to it, a directory before its content. Links are not
 /// followed.
-fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
+pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
     while let Some(above) = waiting.pop() {
@@ -37,6 +37,17 @@ fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::Fil
         }
     }
     found
+}
+
+/// The parts of a git directory that are read when an attempt is captured.
+const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "refs"];
+
+/// What is neither a file nor a directory in the parts of a git directory that are read. Nothing of
+/// it is opened: git itself would wait for ever for a FIFO.
+pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
+    let is_read = |path: &Path| READ.iter().any(|name| path.starts_with(name));
+    let all = list(dir, |path| !is_read(path)).into_iter();
+    all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir()).map(|(path, _)| path).collect()
 }
 
 /// Copies the files, links and directories below a directory.
@@ -62,9 +73,17 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
     Ok(())
 }
 
-/// The regular files below a directory, relative to it, with their contents.
+/// True for a directory that is there and no link.
+pub(super) fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+/// The regular files below a directory, relative to it, with their contents; none below a link.
 pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
+    if !is_directory(dir) {
+        return found;
+    }
     for (path, _) in list(dir, leaves_out).into_iter().filter(|(_, kind)| kind.is_file()) {
         let mut bytes = Vec::new();
         let file = regular::open_own(&dir.join(&path));
@@ -101,7 +120,8 @@ pub(super) fn write(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Res
         let above = target.parent().unwrap_or(admin);
         fs::create_dir_all(above)?;
         let new = above.join("frites-new");
-        fs::write(&new, bytes)?;
+        // A FIFO of the attempt's could have this name.
+        regular::create_own(&new)?.write_all(bytes)?;
         fs::rename(&new, &target)?;
     }
     Ok(())

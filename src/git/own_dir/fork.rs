@@ -20,6 +20,9 @@ use crate::model::refname::RefName;
 /// The directory in which a fork's git directory is put together.
 const STAGE: &str = ".git-frites-new";
 
+/// The list of further object directories in a git directory.
+const ALTERNATES: &str = "objects/info/alternates";
+
 /// The files of a fork's git directory that belong to the state of a worktree, beside those whose
 /// names end in `HEAD`.
 const OF_A_WORKTREE: [&str; 7] =
@@ -53,9 +56,7 @@ fn write(common: &Path, admin: &Path, dir: &Path, refs: &str) -> io::Result<()> 
     for name in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
         fs::create_dir_all(dir.join(name))?;
     }
-    let mut alternates = path_bytes(&common.join("objects")).to_owned();
-    alternates.push(b'\n');
-    fs::write(dir.join("objects/info/alternates"), alternates)?;
+    fs::write(dir.join(ALTERNATES), alternates(common))?;
     for name in ["config", "shallow"] {
         match regular::read(&common.join(name)) {
             Ok(bytes) => fs::write(dir.join(name), bytes)?,
@@ -76,6 +77,22 @@ fn write(common: &Path, admin: &Path, dir: &Path, refs: &str) -> io::Result<()> 
     })?;
     fs::write(dir.join("packed-refs"), refs)?;
     fs::write(dir.join(MARK), [path_bytes(admin), b"\n"].concat())
+}
+
+fn alternates(common: &Path) -> Vec<u8> {
+    [path_bytes(&common.join("objects")), b"\n"].concat()
+}
+
+/// Writes a fork's list of object directories again if something else took its place, so that git
+/// works there.
+pub(super) fn heal_alternates(repo: &Repo, dir: &Path) -> Result<()> {
+    let file = dir.join(ALTERNATES);
+    let is_file = fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file());
+    let is_ours = |name: &str| files::is_directory(&dir.join(name));
+    if is_file || !is_ours("objects") || !is_ours("objects/info") || files::is_directory(&file) {
+        return Ok(());
+    }
+    atomic::write(&file, &alternates(repo.common_dir()))
 }
 
 /// True if a path in a fork's git directory, relative to it, is not part of a worktree's state.

@@ -16,9 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::regular;
 use crate::fs::tree;
+use crate::fs::{atomic, regular};
 use crate::git::repo::Repo;
+use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
 pub(super) use own_refs::saved;
@@ -31,6 +32,12 @@ const SHARED_OBJECTS: &str = "frites-objects";
 
 /// The note about the commit to which the candidate's branch was moved last.
 const BRANCH: &str = "branch";
+
+/// The note about commits that could not be brought back.
+const UNREAD: &str = "unread";
+
+/// The most names that a line shows.
+const MOST_NAMED: usize = 5;
 
 /// The files of the common git directory that are copied.
 const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"];
@@ -52,6 +59,21 @@ const LEFT_OUT: [&str; 11] = [
     "frites-entry",
     "frites-deleting",
 ];
+
+/// The line about commits of an attempt that could not be brought back, and stay where they are, if
+/// there are any. `room` is the candidate's directory for notes.
+pub fn unread(room: &Path) -> Option<String> {
+    regular::read_text(&room.join(UNREAD)).ok()
+}
+
+/// The first of these names, and the number of the others.
+fn named(names: impl IntoIterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.into_iter().collect();
+    let others = names.len().saturating_sub(MOST_NAMED);
+    names.truncate(MOST_NAMED);
+    let list = names.join(", ");
+    if others == 0 { list } else { format!("{list} and {others} more") }
+}
 
 /// An attempt's own git directory.
 #[derive(Debug)]
@@ -88,12 +110,44 @@ impl OwnGitDir {
         self.is_fork
     }
 
+    /// The line about FIFOs, links and the like in it, none of which is read; none if there are none.
+    pub fn special_files(&self) -> Option<String> {
+        let mut found: Vec<PathBuf> =
+            files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
+        if !self.is_fork {
+            found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
+        }
+        let shown = |path: &PathBuf| path.display().to_string().escape_debug().to_string();
+        let names = named(found.iter().map(|path| format!("'{}'", shown(path))));
+        (!found.is_empty()).then(|| format!("not read, because it is no regular file: {names}"))
+    }
+
+    /// Notes the commits that could not be brought back.
+    fn note_unread<'a>(&self, commits: impl Iterator<Item = &'a Oid>) -> Result<()> {
+        let names = named(commits.map(|oid| oid.as_str().to_owned()));
+        let note = self.room.join(UNREAD);
+        if names.is_empty() {
+            return match fs::remove_file(&note) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                _ => Ok(()),
+            }
+            .context(|| format!("could not delete '{}'", note.display()));
+        }
+        let dir = self.dir.display();
+        let line = format!("commits that cannot be read, kept in '{dir}': {names}");
+        atomic::write(&note, line.as_bytes())
+    }
+
     /// Makes one in the directory `room`, in place of what is there, for the worktree with the
-    /// administrative entry `admin`.
+    /// administrative entry `admin`. Fails if commits are there that could not be brought back.
     pub fn make(repo: &Repo, admin: &Path, room: &Path) -> Result<OwnGitDir> {
         let failed = || format!("could not make a git directory in '{}'", room.display());
         let name = admin.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| Error::internal(failed()))?;
+        if let Some(line) = unread(room) {
+            return Err(Error::fatal(format!("an earlier command left {line}"))
+                .hint(format!("repair it, or remove it for good: `rm -r {}`", room.display())));
+        }
         tree::delete_tree(room).context(failed)?;
         let own = OwnGitDir::in_room(room, name);
         let refs = own_refs::of_repository(repo, admin)?;

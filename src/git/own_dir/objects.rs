@@ -1,49 +1,112 @@
 //! Fetches objects from an object directory that an attempt wrote to.
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
+use crate::fs::regular;
 use crate::fs::tree::path_bytes;
+use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// A repository of ours that shows the objects of an attempt: no setting or ref of the attempt's is
-/// used.
+/// A repository of ours with the objects of an attempt: no setting, ref or list of other places of
+/// the attempt's is used, and nothing that git would wait for.
 struct ObjectView(TempDir);
 
 /// Fetches these objects, and all that they need, unless the repository has them. `room` is a
-/// directory for temporary files. Each object is checked, as with `fetch.fsckObjects`. Objects that
-/// are damaged, or lack others, are left out: nothing can bring those back.
+/// directory for temporary files. Each object is checked, as with `fetch.fsckObjects`. Gives those
+/// that the repository does not have afterwards: they are damaged, lack others, or are not there.
 pub(super) fn fetch(
     repo: &Repo,
     objects: &Path,
     room: &Path,
     mut wanted: BTreeSet<Oid>,
-) -> Result<()> {
+) -> Result<BTreeSet<Oid>> {
+    // An attempt at work may just be moving its objects into a pack.
+    for _ in 0..2 {
+        let gix = repo.gix();
+        wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
+        if wanted.is_empty() {
+            break;
+        }
+        fetch_once(repo, &ObjectView::make(repo, objects, room)?, &wanted)?;
+    }
     let gix = repo.gix();
     wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let view = ObjectView::make(repo, objects, room)?;
-    let present = view.present(repo, &wanted)?;
-    if present.is_empty() {
-        return Ok(());
-    }
-    let Err(error) = view.fetch(repo, &present) else { return Ok(()) };
-    if present.len() == 1 {
-        tracing::debug!(error = error.message, "an object of an attempt is damaged");
+    Ok(wanted)
+}
+
+fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<()> {
+    let present = view.present(repo, wanted)?;
+    if present.is_empty() || is_done(view.fetch(repo, &present))? || present.len() == 1 {
         return Ok(());
     }
     for one in present {
-        if let Err(error) = view.fetch(repo, &BTreeSet::from([one])) {
-            tracing::debug!(%one, error = error.message, "an object of an attempt is damaged");
+        is_done(view.fetch(repo, &BTreeSet::from([one])))?;
+    }
+    Ok(())
+}
+
+/// True for a fetch that succeeded, false for one of damaged objects. Another failure says nothing
+/// about the objects: a later capture tries again.
+fn is_done(fetched: Result<()>) -> Result<bool> {
+    match fetched {
+        Err(e) if matches!(e.cause, Cause::Interrupted | Cause::StorageFull) => Err(e),
+        Err(error) => {
+            tracing::debug!(error = error.message, "an object of an attempt is damaged");
+            Ok(false)
+        }
+        Ok(()) => Ok(true),
+    }
+}
+
+/// Shows the files with objects below `from` in `to`. Other files, such as `info/alternates` or a
+/// commit graph, are not needed, and git would wait for a FIFO among them.
+fn show(from: &Path, to: &Path) -> io::Result<()> {
+    if !files::is_directory(from) {
+        return Ok(());
+    }
+    for (path, kind) in files::list(from, |_| false) {
+        if kind.is_file() && holds_objects(&path) {
+            let target = to.join(&path);
+            fs::create_dir_all(target.parent().unwrap_or(to))?;
+            show_file(&from.join(&path), &target)?;
         }
     }
     Ok(())
+}
+
+/// True for the path of a loose object, a pack or its index.
+fn holds_objects(path: &Path) -> bool {
+    let Some((dir, name)) = path.to_str().and_then(|path| path.split_once('/')) else {
+        return false;
+    };
+    let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+    match dir {
+        "pack" => {
+            let end = path.extension().and_then(|end| end.to_str());
+            !name.contains('/') && matches!(end, Some("pack" | "idx"))
+        }
+        _ => dir.len() == 2 && is_hex(dir) && is_hex(name),
+    }
+}
+
+/// Links a file, or copies it where that is impossible. The attempt may be at work: what is linked
+/// is looked at again, and can change its kind no more.
+fn show_file(source: &Path, target: &Path) -> io::Result<()> {
+    match fs::hard_link(source, target) {
+        Ok(()) if fs::symlink_metadata(target)?.is_file() => Ok(()),
+        Ok(()) => fs::remove_file(target),
+        Err(_) => match regular::open_own(source) {
+            Ok(mut file) => io::copy(&mut file, &mut File::create(target)?).map(drop),
+            // It is gone, is no file any more, or may not be read.
+            Err(_) => Ok(()),
+        },
+    }
 }
 
 impl ObjectView {
@@ -57,20 +120,18 @@ impl ObjectView {
         if let Some(format) = repo.gix().config_snapshot().string("extensions.objectFormat") {
             config.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
         }
-        let mut alternates = Vec::new();
-        for place in [objects, &repo.common_dir().join("objects")] {
-            if path_bytes(place).contains(&b'\n') {
-                return Err(Error::fatal("a path of the repository has a line break in it")
-                    .hint("move the repository, or set `spawn.guard` to off"));
-            }
-            alternates.extend_from_slice(path_bytes(place));
-            alternates.push(b'\n');
+        let shared = repo.common_dir().join("objects");
+        if path_bytes(&shared).contains(&b'\n') {
+            return Err(Error::fatal("a path of the repository has a line break in it")
+                .hint("move the repository, or set `spawn.guard` to off"));
         }
+        let alternates = [path_bytes(&shared), b"\n"].concat();
         fs::create_dir_all(view.join("objects/info"))
             .and_then(|()| fs::create_dir(view.join("refs")))
             .and_then(|()| fs::write(view.join("HEAD"), "ref: refs/heads/none\n"))
             .and_then(|()| fs::write(view.join("config"), config))
             .and_then(|()| fs::write(view.join("objects/info/alternates"), alternates))
+            .and_then(|()| show(objects, &view.join("objects")))
             .context(failed)?;
         Ok(ObjectView(dir))
     }

@@ -114,6 +114,28 @@ pub(super) fn logged(log: &[u8]) -> BTreeSet<Oid> {
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
 }
 
+/// A reflog without the entries of lost objects. What came after one of them began at nothing.
+pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        let mut words = line.splitn(3, |byte| *byte == b' ');
+        let mut is_lost = || {
+            let word = std::str::from_utf8(words.next()?).ok()?;
+            Oid::parse(word).map(|id| lost.contains(&id))
+        };
+        let (old, new) = (is_lost() == Some(true), is_lost() == Some(true));
+        if new {
+            continue;
+        }
+        let begins = kept.len();
+        kept.extend_from_slice(line);
+        if old {
+            kept[begins..].iter_mut().take_while(|byte| **byte != b' ').for_each(|b| *b = b'0');
+        }
+    }
+    kept
+}
+
 /// True if a path in an administrative entry belongs to the saved refs.
 pub(super) fn is_saved(path: &Path) -> bool {
     path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)

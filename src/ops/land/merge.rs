@@ -227,7 +227,7 @@ pub fn execute(
             let Some((run, name)) = &target.candidate else { return Ok(()) };
             let candidate = store.candidate(run, name);
             let _lock = candidate.lock()?;
-            session.bring_back(candidate)
+            session.bring_back(candidate).map(drop)
         }
         // A file was edited meanwhile. The lock and the intent stay for the next command.
         Err(error) if advance::is_locked(git) => {
