@@ -53,18 +53,37 @@ impl Repo {
 
     /// Points several refs at new commits as [`Repo::set_ref_whole`] does: all of them, or none.
     pub fn set_refs_whole(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
-        self.update_refs(moves, why)?;
+        if let Err(error) = self.update_refs(moves, why) {
+            if moves.len() > 1 {
+                let _ = self.move_back(moves, &format!("{why} undone"));
+            }
+            return Err(error);
+        }
         let whole = moves.iter().try_for_each(|WholeMove { new, known, .. }| {
             self.pack_beside_housekeeping(new, known)?;
             self.require_whole(new, known)
         });
         let Err(lost) = whole else { return Ok(()) };
-        for WholeMove { name, new, old, .. } in moves {
-            self.update_ref(name, *old, Some(new), &format!("{why} undone: objects were pruned"))?;
-            // The ref's log still names the pruned commit, which `git fsck` reports as damage.
-            let _ = fs::remove_file(self.common_dir().join("logs").join(name.as_str()));
+        let lost = lost.context("objects vanished while they were stored");
+        match self.move_back(moves, &format!("{why} undone: objects were pruned")) {
+            Ok(()) => Err(lost),
+            Err(error) => Err(lost.with_source(error)),
         }
-        Err(lost.context("objects vanished while they were stored"))
+    }
+
+    /// Moves refs back, the last one first: each, whatever becomes of the others. A ref that stayed at
+    /// a lost commit could never be moved again. Gives the first error.
+    fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
+        let mut all = Ok(());
+        for WholeMove { name, new, old, .. } in moves.iter().rev() {
+            let moved = self.update_ref(name, *old, Some(new), why);
+            if moved.is_ok() {
+                // The ref's log still names the lost commit, which `git fsck` reports as damage.
+                let _ = fs::remove_file(self.common_dir().join("logs").join(name.as_str()));
+            }
+            all = all.and(moved);
+        }
+        all
     }
 
     /// Fails if an object that `new` reaches and `known` do not is missing.
@@ -242,6 +261,32 @@ mod tests {
         let stored = repo.set_ref_whole(&name, &child, None, &[&base], "capture");
         assert_eq!(stored.expect_err("the parent is gone").cause, Cause::Damaged);
         assert_eq!(repo.read_ref(&name).expect("readable"), None);
+    }
+
+    /// git locks `packed-refs` to delete a ref, and not to move one.
+    #[test]
+    fn each_ref_moves_back_from_a_lost_commit_even_if_another_one_cannot() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let git = |args: &[&str]| {
+            let call = duct::cmd("git", args).dir(directory.path());
+            let call = call.env("GIT_CONFIG_GLOBAL", "/dev/null").env("LC_ALL", "C");
+            call.read().expect("git works")
+        };
+        git(&["init", "-q"]);
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let base = repo.store_files(&[], [], "base").expect("written");
+        let lost = Oid::parse(&"1".repeat(40)).expect("full");
+        let child = repo.store_files(&[], [&lost], "child").expect("written");
+        let (capture, times) =
+            (RefName::new("refs/frites/1/c1"), RefName::new("refs/frites/1/@mtimes/c1"));
+        repo.update_ref(&capture, Some(&base), None, "capture").expect("new");
+        fs::write(repo.common_dir().join("packed-refs.lock"), "").expect("a file");
+        let moves = [
+            WholeMove { name: &times, new: &base, old: None, known: &[] },
+            WholeMove { name: &capture, new: &child, old: Some(&base), known: &[&base] },
+        ];
+        repo.set_refs_whole(&moves, "capture").expect_err("a parent is gone");
+        assert_eq!(repo.read_ref(&capture).expect("readable"), Some(base));
     }
 
     #[test]
