@@ -845,3 +845,18 @@ fn worktree_with_only_excluded_files_is_kept() {
         answer.stderr
     );
 }
+
+/// As an interrupted capture beside `git gc --prune=now` can leave them.
+#[test]
+fn lost_times_of_files_stop_no_capture() {
+    let world = World::new();
+    world.attempts(&["echo one > new"]);
+    world.frites(["diff", "1"]).expect(0);
+    let times = world.git(["rev-parse", "refs/frites/1/@mtimes/c1:times"]);
+    let object = world.repo.join(".git/objects").join(&times[..2]).join(&times[2..]);
+    fs::remove_file(object).unwrap();
+    world.write(".frites/worktrees/1/c1/new", "two\n");
+    assert_eq!(world.frites(["diff", "1"]).expect(0).stderr.matches("warning").count(), 0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "two");
+    world.git(["rev-list", "--objects", "--quiet", "--glob=refs/frites"]);
+}

@@ -13,7 +13,7 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::{ByteSlice, ByteVec};
 
-use crate::error::Result;
+use crate::error::{Cause, Result};
 use crate::git::objects::{NewObjects, StoredContent};
 use crate::git::repo::{Commit, Repo};
 use crate::model::oid::Oid;
@@ -60,12 +60,17 @@ impl NewTimes {
         }
         let text = format!("{TREE}{tree}\n{times}");
         let old = repo.read_ref(&refname)?;
-        let previous = old.filter(|old| repo.is_commit(old));
-        if let Some(old) = &previous
-            && repo.file(&repo.commit(old)?.tree, FILE)?.is_some_and(|t| t == text.as_bytes())
-        {
-            return Ok(None);
-        }
+        let stored = old.filter(|old| repo.is_commit(old)).map(|commit| {
+            let there = repo.commit(&commit).and_then(|found| repo.file(&found.tree, FILE));
+            there.map(|there| (commit, there))
+        });
+        let previous = match stored.transpose() {
+            Ok(Some((_, Some(there)))) if there == text.as_bytes() => return Ok(None),
+            Ok(stored) => stored.map(|(commit, _)| commit),
+            // A collection of garbage took its objects: the new commit must not need them.
+            Err(error) if error.cause == Cause::Damaged => None,
+            Err(error) => return Err(error),
+        };
         Ok(Some(NewTimes { refname, old, previous, text }))
     }
 
