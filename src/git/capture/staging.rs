@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use gix::ObjectId;
@@ -15,6 +14,8 @@ use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::extension::Tree;
 use gix::objs::Kind;
 use gix::worktree::stack::state::attributes::Source;
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::regular;
@@ -23,6 +24,7 @@ use crate::git::capture::source::CaptureSource;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, to_oid};
+use crate::git::stat::entry_stat;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -138,39 +140,27 @@ fn read_all(
 fn read(worktree: &Path, path: &TreePath) -> Option<Option<Content>> {
     let full = path.on_disk(worktree);
     // Before the content: a file that is written meanwhile has another time than this.
-    let meta = match fs::symlink_metadata(&full) {
-        Ok(meta) => meta,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some(None),
+    let stat = match rustix::fs::lstat(&full) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Some(None),
         Err(_) => return None,
     };
-    let (mode, bytes) = if meta.is_symlink() {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let (mode, bytes) = if kind == FileType::Symlink {
         (Mode::SYMLINK, fs::read_link(&full).ok()?.as_os_str().as_bytes().to_vec())
-    } else if meta.is_file() && meta.len() <= LARGEST {
+    } else if kind == FileType::RegularFile && stat.st_size as u64 <= LARGEST {
         let mut bytes = Vec::new();
         let file = regular::open_own(&full).ok()?;
         file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
         if bytes.len() as u64 > LARGEST {
             return None;
         }
-        let mode = if meta.mode() & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
+        let mode = if stat.st_mode & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
         (mode, bytes)
     } else {
         return None;
     };
-    let time = |secs: i64, nsecs: i64| gix::index::entry::stat::Time {
-        secs: secs as u32,
-        nsecs: nsecs as u32,
-    };
-    let stat = Stat {
-        mtime: time(meta.mtime(), meta.mtime_nsec()),
-        ctime: time(meta.ctime(), meta.ctime_nsec()),
-        dev: meta.dev() as u32,
-        ino: meta.ino() as u32,
-        uid: meta.uid(),
-        gid: meta.gid(),
-        size: meta.size() as u32,
-    };
-    Some(Some(Content { mode, stat, bytes }))
+    Some(Some(Content { mode, stat: entry_stat(&stat), bytes }))
 }
 
 /// Gives the index these files, and takes out those that are gone.
