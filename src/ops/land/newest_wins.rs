@@ -122,11 +122,12 @@ pub fn resolve(
     for group in &conflicts.groups {
         let in_stages = group.paths.iter().filter(|path| conflicts.stages.contains_key(*path));
         edits.extend(in_stages.map(|path| (path.clone(), None)));
-        let files = renames.files(session, sides, &original_names(session, sides, group)?)?;
-        let (disputed, undisputed): (Vec<ConflictedFile>, _) =
-            files.into_iter().partition(|file| file.changed_by_one_side().is_none());
-        for file in undisputed {
-            edits.extend(file.changed_by_one_side().and_then(|side| file.edit(side)));
+        let mut disputed = Vec::new();
+        for file in renames.files(session, sides, &original_names(session, sides, group)?)? {
+            match file.changed_by_one_side() {
+                Some(side) => edits.extend(file.edit(side)),
+                None => disputed.push(file),
+            }
         }
         let mut written = [None, None];
         for file in &disputed {
@@ -172,9 +173,9 @@ fn lost_below(
     let below = merge::files_below(&session.repo, tree, file.names.on(loser))?;
     let before = merge::entries(&session.repo, sides.base, &below)?;
     let after = merge::entries(&session.repo, tree, &below)?;
+    let of_file = times.of_path(session, sides, winner, file.names.on(winner))?;
     let mut lost = Vec::new();
     for path in below.into_iter().filter(|path| before.get(path) != after.get(path)) {
-        let of_file = times.of_path(session, sides, winner, file.names.on(winner))?;
         let of_lost = times.of_path(session, sides, loser, &path)?;
         let (landing_time, target_time) = match winner {
             Side::Landing => (of_file, of_lost),
