@@ -100,6 +100,36 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
 }
 
 #[test]
+fn hints_of_an_undecided_replay_can_be_typed() {
+    let (world, _) = three_sizes("! grep -qx 9 new");
+    open(&world);
+    world.frites(["judge", "--remote", "origin", "--candidate", "1/c1"]).expect(0);
+    let undecided = replay(&world, &[]).expect(3);
+    let judging =
+        "git frites judge --remote origin --candidate 1/c2 --candidate 1/c3 --candidate 1/@base";
+    let deciding = "git frites judge --replay --remote origin 1";
+    let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
+    assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
+    world.sh(&world.repo, judging).expect(0);
+    world.sh(&world.repo, deciding).expect(0);
+}
+
+/// The base is a part, and a twin is none: it is judged under another's name.
+#[test]
+fn hint_of_an_undecided_replay_names_the_parts_of_an_opened_run() {
+    let world = World::new();
+    world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
+    world.frites(["judge", "--open", "--test", "true", "1"]).expect(0);
+    let undecided = world.frites(["judge", "--replay", "1"]).expect(3);
+    let judging = "git frites judge --candidate 1/c1 --candidate 1/c3 --candidate 1/@base";
+    let deciding = "git frites judge --replay 1";
+    let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
+    assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
+    world.sh(&world.repo, judging).expect(0);
+    world.sh(&world.repo, deciding).expect(0);
+}
+
+#[test]
 fn share_is_what_the_variables_of_an_engine_say() {
     let (mut world, url) = three_sizes("true");
     open(&world);

@@ -4,7 +4,7 @@ use serde_json::json;
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_spread::SpreadEnd;
 use crate::commands::{
-    judge_plan, judge_spread, note_left_out, print_verdict, require_jobs_within_limit,
+    judge_plan, judge_spread, next_steps, note_left_out, print_verdict, require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
 use crate::integrity::trust;
@@ -186,6 +186,10 @@ fn print(session: &Session, args: &JudgeArgs, verdict: &Verdict) -> Result<u8> {
         explain_ranking(&session.ui, verdict);
     }
     let document = args.json.then(|| comparison::as_json(verdict));
-    print_verdict(session, verdict, document, args.quiet, true)?;
+    let hints = match judge_spread::hint_on_missing(session, args, verdict)? {
+        Some(hint) => vec![hint],
+        None => next_steps(session, verdict),
+    };
+    print_verdict(session, verdict, document, args.quiet, &hints)?;
     Ok(comparison::exit_code(verdict))
 }

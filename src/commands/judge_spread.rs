@@ -134,7 +134,7 @@ fn on_parts(
     let terms = spread::current_terms(session, run, exchange)?;
     if args.pending {
         spread::name_unreadable(session, run, exchange);
-        let pending = spread::pending(session, run, &terms, exchange)?;
+        let pending = spread::pending(session, &run.run, &terms, exchange)?;
         let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
         session.ui.answer(lines.collect::<String>())?;
         return Ok(exit::OK);
@@ -176,6 +176,27 @@ fn replay(
         session.ui.note(format!("{what}: {}", missing.join(" ")));
     }
     Ok(verdict)
+}
+
+/// The hint to judge what is missing of an opened run, if that could change the decision.
+pub fn hint_on_missing(
+    session: &Session,
+    args: &JudgeArgs,
+    verdict: &Verdict,
+) -> Result<Option<String>> {
+    if verdict.decision.undecided.is_empty() {
+        return Ok(None);
+    }
+    let run = &verdict.run;
+    let Some(terms) = session.store.terms(run)? else { return Ok(None) };
+    let missing = spread::pending(session, run, &terms, None)?;
+    let parts: String = missing.iter().map(|part| format!(" --candidate {run}/{part}")).collect();
+    let remote =
+        args.remote.as_ref().map(|place| format!(" --remote {}", shell_words::quote(place)));
+    let remote = remote.unwrap_or_default();
+    Ok(Some(format!(
+        "judge what is missing: `git frites judge{remote}{parts}`; then decide: `git frites judge --replay{remote} {run}`"
+    )))
 }
 
 fn share_of(shard: Shard, parts: impl Iterator<Item = Part>) -> Result<Vec<Part>> {

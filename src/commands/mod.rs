@@ -106,7 +106,7 @@ fn print_verdict(
     verdict: &Verdict,
     document: Option<Value>,
     quiet: bool,
-    hints: bool,
+    hints: &[String],
 ) -> Result<()> {
     let ui = &session.ui;
     let run = &verdict.run;
@@ -118,10 +118,11 @@ fn print_verdict(
     }
     ui.answer(comparison::text(ui.out, verdict))?;
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
-    if hints {
-        comparison::hints(verdict, |name| session.store.candidate_dir(run, name))
-            .iter()
-            .for_each(|h| ui.hint(h));
-    }
+    hints.iter().for_each(|hint| ui.hint(hint));
     Ok(())
+}
+
+/// The hints about the next step after a verdict.
+fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
+    comparison::hints(verdict, |name| session.store.candidate_dir(&verdict.run, name))
 }

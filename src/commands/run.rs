@@ -8,7 +8,7 @@ use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned};
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
-    hints, preflight, print_verdict, require_jobs_within_limit, resume_hint, values,
+    hints, next_steps, preflight, print_verdict, require_jobs_within_limit, resume_hint, values,
 };
 use crate::complete;
 use crate::config::keys;
@@ -291,7 +291,8 @@ fn conclude(
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document
     });
-    print_verdict(session, &verdict, document, args.quiet, merged.is_none())?;
+    let hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
+    print_verdict(session, &verdict, document, args.quiet, &hints)?;
     if let Some(merged) = merged.transpose()?
         && !args.json
     {

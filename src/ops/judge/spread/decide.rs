@@ -98,7 +98,7 @@ fn take_all(
         exchange.fetch_whole_run(run)?;
     }
     exchange.take_outcomes(terms.as_ref())?;
-    terms.map_or(Ok(Vec::new()), |terms| pending(session, run, &terms, None))
+    terms.map_or(Ok(Vec::new()), |terms| pending(session, &run.run, &terms, None))
 }
 
 /// True if a ref here does not hold the capture that the terms name; with `any`, also if a

@@ -1,6 +1,7 @@
 //! The parts of an opened run, and which of them have their outcome.
 use crate::error::{Error, Result};
 use crate::git::refs;
+use crate::model::name::Name;
 use crate::model::part::Part;
 use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
@@ -45,14 +46,14 @@ pub fn current_terms(
 /// here.
 pub fn states(
     session: &Session,
-    run: &Run,
+    run: &Name,
     terms: &SharedTerms,
     exchange: Option<&Exchange<'_>>,
 ) -> Result<Vec<PartState>> {
     let state = |part: Part| {
-        let own = refs::result_of(&run.run, &part);
+        let own = refs::result_of(run, &part);
         let name: RefName = exchange.map_or(own.clone(), |exchange| exchange.fetched(&own));
-        let outcome = session.store.outcome_at(&run.run, &name, &part)?;
+        let outcome = session.store.outcome_at(run, &name, &part)?;
         let outcome = outcome.filter(|outcome| answers(outcome, terms, &part));
         Ok(PartState { part, outcome })
     };
@@ -69,7 +70,7 @@ pub fn name_unreadable(session: &Session, run: &Run, exchange: Option<&Exchange<
 /// The parts without an outcome.
 pub fn pending(
     session: &Session,
-    run: &Run,
+    run: &Name,
     terms: &SharedTerms,
     exchange: Option<&Exchange<'_>>,
 ) -> Result<Vec<Part>> {

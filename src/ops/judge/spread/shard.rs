@@ -51,7 +51,7 @@ pub fn judge_parts(
             require_part(terms, name)?;
         }
     }
-    for PartState { part, outcome } in states(session, run, terms, sink.remote)? {
+    for PartState { part, outcome } in states(session, &run.run, terms, sink.remote)? {
         match outcome {
             _ if !parts.contains(&part) => {}
             Some(outcome) => on_part(&part, &outcome, true)?,
