@@ -21,6 +21,7 @@ trials! {
     what_landlock_cannot_enforce_is_named: [LANDLOCK];
     directories_of_killed_judges_are_removed_and_no_others: [LANDLOCK];
     landlock_takes_the_place_of_namespaces_that_are_refused: [LANDLOCK, NAMESPACES];
+    a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had: [LANDLOCK, NAMESPACES, SECCOMP];
     doctor_says_which_setting_refuses_namespaces: [LANDLOCK, NAMESPACES];
     where_neither_can_be_had_commands_run_unconfined_or_not_at_all: [NAMESPACES, SECCOMP];
 }
@@ -184,9 +185,14 @@ fn directories_of_killed_judges_are_removed_and_no_others() {
 /// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
 /// words before it.
 fn without_namespaces(world: &World, before: &str, mode: &str) -> crate::common::Answer {
+    let words = format!("{before} git frites judge --json --no-cache --test true");
+    where_namespaces_are_refused(world, mode, &words)
+}
+
+/// A command in this mode where the system allows no further user namespace.
+fn where_namespaces_are_refused(world: &World, mode: &str, words: &str) -> crate::common::Answer {
     let script = format!(
-        "echo 0 > /proc/sys/user/max_user_namespaces\n\
-         FRITES_SANDBOX_MODE={mode} exec {before} git frites judge --json --no-cache --test true"
+        "echo 0 > /proc/sys/user/max_user_namespaces\nFRITES_SANDBOX_MODE={mode} exec {words}"
     );
     let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
     world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
@@ -205,6 +211,22 @@ fn landlock_takes_the_place_of_namespaces_that_are_refused() {
     without_namespaces(&world, "", "sealed")
         .refuses(128, "no sealed world can be made here: making namespaces");
     world.assert_clean();
+}
+
+fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had() {
+    let world = restricted();
+    world.attempts(&["echo changed > README"]);
+    world.frites(["judge", "--open", "--test", "! touch ~/escaped", "1"]).expect(0);
+    let share = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites judge --shard 1/1 1");
+    world.sh(&world.repo, &share).refuses(
+        128,
+        "the run was opened to be judged confined by Landlock, and that cannot be had here",
+    );
+    let share = "git frites judge --shard 1/1 1";
+    let out = where_namespaces_are_refused(&world, "auto", share).expect(0).out();
+    assert_eq!(out, "1/c1\tpassed\n1/@base\tpassed\n");
+    let decided = world.frites(["judge", "--replay", "--json", "1"]).expect(0).json();
+    assert_eq!(decided["terms"]["world"], "landlock");
 }
 
 fn doctor_says_which_setting_refuses_namespaces() {

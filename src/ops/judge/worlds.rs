@@ -74,19 +74,21 @@ fn say_what_landlock_cannot(session: &Session) {
     }
 }
 
-/// Fails if no world of this kind can be made here.
+/// Fails if commands cannot run in a world of this kind here, which a run was opened for.
 pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
-    if kind == WorldKind::Open {
-        return Ok(());
-    }
-    let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
-    match probe::refusal(room.path()) {
-        None => Ok(()),
-        Some(reason) => Err(Error::fatal(format!(
-            "the run was opened to be judged in sealed worlds, and none can be made here: {reason}"
-        ))
-        .hint("judge on another machine, or open the run again with `git config frites.sandbox.mode off`")),
-    }
+    let refusal = match kind {
+        WorldKind::Open => None,
+        WorldKind::Landlock => probe::landlock().err(),
+        WorldKind::Sealed => refusal_of_worlds(session)?,
+    };
+    let Some(reason) = refusal else { return Ok(()) };
+    Err(Error::fatal(format!(
+        "the run was opened to be judged {}, and that cannot be had here: {reason}",
+        kind.in_words()
+    ))
+    .hint(
+        "judge on another machine, or open the run again with `git config frites.sandbox.mode off`",
+    ))
 }
 
 /// True if later commands may use outcomes from this world.
