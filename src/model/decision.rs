@@ -195,26 +195,14 @@ mod tests {
     fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {
         let stages = [Stage::Build, Stage::Lint, Stage::Test];
         Entry {
-            candidate: name.parse().expect("valid name"),
-            index,
-            state: State::Open,
             iteration: Some(1),
-            tree: None,
-            judged_tree: None,
             blast: Blast { lines, files },
-            agreement: None,
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            dropped: Vec::new(),
-            flags: Vec::new(),
-            base_tests: None,
-            stale: None,
             results: stages
                 .into_iter()
                 .zip(outcomes)
                 .map(|(stage, outcome)| StageResult::new(stage, 0.0, outcome.clone()))
                 .collect(),
+            ..Entry::new(name.parse().expect("valid name"), index, State::Open)
         }
     }
 

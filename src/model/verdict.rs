@@ -129,6 +129,28 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The entry of a candidate without a capture and without results.
+    pub fn new(candidate: Name, index: u32, state: State) -> Entry {
+        Entry {
+            candidate,
+            index,
+            state,
+            iteration: None,
+            tree: None,
+            judged_tree: None,
+            blast: Blast::default(),
+            agreement: None,
+            problem: None,
+            same_as: None,
+            drew_on: Vec::new(),
+            dropped: Vec::new(),
+            flags: Vec::new(),
+            results: Vec::new(),
+            stale: None,
+            base_tests: None,
+        }
+    }
+
     /// True if the candidate can win at all.
     pub fn usable(&self) -> bool {
         self.problem.is_none() && self.state.usable(self.blast.files)

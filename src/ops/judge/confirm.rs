@@ -250,23 +250,13 @@ mod tests {
 
     /// An entry that was not run.
     fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
+        let name = format!("c{index}").parse().expect("a valid name");
         Entry {
-            candidate: format!("c{index}").parse().expect("a valid name"),
-            index,
-            state: State::Open,
             iteration: Some(1),
             tree: Oid::parse(&format!("{number:040x}")),
-            judged_tree: None,
             blast: Blast { lines: tree.lines, files: 1 },
-            agreement: None,
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            dropped: Vec::new(),
-            flags: Vec::new(),
-            results: Vec::new(),
             base_tests: tree.has_base_tests.then(BaseTestsResult::default),
-            stale: None,
+            ..Entry::new(name, index, State::Open)
         }
     }
 

@@ -12,6 +12,7 @@ use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
 use crate::model::agreement::{self, Edit, Vocabulary};
+use crate::model::candidate::Candidate;
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -67,27 +68,14 @@ fn entry_of(
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
+    let Candidate { candidate, index, state, .. } = &captured.candidate;
     let mut entry = Entry {
-        candidate: captured.candidate.candidate.clone(),
-        index: captured.candidate.index,
-        state: captured.candidate.state,
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
-        judged_tree: None,
         blast: captured.blast,
-        agreement: None,
         problem: captured.problem.clone(),
-        same_as: None,
-        drew_on: run
-            .synthesis
-            .get(&captured.candidate.candidate)
-            .map(|s| s.drew_on.clone())
-            .unwrap_or_default(),
-        dropped: Vec::new(),
-        flags: Vec::new(),
-        results: Vec::new(),
-        stale: None,
-        base_tests: None,
+        drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
+        ..Entry::new(candidate.clone(), *index, *state)
     };
     if !captured.usable() {
         return Ok((entry, Vec::new()));

@@ -334,23 +334,12 @@ mod tests {
 
     /// A usable entry with so many changed lines; entries with the same letter have the same tree.
     fn entry(index: u32, lines: u64, tree: char) -> Entry {
+        let name = format!("c{index}").parse().expect("a valid name");
         Entry {
-            candidate: format!("c{index}").parse().expect("a valid name"),
-            index,
-            state: State::Open,
             iteration: Some(1),
             tree: Oid::parse(&tree.to_string().repeat(40)),
-            judged_tree: None,
             blast: Blast { lines, files: 1 },
-            agreement: None,
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            dropped: Vec::new(),
-            flags: Vec::new(),
-            results: Vec::new(),
-            base_tests: None,
-            stale: None,
+            ..Entry::new(name, index, State::Open)
         }
     }
 
