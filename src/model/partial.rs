@@ -2,6 +2,7 @@
 //! machines.
 use serde::{Deserialize, Serialize};
 
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -105,12 +106,22 @@ impl PartOutcome {
         }
     }
 
-    /// The end in a few words: `passed`, or the command that did not pass.
-    pub fn words(&self) -> String {
-        let second = match self {
+    /// The results of the commands, in order, then those of a second judging.
+    pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
+        let second = self.second().map_or(&[][..], |second| &second.results);
+        self.results().iter().chain(second)
+    }
+
+    /// The second judging of a candidate.
+    fn second(&self) -> Option<&BaseTestsResult> {
+        match self {
             PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
             PartOutcome::Base(_) => None,
-        };
+        }
+    }
+
+    /// The end in a few words: `passed`, or the command that did not pass.
+    pub fn words(&self) -> String {
         if let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = self
             && let Some(problem) = &candidate.problem
         {
@@ -119,7 +130,7 @@ impl PartOutcome {
         match outcome::first_failure(self.results()) {
             Some(failed) => format!("{}: {}", failed.stage, failed.outcome),
             None if self.results().is_empty() => "nothing was run".into(),
-            None if second.is_some_and(|second| !second.passed()) => {
+            None if self.second().is_some_and(|second| !second.passed()) => {
                 "passed with its own tests only".into()
             }
             None => "passed".into(),
@@ -132,12 +143,7 @@ impl PartOutcome {
     }
 
     fn ends(&self) -> Vec<(Stage, End)> {
-        let second = match self {
-            PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
-            PartOutcome::Base(_) => None,
-        };
-        let all = self.results().iter().chain(second.iter().flat_map(|second| &second.results));
-        all.map(|result| (result.stage, End::of(&result.outcome))).collect()
+        self.all_results().map(|result| (result.stage, End::of(&result.outcome))).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::part::Part;
 use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
 use crate::model::ranking::Rules;
@@ -59,19 +60,37 @@ pub(super) fn replay_locked(
         Some(verdict) => verdict.clone(),
         None => without_results(run, &terms, &parts, opened.as_ref()),
     };
-    let present = present_entries(session, run, &terms, &verdict, &names)?;
+    let parts = names.into_iter().zip(parts).collect();
+    let mut used = add_parts(session, run, &mut terms, opened.as_ref(), parts, &mut verdict)?;
+    if stored.is_none() && used.is_empty() && opened.is_none() {
+        return Err(Error::fatal(format!("no stored outcome of run {} can be used", run.run))
+            .hint(format!("judge it with `git frites judge {}`", run.run)));
+    }
+    if let Some(opened) = &opened {
+        used.extend(add_base(session, run, opened, &mut verdict)?);
+        share_equal_trees(&mut verdict.candidates);
+        conditions::tell(session, run, &used)?;
+    }
+    decide_and_save(session, run, options, stored.as_ref(), verdict)
+}
+
+/// Puts the outcomes of candidates into a verdict, and the candidates that have none; gives the
+/// judgings of those that can be used, and names the others.
+fn add_parts(
+    session: &Session,
+    run: &Run,
+    terms: &mut OwnTerms,
+    opened: Option<&SharedTerms>,
+    parts: Vec<(&Name, PartialVerdict)>,
+    verdict: &mut Verdict,
+) -> Result<Vec<(Part, Judging)>> {
+    let names: Vec<&Name> = parts.iter().map(|(name, _)| *name).collect();
+    let present = present_entries(session, run, terms, verdict, &names)?;
     let mut used = Vec::new();
-    for (name, part) in names.into_iter().zip(parts) {
+    for (name, part) in parts {
         let Some(entry) = present.iter().find(|e| e.candidate == *name) else { continue };
-        let why_not = why_not_used(run, name, &part, entry, verdict.round).or_else(|| {
-            let opened = opened.as_ref()?;
-            let world = part.judging.settings.world;
-            if world != opened.settings.world {
-                return Some(format!("its commands ran {}", world.in_words()));
-            }
-            let difference = terms.difference_of(&part.judging)?;
-            Some(format!("it was found on other terms: {difference}"))
-        });
+        let why_not = why_not_used(run, name, &part, entry, verdict.round)
+            .or_else(|| difference_to_opened(terms, opened?, &part.judging));
         if let Some(reason) = why_not {
             session.ui.warn(format!(
                 "{}/{name}: the outcome of judging it by itself is not used: {reason}",
@@ -83,23 +102,28 @@ pub(super) fn replay_locked(
         terms.settle_on(part.judging.settings.world);
         restore_logs(session, run, &part)?;
         used.push((Part::Candidate(name.clone()), part.judging.clone()));
-        add_part(&mut verdict, entry, part);
+        add_part(verdict, entry, part);
     }
     for entry in present {
         if verdict.entry(&entry.candidate).is_none() {
             verdict.candidates.push(entry);
         }
     }
-    if stored.is_none() && used.is_empty() && opened.is_none() {
-        return Err(Error::fatal(format!("no stored outcome of run {} can be used", run.run))
-            .hint(format!("judge it with `git frites judge {}`", run.run)));
+    Ok(used)
+}
+
+/// The reason why an outcome does not answer the question of an opened run, if there is one.
+fn difference_to_opened(
+    terms: &OwnTerms,
+    opened: &SharedTerms,
+    judging: &Judging,
+) -> Option<String> {
+    let world = judging.settings.world;
+    if world != opened.settings.world {
+        return Some(format!("its commands ran {}", world.in_words()));
     }
-    if let Some(opened) = &opened {
-        used.extend(add_base(session, run, opened, &mut verdict)?);
-        share_equal_trees(&mut verdict.candidates);
-        conditions::tell(session, run, &used)?;
-    }
-    decide_and_save(session, run, options, stored.as_ref(), verdict)
+    let difference = terms.difference_of(judging)?;
+    Some(format!("it was found on other terms: {difference}"))
 }
 
 /// Puts the outcome of the base into a verdict, if there is one on these terms; gives its judging.
@@ -124,8 +148,8 @@ fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =
         entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
     for entry in entries.iter_mut().filter(|e| e.not_run()) {
-        let second = |e: &Entry| e.base_tests.as_ref().map(|b| (b.tree, b.problem.clone()));
-        let is_twin = |e: &&Entry| e.judged() == entry.judged() && second(e) == second(entry);
+        let is_twin =
+            |e: &&Entry| e.judged() == entry.judged() && second_tree(e) == second_tree(entry);
         let Some(twin) = judged.iter().find(is_twin) else { continue };
         entry.results.clone_from(&twin.results);
         entry.base_tests.clone_from(&twin.base_tests);
@@ -242,12 +266,16 @@ fn why_not_used(
     if theirs.judged() != present.judged() && theirs.problem.is_none() {
         return Some("other changes to protected paths were put back".into());
     }
-    let second = |e: &Entry| e.base_tests.as_ref().map(|b| (b.tree, b.problem.clone()));
     let was_judged_once = judging.settings.in_place || theirs.problem.is_some();
-    if second(theirs) != second(present) && !was_judged_once {
+    if second_tree(theirs) != second_tree(present) && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
     None
+}
+
+/// The tree of a second judging, or why there is none; none if nothing is judged a second time.
+fn second_tree(entry: &Entry) -> Option<(Option<Oid>, Option<&str>)> {
+    entry.base_tests.as_ref().map(|second| (second.tree, second.problem.as_deref()))
 }
 
 /// Puts the outcome of a partial verdict into a verdict. All else is as this side finds it.

@@ -28,7 +28,8 @@ impl Startable {
         mut judge: impl FnMut(&Part) -> Result<Vec<NewOutcome>>,
     ) -> Result<()> {
         self.learn(found);
-        if !found.iter().any(|new| results(&new.outcome).any(|r| r.outcome.could_not_start())) {
+        let could_not_start = |result: &StageResult| result.outcome.could_not_start();
+        if !found.iter().any(|new| new.outcome.all_results().any(could_not_start)) {
             return Ok(());
         }
         if self.base.is_none() {
@@ -74,13 +75,4 @@ impl Startable {
             _ => base.starts_nowhere(&self.candidates),
         }
     }
-}
-
-/// The results of an outcome, with those of a second judging.
-fn results(outcome: &PartOutcome) -> impl Iterator<Item = &StageResult> {
-    let second = match outcome {
-        PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
-        PartOutcome::Base(_) => None,
-    };
-    outcome.results().iter().chain(second.into_iter().flat_map(|second| &second.results))
 }
