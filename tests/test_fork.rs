@@ -168,3 +168,21 @@ fn fork_with_fifos_in_its_git_directory_is_captured_and_cleaned() {
     limited(&["clean", "1"]).expect(0);
     world.assert_clean();
 }
+
+#[test]
+fn links_in_the_git_directory_of_a_fork_lead_no_write_elsewhere() {
+    let world = World::new();
+    spawn(&world, "echo 1 > one; git add -A; git commit -qm mine");
+    let worktree = world.worktree("1/a");
+    let links = "mkdir -p ~/other/heads ~/other/logs; rm -rf .git/refs/heads .git/logs
+        ln -s ~/other/heads .git/refs/heads; ln -s ~/other/logs .git/logs";
+    world.sh(&worktree, links).expect(0);
+    // What the repository has now is given to the fork.
+    world.git(["update-ref", "refs/heads/frites/run/1/a", "HEAD"]);
+    world.frites(["capture", "1/a"]).expect(0);
+    assert_eq!(world.git_in(&worktree, ["log", "--format=%s", "frites/run/1/a"]), "base");
+    assert!(worktree.join(".git/logs/HEAD").is_file());
+    let elsewhere = world.sh(&world.home(), "find other ! -type d").expect(0);
+    assert_eq!(elsewhere.out(), "");
+    world.assert_clean();
+}

@@ -6,12 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode};
 use rustix::io::Errno;
 
-/// The flags that open a real directory and nothing else.
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+use crate::fs::directory::DIRECTORY;
 
 /// The longest path that is kept for a message.
 const LONGEST_SHOWN: usize = 4096;
@@ -177,6 +175,7 @@ fn failed(path: &Path, errno: Errno) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::OFlags;
     use std::os::unix::fs::PermissionsExt;
 
     /// Makes directories, each in the one before it, and a file in the last.

@@ -2,6 +2,7 @@
 //! at once.
 pub mod atomic;
 mod delete;
+pub mod directory;
 pub mod lock;
 pub mod parallel;
 pub mod regular;

@@ -2,9 +2,11 @@
 //! error, not a wait without end.
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 /// The flags with which no kind of file makes the caller wait.
 const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -20,6 +22,16 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
+/// Reads the bytes of a file that [`open_own`] opens.
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    read_all(open_own(path)?)
+}
+
+/// Reads a file of our own in an open directory.
+pub fn read_own_in(directory: impl AsFd, name: &Path) -> io::Result<Vec<u8>> {
+    read_all(open_in(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
+}
+
 /// Opens a file of our own to be written, and makes it if there is none. Its content stays. With
 /// `append`, every write goes to its end.
 pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
@@ -29,19 +41,29 @@ pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
 
 /// Makes an empty file of our own, in place of whatever is there.
 pub fn create_own(path: &Path) -> io::Result<File> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
+    create_own_in(CWD, path)
+}
+
+/// Makes an empty file of our own in an open directory, in place of whatever is there.
+pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
+    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(e) => return Err(e.into()),
     }
-    open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    open_in(directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
+    open_in(CWD, path, flags)
+}
+
+fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
     let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is no regular file");
-    let file = match rustix::fs::open(path, flags | SAFE, Mode::from_raw_mode(0o666)) {
+    let mode = Mode::from_raw_mode(0o666);
+    let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
         Ok(file) => File::from(file),
         // A FIFO that nobody reads, a socket, or a link of which we follow none.
-        Err(rustix::io::Errno::NXIO | rustix::io::Errno::LOOP) => return Err(not_regular()),
+        Err(Errno::NXIO | Errno::LOOP) => return Err(not_regular()),
         Err(e) => return Err(e.into()),
     };
     let meta = file.metadata()?;
@@ -84,7 +106,7 @@ mod tests {
         std::os::unix::fs::symlink("file", at("link")).expect("a link");
         std::os::unix::fs::symlink("/dev/zero", at("device")).expect("a link");
         rustix::fs::mknodat(
-            rustix::fs::CWD,
+            CWD,
             at("fifo"),
             rustix::fs::FileType::Fifo,
             Mode::from_raw_mode(0o600),

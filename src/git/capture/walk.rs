@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 use gix::worktree::stack::state::ignore::Source;
-use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use crate::error::Result;
+use crate::fs::directory::DIRECTORY;
 use crate::fs::parallel;
 use crate::git::capture::dirty;
 use crate::git::repo::{Repo, from_oid};
@@ -29,10 +30,6 @@ const DEEPEST: usize = 100;
 
 /// Files whose content tells git what to do with others.
 const RULES: [&[u8]; 3] = [b".gitignore", b".gitattributes", b".gitmodules"];
-
-/// The flags with which a directory is listed; a link in its place is refused.
-const LISTED: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The differences between a worktree and its private index, as `git ls-files` would list them.
 #[derive(Default)]
@@ -140,7 +137,7 @@ fn usual_worktree<'a>(
     if !is_usual(index) || !fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file()) {
         return None;
     }
-    let root = rustix::fs::open(worktree, LISTED, rustix::fs::Mode::empty()).ok()?;
+    let root = rustix::fs::open(worktree, DIRECTORY, rustix::fs::Mode::empty()).ok()?;
     Some((root, directories(index)?))
 }
 
@@ -200,7 +197,7 @@ fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Opt
         return None;
     }
     let place = if of.path.is_empty() { b"." } else { of.path };
-    let mut listing = match rustix::fs::openat(root, place, LISTED, rustix::fs::Mode::empty()) {
+    let mut listing = match rustix::fs::openat(root, place, DIRECTORY, rustix::fs::Mode::empty()) {
         Ok(directory) => Dir::new(directory).ok()?,
         // A file, a link or nothing is in its place: its files are gone.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(found),

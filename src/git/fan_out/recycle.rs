@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode as EntryMode, Stat as EntryStat};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use crate::error::{IoContext, Result};
+use crate::fs::directory::DIRECTORY;
 use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
@@ -26,10 +27,6 @@ use crate::git::worktree::Worktree;
 
 /// The place in a new worktree of the parked one whose files it takes.
 const STAGE: &str = ".frites-parked";
-
-/// The flags that list a real directory and nothing else.
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The stat data of the files that a new worktree has already, by their entries' positions in the
 /// index.

@@ -2,15 +2,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
 use gix::prelude::FindExt;
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
-use rustix::io::Errno;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
@@ -21,10 +21,6 @@ use crate::model::path::file_name;
 
 /// The files of one directory that a thread writes in one go.
 const UNIT: usize = 64;
-
-/// The flags that open a real directory and nothing else.
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The flags that make a file, and never write through a link or into a file that is there.
 const NEW_FILE: OFlags = OFlags::WRONLY
@@ -228,19 +224,7 @@ impl Worker {
 fn open_below(root: &OwnedFd, directory: &BStr) -> io::Result<OwnedFd> {
     let mut at = root.try_clone()?;
     for name in directory.split_str("/").filter(|name| !name.is_empty()) {
-        at = open_or_make(at.as_fd(), name)?;
+        at = open_or_make(&at, name)?;
     }
     Ok(at)
-}
-
-fn open_or_make(parent: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(&parent, name, DIRECTORY, Mode::empty());
-    match open() {
-        Err(Errno::NOENT) => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            // Another thread has made it.
-            Ok(()) | Err(Errno::EXIST) => Ok(open()?),
-            Err(e) => Err(e.into()),
-        },
-        opened => Ok(opened?),
-    }
 }

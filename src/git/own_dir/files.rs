@@ -1,9 +1,14 @@
 //! The plain files of git directories: copied for an attempt, and read again after it.
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType, Mode};
+
+use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
 
 /// The files and directories of an administrative entry that are not the attempt's: its place, its
@@ -85,9 +90,7 @@ pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<P
         return found;
     }
     for (path, _) in list(dir, leaves_out).into_iter().filter(|(_, kind)| kind.is_file()) {
-        let mut bytes = Vec::new();
-        let file = regular::open_own(&dir.join(&path));
-        if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
+        if let Ok(bytes) = regular::read_own(&dir.join(&path)) {
             found.insert(path, bytes);
         }
     }
@@ -110,19 +113,34 @@ pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::R
     Ok(())
 }
 
-/// Writes files below a directory. Whoever reads meanwhile sees the old file or the new one.
-pub(super) fn write(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+/// Writes files below a directory. Whoever reads meanwhile sees the old file or the new one. No link
+/// of the attempt's leads a write elsewhere.
+pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    let root = rustix::fs::open(dir, DIRECTORY, Mode::empty())?;
+    let new = Path::new("frites-new");
     for (path, bytes) in files {
-        let target = admin.join(path);
-        if regular::read(&target).is_ok_and(|old| old == *bytes) {
+        let mut names: Vec<&OsStr> = path.iter().collect();
+        let Some(name) = names.pop().map(Path::new) else { continue };
+        let mut above = root.try_clone()?;
+        for directory in names {
+            above = open_in_place(&above, directory)?;
+        }
+        if regular::read_own_in(&above, name).is_ok_and(|old| old == *bytes) {
             continue;
         }
-        let above = target.parent().unwrap_or(admin);
-        fs::create_dir_all(above)?;
-        let new = above.join("frites-new");
         // A FIFO of the attempt's could have this name.
-        regular::create_own(&new)?.write_all(bytes)?;
-        fs::rename(&new, &target)?;
+        regular::create_own_in(&above, new)?.write_all(bytes)?;
+        rustix::fs::renameat(&above, new, &above, name)?;
     }
     Ok(())
+}
+
+/// Opens a directory in `parent`, and makes it in place of a link, a FIFO or the like.
+fn open_in_place(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = there.map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if kind.is_ok_and(|kind| !matches!(kind, FileType::Directory | FileType::RegularFile)) {
+        rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
+    }
+    open_or_make(parent, name)
 }

@@ -139,12 +139,12 @@ impl OwnGitDir {
 
     /// Gives the fork the branch, HEAD and index of the repository.
     pub(super) fn give(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Result<()> {
-        let failed = || format!("could not write to '{}'", self.dir.display());
+        let mut state: BTreeMap<PathBuf, Vec<u8>> = files::read(admin, is_of_the_fork);
         if let Some(tip) = repo.read_ref(branch)? {
-            atomic::write(&self.dir.join(branch.as_str()), format!("{tip}\n").as_bytes())?;
+            state.insert(branch.as_str().into(), format!("{tip}\n").into_bytes());
             atomic::write(&self.room.join(BRANCH), tip.as_str().as_bytes())?;
         }
-        let state: BTreeMap<PathBuf, Vec<u8>> = files::read(admin, is_of_the_fork);
+        let failed = || format!("could not write to '{}'", self.dir.display());
         files::write(&self.dir, &state).context(failed)?;
         self.note_state(repo, admin, branch)
     }
