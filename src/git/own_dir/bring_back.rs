@@ -12,6 +12,51 @@ use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
+/// What an attempt's git directory has. All of it was read as files.
+struct Found {
+    /// The files of the worktree's administrative entry.
+    entry: BTreeMap<PathBuf, Vec<u8>>,
+    /// All refs that have an object.
+    refs: BTreeMap<String, Oid>,
+    /// The refs that the attempt was given.
+    given: BTreeMap<String, Oid>,
+    /// The refs that the attempt made or moved, without the candidate's branch.
+    own: BTreeMap<String, Oid>,
+    /// The reflogs of those, and of the candidate's branch.
+    logs: BTreeMap<String, Vec<u8>>,
+}
+
+impl Found {
+    /// The files for the repository's administrative entry: those of the attempt's, and its own refs.
+    fn into_entry(mut self, repo: &Repo) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.entry.retain(|path, _| !path.starts_with(own_refs::SAVED));
+        let gix = repo.gix();
+        for (name, oid) in self.own {
+            if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
+                let [value, log] = own_refs::saved_files(&name);
+                self.entry.insert(value, format!("{oid}\n").into_bytes());
+                self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
+            }
+        }
+        self.entry
+    }
+
+    /// The content of HEAD for the repository: a branch that only the attempt has is detached.
+    fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
+        let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
+        let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+        let detached = match text.strip_prefix("ref: ") {
+            Some(name) if name == branch.as_str() => return bytes.to_vec(),
+            Some(name) => self.refs.get(name).copied(),
+            None => Oid::parse(text),
+        };
+        match detached.filter(|oid| repo.is_commit(oid)) {
+            Some(oid) => format!("{oid}\n").into_bytes(),
+            None => regular::read(&admin.join("HEAD")).unwrap_or_default(),
+        }
+    }
+}
+
 impl OwnGitDir {
     /// Brings back everything that is there now; the attempt may still be at work. `admin` is the
     /// worktree's administrative entry in the repository, if it is still there, and `branch` the
@@ -26,56 +71,21 @@ impl OwnGitDir {
         if self.is_fork {
             fork::heal_alternates(repo, &self.dir)?;
         }
-        // The index before the objects that it lists: these are never removed.
-        let mut entry = match self.is_fork {
-            true => files::read(&self.entry, fork::is_of_the_fork),
-            false if !files::is_directory(&self.dir.join("worktrees")) => BTreeMap::new(),
-            false => files::read(&self.entry, files::is_of_the_repository),
-        };
-        let all = own_refs::read(&self.dir);
-        let given = regular::read(&self.room.join("refs")).unwrap_or_default();
-        let given = own_refs::parse_packed(&given);
-        let tip = all.get(branch.as_str()).copied();
-        let mut own: BTreeMap<String, Oid> = all.clone();
-        own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
-        let mut logs = BTreeMap::new();
-        for name in own.keys().map(String::as_str).chain([branch.as_str()]) {
-            if let Ok(log) = regular::read(&self.dir.join("logs").join(name)) {
-                logs.insert(name.to_owned(), log);
-            }
-        }
-
-        let mut wanted: BTreeSet<Oid> = own.values().copied().chain(tip).collect();
-        wanted.extend(logs.values().flat_map(|log| own_refs::logged(log)));
-        let mut committed = wanted.clone();
-        committed.extend(ids_in_files(&entry, keeps_objects));
-        wanted.extend(ids_in_files(&entry, |_| true));
-        wanted.extend(self.staged(&entry)?);
-        wanted.extend(&committed);
-        let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
-        self.note_unread(committed.intersection(&lost))?;
-        forget(&mut entry, &lost);
-        logs.values_mut().for_each(|log| *log = own_refs::without(log, &lost));
-
+        let mut found = self.read(branch);
+        self.fetch(repo, branch, &mut found)?;
         let has_moved = match admin.filter(|_| self.is_fork) {
             Some(admin) => self.has_moved(repo, admin, branch)?,
             None => false,
         };
-        if let Some(tip) = tip.filter(|tip| repo.is_commit(tip))
-            && (has_moved || !self.move_branch(repo, branch, &tip, given.get(branch.as_str()))?)
+        if let Some(tip) = found.refs.get(branch.as_str()).filter(|tip| repo.is_commit(tip))
+            && (has_moved
+                || !self.move_branch(repo, branch, tip, found.given.get(branch.as_str()))?)
         {
-            own.insert(branch.as_str().to_owned(), tip);
+            found.own.insert(branch.as_str().to_owned(), *tip);
         }
         let Some(admin) = admin else { return Ok(()) };
-        entry.retain(|path, _| !path.starts_with("refs/worktree/attempt"));
-        let gix = repo.gix();
-        for (name, oid) in own {
-            if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
-                let [value, log] = own_refs::saved_files(&name);
-                entry.insert(value, format!("{oid}\n").into_bytes());
-                entry.extend(logs.remove(&name).map(|bytes| (log, bytes)));
-            }
-        }
+        let head = found.head(repo, admin, branch);
+        let mut entry = found.into_entry(repo);
         let failed = || format!("could not write to '{}'", admin.display());
         if has_moved {
             // What the fork has now is kept; what the repository has is newer.
@@ -85,7 +95,7 @@ impl OwnGitDir {
             files::write(admin, &entry).context(failed)?;
             return self.give(repo, admin, branch);
         }
-        entry.insert("HEAD".into(), self.head(repo, admin, branch, &all));
+        entry.insert("HEAD".into(), head);
         if self.is_fork {
             entry.extend(files::read(admin, |path| {
                 path != Path::new("info") && !path.starts_with("info")
@@ -93,6 +103,42 @@ impl OwnGitDir {
         }
         files::replace(admin, &entry).context(failed)?;
         if self.is_fork { self.note_state(repo, admin, branch) } else { Ok(()) }
+    }
+
+    /// Reads the files and refs that are there now.
+    fn read(&self, branch: &RefName) -> Found {
+        // The index before the objects that it lists: these are never removed.
+        let entry = match self.is_fork {
+            true => files::read(&self.entry, fork::is_of_the_fork),
+            false if !files::is_directory(&self.dir.join("worktrees")) => BTreeMap::new(),
+            false => files::read(&self.entry, files::is_of_the_repository),
+        };
+        let refs = own_refs::read(&self.dir);
+        let given = regular::read(&self.room.join("refs")).unwrap_or_default();
+        let given = own_refs::parse_packed(&given);
+        let mut own = refs.clone();
+        own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
+        let logs = files::read(&self.dir.join("logs"), |_| false).into_iter();
+        let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
+        let counts = |name: &String| own.contains_key(name) || *name == **branch;
+        let logs = named.filter(|(name, _)| counts(name)).collect();
+        Found { entry, refs, given, own, logs }
+    }
+
+    /// Fetches the objects that the files and refs name, and removes what names lost ones.
+    fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
+        let tip = found.refs.get(branch.as_str());
+        let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();
+        commits.extend(found.logs.values().flat_map(|log| own_refs::logged(log)));
+        commits.extend(ids_in_files(&found.entry, keeps_objects));
+        let mut wanted = commits.clone();
+        wanted.extend(ids_in_files(&found.entry, |_| true));
+        wanted.extend(self.staged(&found.entry)?);
+        let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
+        self.note_unread(commits.intersection(&lost))?;
+        forget(&mut found.entry, &lost);
+        found.logs.values_mut().for_each(|log| *log = own_refs::without(log, &lost));
+        Ok(())
     }
 
     /// Moves the candidate's branch to `tip`. Gives false if somebody else has moved it.
@@ -116,26 +162,6 @@ impl OwnGitDir {
         fs::write(&note, tip.as_str())
             .context(|| format!("could not write '{}'", note.display()))?;
         Ok(true)
-    }
-
-    /// The content of HEAD for the repository: a branch that only the attempt has is detached.
-    fn head(
-        &self,
-        repo: &Repo,
-        admin: &Path,
-        branch: &RefName,
-        refs: &BTreeMap<String, Oid>,
-    ) -> Vec<u8> {
-        let text = regular::read_text(&self.entry.join("HEAD")).unwrap_or_default();
-        let detached = match text.trim().strip_prefix("ref: ") {
-            Some(name) if name == branch.as_str() => return text.into_bytes(),
-            Some(name) => refs.get(name).copied(),
-            None => Oid::parse(text.trim()),
-        };
-        match detached.filter(|oid| repo.is_commit(oid)) {
-            Some(oid) => format!("{oid}\n").into_bytes(),
-            None => regular::read(&admin.join("HEAD")).unwrap_or_default(),
-        }
     }
 
     /// The objects that the attempt's index lists.

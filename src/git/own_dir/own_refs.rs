@@ -8,12 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::fs::regular;
 use crate::git::own_dir::files;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
 /// The directory for an attempt's own refs in its worktree's administrative entry.
-const SAVED: &str = "refs/worktree/attempt";
+pub(super) const SAVED: &str = "refs/worktree/attempt";
 
 /// The directory for their reflogs.
 const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
@@ -72,7 +73,7 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
 /// The refs of a git directory that have an object. Only files are read: no git and no setting of
 /// the attempt's is used.
 pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
-    let packed = crate::fs::regular::read(&dir.join("packed-refs")).unwrap_or_default();
+    let packed = regular::read_own(&dir.join("packed-refs")).unwrap_or_default();
     let mut refs = parse_packed(&packed);
     for (path, id) in loose(&dir.join("refs")) {
         refs.insert(format!("refs/{path}"), id);
