@@ -2,11 +2,12 @@
 //! but not to the user's checkouts, to other worktrees or to the repository.
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::processes::living;
 use crate::tool::{NAMESPACES, trials};
+use crate::traces::files_below;
 
 trials! {
     commands_write_to_their_worktree_and_home_and_to_nothing_else: [NAMESPACES];
@@ -37,27 +38,10 @@ fn guarded() -> World {
 
 /// The repository's files that no attempt may change, with their contents.
 fn of_the_user(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut waiting = vec![world.repo.clone()];
-    while let Some(dir) = waiting.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(&world.repo).unwrap();
-            let is_ours = [".frites", ".git/objects", ".git/worktrees", ".git/logs"]
-                .iter()
-                .chain(&[".git/refs/frites", ".git/refs/heads/frites"])
-                .any(|ours| name == Path::new(ours));
-            if is_ours {
-                continue;
-            }
-            if path.is_dir() {
-                waiting.push(path);
-            } else {
-                found.insert(path.clone(), fs::read(&path).unwrap_or_default());
-            }
-        }
-    }
-    found
+    let ours = [".frites", ".git/objects", ".git/worktrees", ".git/logs"];
+    let refs = [".git/refs/frites", ".git/refs/heads/frites"];
+    let ours: Vec<PathBuf> = ours.iter().chain(&refs).map(|name| world.repo.join(name)).collect();
+    files_below(&world.repo, |path| ours.iter().any(|ours| ours == path))
 }
 
 fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {

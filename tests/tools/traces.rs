@@ -1,7 +1,7 @@
 //! What oracle commands left, where they could write.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::common::{Answer, World};
 
@@ -13,23 +13,14 @@ pub fn shared_lines(world: &World, name: &str) -> Vec<String> {
     lines
 }
 
-/// Everything below the repository and the home directory but git-frites' own state, with contents.
-pub fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+/// The files below a directory, with their contents. What `leaves_out` is true for is left out, with
+/// all that is below it.
+pub fn files_below(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    let mut waiting = vec![world.home()];
-    let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
+    let mut waiting = vec![dir.to_owned()];
     while let Some(dir) = waiting.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            // Verdicts are refs, and captures are objects.
-            let is_state = path.ends_with(".git/refs/frites")
-                || path.ends_with(".git/objects")
-                || path.ends_with(".git/logs")
-                || path.ends_with(".git/worktrees")
-                || path.ends_with(".git/frites-deleting");
-            if own.contains(&path) || is_state {
-                continue;
-            }
+        let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        for path in paths.filter(|path| !leaves_out(path)) {
             if path.is_dir() {
                 waiting.push(path);
             } else {
@@ -38,6 +29,17 @@ pub fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
+}
+
+/// Everything below the repository and the home directory but git-frites' own state, with contents.
+pub fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
+    // Verdicts are refs, and captures are objects.
+    let state = ["refs/frites", "objects", "logs", "worktrees", "frites-deleting"];
+    files_below(&world.home(), |path| {
+        own.iter().any(|own| own == path)
+            || state.iter().any(|name| path.ends_with(Path::new(".git").join(name)))
+    })
 }
 
 /// Fails with the names of files that are not as before.
