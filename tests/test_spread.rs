@@ -130,6 +130,34 @@ fn hint_of_an_undecided_replay_names_the_parts_of_an_opened_run() {
 }
 
 #[test]
+fn command_line_that_would_judge_nothing_or_too_much_is_refused() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    on_node(&world, &url, &["1"]).refuses(2, "--candidate");
+    world.frites(["judge", "--json", "--candidate", "1/c1"]).refuses(2, "not as JSON");
+    let many = ["judge", "--shard", "1/1", "-j", "65", "1"];
+    world.frites(many).refuses(128, "65 commands at once are more than limits.jobs = 64");
+    assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results/"]), "");
+}
+
+#[test]
+fn changed_configuration_is_accepted_by_the_commands_that_refuse_it() {
+    let (mut world, _url) = three_sizes("test -e new");
+    world.set_env("FRITES_SPAWN_GUARD", "off");
+    let open = ["judge", "--open", "--remote", "origin", "1"];
+    for words in [&open[..], &["judge", "--shard", "1/1", "1"]] {
+        let plant = "echo 1 > new; git config frites.spawn.jobs 2";
+        world.frites(["spawn", "-n", "1", "--", "sh", "-c", plant]).expect(0);
+        world.frites(words).refuses(128, "config 'frites.spawn.jobs'");
+        let accepted = world.frites([words, &["--trust-config"]].concat()).expect(0);
+        assert!(accepted.stderr.contains("accepted: config 'frites.spawn.jobs'"), "{accepted:?}");
+        world.frites(words).expect(0);
+        world.git(["config", "--unset", "frites.spawn.jobs"]);
+    }
+}
+
+#[test]
 fn share_is_what_the_variables_of_an_engine_say() {
     let (mut world, url) = three_sizes("true");
     open(&world);

@@ -7,7 +7,6 @@ use crate::commands::{
     judge_plan, judge_spread, next_steps, note_left_out, print_verdict, require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
-use crate::integrity::trust;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::decision;
 use crate::model::name::Name;
@@ -48,10 +47,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     }
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     let run = selection.run;
-    if args.trust_config {
-        trust::accept(session.integrity(), &run)?;
-    }
-    trust::require_trust(session.integrity(), Some(&run))?;
+    args.require_trust(session, &run)?;
     let on_oracle = |oracle: &ResolvedOracle| {
         if args.explain {
             judge_plan::explain_oracle(session, &run, oracle, args)?;

@@ -2,18 +2,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use clap::{ArgGroup, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
 use crate::complete;
+use crate::error::Result;
+use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::oracle::shell_quoted;
 use crate::model::part::PartAddress;
 use crate::model::rank::Rank;
+use crate::model::run::Run;
 use crate::model::shard::Shard;
 use crate::ops::judge::JudgeOptions;
+use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
 
 /// `git frites judge`
@@ -25,7 +29,10 @@ from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
 no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
 could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
-candidate."
+candidate.",
+    group = ArgGroup::new("done-with-remote")
+        .args(["candidates", "open", "shard", "pending", "replay"])
+        .multiple(true)
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
@@ -67,7 +74,7 @@ pub struct JudgeArgs {
     #[arg(long = "bundle", value_name = "FILE", conflicts_with_all = ["open", "pending"])]
     pub bundles: Vec<PathBuf>,
     /// The repository that has the run, and that results go to
-    #[arg(long, value_name = "NAME|URL")]
+    #[arg(long, value_name = "NAME|URL", requires = "done-with-remote")]
     pub remote: Option<String>,
     /// The options of judging
     #[command(flatten)]
@@ -134,6 +141,15 @@ impl JudgeArgs {
             in_place: self.in_place,
             ..self.judging.options()
         }
+    }
+
+    /// Refuses to run what the configuration names if commands have changed that, unless
+    /// `--trust-config` accepts it.
+    pub fn require_trust(&self, session: &Session, run: &Run) -> Result<()> {
+        if self.trust_config {
+            trust::accept(session.integrity(), run)?;
+        }
+        trust::require_trust(session.integrity(), Some(run))
     }
 }
 

@@ -2,9 +2,8 @@
 use std::path::PathBuf;
 
 use crate::commands::judge_args::JudgeArgs;
-use crate::commands::note_left_out;
+use crate::commands::{note_left_out, require_jobs_within_limit};
 use crate::error::{Error, Result, exit};
-use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::part::Part;
@@ -139,13 +138,21 @@ fn on_parts(
         session.ui.answer(lines.collect::<String>())?;
         return Ok(exit::OK);
     }
-    trust::require_trust(session.integrity(), Some(run))?;
+    if args.json {
+        return Err(Error::usage("parts of an opened run are answered in lines, not as JSON")
+            .hint(format!(
+                "leave --json out; `git frites judge --replay --json {}` decides",
+                run.run
+            )));
+    }
+    let jobs = args.jobs as usize;
+    require_jobs_within_limit(session, jobs, "-j")?;
+    args.require_trust(session, run)?;
     spread::require_terms(session, &terms, &args.options())?;
     let parts = match args.shard {
         Some(shard) => share_of(shard, terms.parts())?,
         None => args.parts(),
     };
-    let jobs = args.jobs as usize;
     let sink = Sink { remote: exchange, bundle: args.bundles.first().map(PathBuf::as_path) };
     let on_part = |part: &Part, outcome: &PartOutcome, before: bool| {
         let before = if before { "\tstored before" } else { "" };
@@ -208,7 +215,7 @@ fn share_of(shard: Shard, parts: impl Iterator<Item = Part>) -> Result<Vec<Part>
 
 fn open(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let run = session.store.select(args.address.as_ref(), Matching::Prefix)?.run;
-    trust::require_trust(session.integrity(), Some(&run))?;
+    args.require_trust(session, &run)?;
     let on_oracle = |oracle: &ResolvedOracle| {
         note_left_out(&session.ui, oracle);
         unseeded::hint(session, &run.base, &oracle.commands)
