@@ -7,6 +7,7 @@ pub mod cli;
 pub mod commit;
 pub mod diff;
 pub mod fan_out;
+pub mod file_times;
 mod gc;
 pub mod held_refs;
 pub mod index;

@@ -8,6 +8,7 @@ use crate::tool::{MAKE, NAMESPACES, NO_REFLINKS, PYTHON, trials};
 trials! {
     a_tool_that_stumbles_over_the_overlay_gives_the_verdict_of_an_open_world: [NAMESPACES, PYTHON];
     a_silent_stumble_over_outputs_does_not_change_the_recommendation: [NAMESPACES, PYTHON];
+    the_bases_files_are_older_than_all_that_is_written_later: [NAMESPACES];
     with_copied_layers_no_tool_stumbles: [NAMESPACES, PYTHON];
     copies_are_judged_over_the_bases_outputs_and_keep_nothing_that_a_tree_deletes: [NAMESPACES, MAKE];
     layers_that_cannot_share_blocks_are_refused: [NAMESPACES, NO_REFLINKS];
@@ -76,6 +77,22 @@ fn a_silent_stumble_over_outputs_does_not_change_the_recommendation() {
     let verdict = judged_with(&world, &test);
     assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
     assert_eq!(verdict["baseline"]["results"][0]["code"], 1, "the base was judged again, too");
+    world.assert_clean();
+}
+
+/// Python takes a compiled module for that of a source with the same size and second.
+fn the_bases_files_are_older_than_all_that_is_written_later() {
+    let world = sealed();
+    world.write(".gitignore", "second\n");
+    world.commit("outputs are ignored");
+    world.attempts(&["echo more >> README"]);
+    let second = "test -e second || stat -c %Y README > second";
+    let differs = "touch now && test $(cat second) -lt $(stat -c %Y now) && rm now";
+    let test =
+        format!("{second}; {differs} && git diff --exit-code HEAD && git diff-files --quiet");
+    let verdict = judged_with(&world, &test);
+    assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
+    assert_eq!(verdict["baseline"]["results"][0]["outcome"], "passed", "{verdict:#}");
     world.assert_clean();
 }
 

@@ -8,22 +8,20 @@ mod conversion;
 mod fallback;
 mod recycle;
 mod template;
-mod times;
 mod writer;
-
-pub use times::FileTimes;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::Timestamps;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::template::IndexTemplate;
 use crate::git::fan_out::writer::Fan;
+use crate::git::file_times::FileTimes;
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -63,7 +61,11 @@ pub fn populate(
     tracing::debug!(%reason, "git checks the files out");
     parallel::map(worktrees, |worktree| {
         worktree.populate()?;
-        times.set(worktree);
+        let new = worktree.path.join(".git");
+        if let Err(reason) = times.set(&worktree.path, &worktree.index(), &new) {
+            // That only costs git some time later.
+            tracing::debug!(reason = reason.message, "files keep their times");
+        }
         Ok(())
     })?;
     Ok(())
@@ -88,7 +90,9 @@ impl Plan {
         let index = repo.index_of(commit)?;
         let template = IndexTemplate::new(&gix, &index, &repo.commit(commit)?.tree)?;
         let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
-        let stamp = times.stamp(&first.path)?;
+        let stamp = times
+            .stamp(&first.path.join(".git"))
+            .context(|| format!("could not read '{}'", first.path.display()))?;
         Ok(Plan { gix, index, template, conversions, stamp })
     }
 

@@ -16,6 +16,7 @@ use crate::error::{IoContext, Result};
 use crate::fs::stat::change_time;
 use crate::fs::tree;
 use crate::git::cli::Git;
+use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
 use crate::git::layers::{check_out, forget_opaque, visit};
 use crate::git::repo::digest;
@@ -68,12 +69,14 @@ impl BaseLayer {
         self.has_outputs() || self.home().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// Makes the directory, and checks a commit out into it.
+    /// Makes the directory, and checks a commit out into it. Its files are older than all that is
+    /// written later, counted in whole seconds.
     pub fn check_out(&self, git: &Git, commit: &Oid) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)
             .context(|| format!("could not make '{}'", sources.display()))?;
-        check_out(git, commit, &sources, &self.index())
+        check_out(git, commit, &sources, &self.index())?;
+        FileTimes::LastSecond.set(&sources, &self.index(), &self.index())
     }
 
     /// Takes what the base's commands wrote, so that trees that are judged from now on find it. The

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::fs::tree;
-use crate::git::fan_out::FileTimes;
+use crate::git::file_times::FileTimes;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
