@@ -19,7 +19,7 @@ use crate::git::layers::{is_opaque, visit};
 /// Files share their blocks with the originals where the file system can do that. Sockets and pipes
 /// are left out.
 pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
-    let mut directories = BTreeMap::new();
+    let mut directories: BTreeMap<PathBuf, fs::Metadata> = BTreeMap::new();
     for layer in layers.iter().rev() {
         let failed = || format!("could not copy '{}'", layer.display());
         let mut files = Vec::new();
@@ -29,7 +29,9 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
         for (path, meta) in found {
             let path = Path::new(OsStr::from_bytes(&path));
             let (from, to) = (layer.join(path), into.join(path));
-            clear(&from, &meta, &to).context(failed)?;
+            if clear(&from, &meta, &to).context(failed)? {
+                directories.retain(|directory, _| !directory.starts_with(&to));
+            }
             if meta.is_dir() {
                 fs::create_dir_all(&to).context(failed)?;
                 directories.insert(to, meta);
@@ -44,26 +46,20 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     }
     // The innermost first, and after everything in them.
     for (directory, meta) in directories.iter().rev() {
-        let finished = fs::set_permissions(directory, meta.permissions())
-            .and_then(|()| set_times(directory, meta));
-        match finished {
-            // A layer above has something else in its place.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            other => {
-                other.context(|| format!("could not make '{}'", directory.display()))?;
-            }
-        }
+        fs::set_permissions(directory, meta.permissions())
+            .and_then(|()| set_times(directory, meta))
+            .context(|| format!("could not make '{}'", directory.display()))?;
     }
     Ok(())
 }
 
-/// Removes what an entry of a layer hides in those below it.
-fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<()> {
-    let Ok(old) = fs::symlink_metadata(to) else { return Ok(()) };
+/// Removes what an entry of a layer hides in those below it. True if that was a directory.
+fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<bool> {
+    let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };
     match (old.is_dir(), meta.is_dir()) {
-        (true, true) if !is_opaque(from) => Ok(()),
-        (true, _) => tree::delete_tree(to),
-        (false, _) => fs::remove_file(to),
+        (true, true) if !is_opaque(from) => Ok(false),
+        (true, _) => tree::delete_tree(to).map(|()| true),
+        (false, _) => fs::remove_file(to).map(|()| false),
     }
 }
 
@@ -84,4 +80,32 @@ fn set_times(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
             .map(|(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec });
     let times = Timestamps { last_access, last_modification };
     Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_replaces_a_directory_has_its_own_mode_and_a_link_changes_nothing_elsewhere() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        for name in ["outside/below", "bottom/link/below", "bottom/file", "top", "into"] {
+            fs::create_dir_all(at(name)).expect("made");
+        }
+        for name in ["outside", "outside/below"] {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o700)).expect("changed");
+        }
+        for name in ["bottom/link", "bottom/link/below", "bottom/file"] {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).expect("changed");
+        }
+        symlink(at("outside"), at("top/link")).expect("a link");
+        fs::write(at("top/file"), "text").expect("written");
+        fs::set_permissions(at("top/file"), fs::Permissions::from_mode(0o640)).expect("changed");
+        copy(&[at("top"), at("bottom")], &at("into")).expect("copied");
+        assert_eq!(fs::read(at("into/file")).expect("a file"), b"text");
+        assert_eq!(mode(&at("into/file")), 0o640);
+        assert_eq!([mode(&at("outside")), mode(&at("outside/below"))], [0o700; 2]);
+    }
 }
