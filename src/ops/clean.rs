@@ -91,10 +91,10 @@ pub fn remove_all(
     captured.iter().flatten().for_each(|captured| session.print_omissions(captured));
     let mut removals: Vec<&mut BegunRemoval<'_>> = begun.iter_mut().flatten().collect();
     delete_branches(session, &mut removals);
-    let mut finished = process::each_in_parallel(CAPTURED_AT_ONCE, &removals, |removal| {
+    let finished = process::each_in_parallel(CAPTURED_AT_ONCE, &removals, |removal| {
         finish_removal(session, removal)
     });
-    let mut finished = finished.drain(..);
+    let mut finished = finished.into_iter();
     let finish = |removal: Result<BegunRemoval<'_>>| {
         let removal = removal?;
         let first_time = finished.next().expect("one for each that has begun")?;

@@ -22,6 +22,7 @@ use crate::fs::directory::DIRECTORY;
 use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
+use crate::git::index::read_index;
 use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
 
@@ -84,9 +85,7 @@ fn recycle(stage: &Path, into: &Path, index: &gix::index::State) -> io::Result<T
     let filled = fs::symlink_metadata(stage.join(trash::FILLED))?;
     let old = stage.join(trash::INDEX);
     regular::open_own(&old)?;
-    let hash = gix::hash::Kind::Sha1;
-    let old =
-        gix::index::File::at(&old, hash, true, Default::default()).map_err(io::Error::other)?;
+    let old = read_index(&old).map_err(io::Error::other)?;
     let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
     if old.link().is_some() || old.entries().iter().any(|entry| entry.flags.intersects(odd)) {
         return Err(io::Error::other("its index is unusual"));
