@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::processes::living;
-use crate::tool::{NAMESPACES, trials};
+use crate::tool::{NAMESPACES, trials, without_namespaces};
 use crate::traces::files_below;
 
 trials! {
@@ -296,12 +296,8 @@ fn the_configuration_opens_paths_or_requires_the_guard() {
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
     assert_eq!(fs::read_to_string(world.repo.join("src/opened")).unwrap(), "opened\n");
     let refused = |mode: &str| {
-        let script = format!(
-            "echo 0 > /proc/sys/user/max_user_namespaces\n\
-             FRITES_SPAWN_GUARD={mode} exec git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'"
-        );
-        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
-        world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+        let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'";
+        without_namespaces(&world, &format!("FRITES_SPAWN_GUARD={mode} exec {spawn}"))
     };
     refused("required").refuses(128, "attempts cannot be guarded: no world can be made here");
     assert!(!world.repo.join("escaped").exists());

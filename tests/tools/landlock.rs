@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::common::World;
 use crate::common::sealed::confined;
+use crate::common::{Answer, World};
 use crate::tool::{
     LANDLOCK, LANDLOCK_SIGNALS, NAMESPACES, SECCOMP, TERMINAL, WITHOUT_LANDLOCK, trials,
+    without_namespaces,
 };
 use crate::traces::{assert_untouched, shared_lines, user_files};
 
@@ -184,31 +185,22 @@ fn directories_of_killed_judges_are_removed_and_no_others() {
 
 /// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
 /// words before it.
-fn without_namespaces(world: &World, before: &str, mode: &str) -> crate::common::Answer {
-    let words = format!("{before} git frites judge --json --no-cache --test true");
-    where_namespaces_are_refused(world, mode, &words)
-}
-
-/// A command in this mode where the system allows no further user namespace.
-fn where_namespaces_are_refused(world: &World, mode: &str, words: &str) -> crate::common::Answer {
-    let script = format!(
-        "echo 0 > /proc/sys/user/max_user_namespaces\nFRITES_SANDBOX_MODE={mode} exec {words}"
-    );
-    let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
-    world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+fn judged_without_namespaces(world: &World, before: &str, mode: &str) -> Answer {
+    let judge = format!("{before} git frites judge --json --no-cache --test true");
+    without_namespaces(world, &format!("FRITES_SANDBOX_MODE={mode} exec {judge}"))
 }
 
 fn landlock_takes_the_place_of_namespaces_that_are_refused() {
     let world = restricted();
     world.attempts(&["echo changed > README"]);
     for mode in ["auto", "required"] {
-        let answer = without_namespaces(&world, "", mode).expect(0);
+        let answer = judged_without_namespaces(&world, "", mode).expect(0);
         assert_eq!(answer.json()["terms"]["world"], "landlock");
         let line = "commands are confined by Landlock alone: no sealed world can be made here: \
                     making namespaces: ";
         assert!(answer.stderr.contains(line), "{}", answer.stderr);
     }
-    without_namespaces(&world, "", "sealed")
+    judged_without_namespaces(&world, "", "sealed")
         .refuses(128, "no sealed world can be made here: making namespaces");
     world.assert_clean();
 }
@@ -222,8 +214,8 @@ fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had(
         128,
         "the run was opened to be judged confined by Landlock, and that cannot be had here",
     );
-    let share = "git frites judge --shard 1/1 1";
-    let out = where_namespaces_are_refused(&world, "auto", share).expect(0).out();
+    let share = "FRITES_SANDBOX_MODE=auto exec git frites judge --shard 1/1 1";
+    let out = without_namespaces(&world, share).expect(0).out();
     assert_eq!(out, "1/c1\tpassed\n1/@base\tpassed\n");
     let decided = world.frites(["judge", "--replay", "--json", "1"]).expect(0).json();
     assert_eq!(decided["terms"]["world"], "landlock");
@@ -231,11 +223,8 @@ fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had(
 
 fn doctor_says_which_setting_refuses_namespaces() {
     let world = restricted();
-    let script = "echo 0 > /proc/sys/user/max_user_namespaces\n\
-                  FRITES_SANDBOX_MODE=auto exec git frites doctor --json";
-    let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
-    let words = shell.into_iter().chain([script]);
-    let document = world.run(&world.repo, "unshare", words).expect(0).json();
+    let doctor = "FRITES_SANDBOX_MODE=auto exec git frites doctor --json";
+    let document = without_namespaces(&world, doctor).expect(0).json();
     let of = |what: &str| {
         let mut machine = document["machine"].as_array().unwrap().iter();
         machine.find(|finding| finding["what"] == what).unwrap().clone()
@@ -254,13 +243,14 @@ fn where_neither_can_be_had_commands_run_unconfined_or_not_at_all() {
     let world = restricted();
     world.attempts(&["echo changed > README"]);
     let before = format!("python3 -c '{WITHOUT_LANDLOCK}'");
-    let answer = without_namespaces(&world, &before, "auto").expect(0);
+    let answer = judged_without_namespaces(&world, &before, "auto").expect(0);
     assert_eq!(answer.json()["terms"]["world"], "open");
     let line = "commands run unconfined: no sealed world can be made here: making namespaces: ";
     assert!(answer.stderr.contains(line), "{}", answer.stderr);
     assert!(answer.stderr.contains("; Landlock cannot be used: "), "{}", answer.stderr);
-    without_namespaces(&world, &before, "landlock").refuses(128, "Landlock cannot be used: ");
-    without_namespaces(&world, &before, "required")
+    judged_without_namespaces(&world, &before, "landlock")
+        .refuses(128, "Landlock cannot be used: ");
+    judged_without_namespaces(&world, &before, "required")
         .refuses(128, "no sealed world can be made here: making namespaces");
     world.assert_clean();
 }

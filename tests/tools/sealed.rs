@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
-use crate::tool::{MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials};
+use crate::tool::{
+    MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials, without_namespaces,
+};
 use crate::traces::{assert_untouched, shared_lines, user_files};
 
 trials! {
@@ -321,13 +323,9 @@ fn outcomes_of_a_world_that_nothing_confines_are_kept_only_if_the_user_wants_no_
     let world = sealed();
     world.attempts(&["echo changed > README"]);
     let judge = |mode: &str| {
-        let script = format!(
-            "echo 0 > /proc/sys/user/max_user_namespaces; FRITES_SANDBOX_MODE={mode} \
-             python3 -c '{WITHOUT_LANDLOCK}' git frites judge --json --test true"
-        );
-        let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
-        let words = shell.into_iter().chain([script.as_str()]);
-        let verdict = world.run(&world.repo, "unshare", words).expect(0).json();
+        let judge = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites judge --json --test true");
+        let judge = format!("FRITES_SANDBOX_MODE={mode} {judge}");
+        let verdict = without_namespaces(&world, &judge).expect(0).json();
         assert_eq!(verdict["terms"]["world"], "open");
         verdict["effort"]["saved_cached"].as_u64().unwrap()
     };

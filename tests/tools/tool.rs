@@ -1,7 +1,7 @@
 //! The tools that tests need, and the tests as trials that look for their tools first.
 use libtest_mimic::{Completion, Trial};
 
-use crate::common::World;
+use crate::common::{Answer, World};
 
 /// A tool that a test needs.
 pub struct Tool {
@@ -77,6 +77,13 @@ if libc.prctl(22, 2, program, 0, 0):
     sys.exit(os.strerror(ctypes.get_errno()))
 os.execvp(sys.argv[1], sys.argv[1:])
 "#;
+
+/// A shell command where the system allows no further user namespace.
+pub fn without_namespaces(world: &World, command: &str) -> Answer {
+    let script = format!("echo 0 > /proc/sys/user/max_user_namespaces\n{command}");
+    let shell = ["--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-euc"];
+    world.run(&world.repo, "unshare", shell.into_iter().chain([script.as_str()]))
+}
 
 /// Prints the path of git's completion for bash.
 pub const FIND_GIT_BASH_COMPLETION: &str = "
