@@ -63,6 +63,7 @@ mod test_seed;
 mod test_seed_leads_back;
 mod test_spawn;
 mod test_spread;
+mod test_spread_replay;
 mod test_status;
 mod test_supervise;
 mod test_synthesis;

@@ -1,56 +1,11 @@
 //! A run that is judged in parts on the terms of `judge --open`, by machines that share nothing but a
 //! repository to push to.
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{Answer, World, answer, make_executable, poll, write};
-
-/// A world with a bare repository at `remote.git`, named `origin`.
-fn with_remote(world: &World) -> String {
-    let url = world.home().join("remote.git");
-    world.git(["clone", "-q", "--bare", ".", url.to_str().unwrap()]);
-    world.git(["remote", "add", "origin", url.to_str().unwrap()]);
-    url.into_os_string().into_string().unwrap()
-}
-
-/// A world whose run 1 changes 9, 3 and 5 lines, judged by a configured test; and the remote's URL.
-fn three_sizes(test: &str) -> (World, String) {
-    let world = World::new();
-    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
-    world.commit("configured");
-    let url = with_remote(&world);
-    world.attempts(&["seq 9 > new", "seq 3 > new", "seq 5 > new"]);
-    (world, url)
-}
-
-/// A directory that is in no repository: a node that has nothing.
-fn node(world: &World) -> PathBuf {
-    let dir = world.home().join("node");
-    fs::create_dir_all(&dir).unwrap();
-    dir
-}
-
-fn open(world: &World) -> Answer {
-    world.frites(["judge", "--open", "--remote", "origin", "1"]).expect(0)
-}
-
-/// `judge --remote URL` with these words, on a node that has nothing.
-fn on_node(world: &World, url: &str, words: &[&str]) -> Answer {
-    let words = ["judge", "--remote", url].into_iter().chain(words.iter().copied());
-    world.frites_in(&node(world), words)
-}
-
-fn replay(world: &World, words: &[&str]) -> Answer {
-    let all = ["judge", "--replay", "--remote", "origin", "1"];
-    world.frites(all.into_iter().chain(words.iter().copied()))
-}
-
-/// The refs of the remote below `refs/frites/1/`, by their last words.
-fn refs(world: &World, url: &str) -> String {
-    let format = "--format=%(refname:lstrip=3)";
-    world.git_in(Path::new(url), ["for-each-ref", format, "refs/frites/1/"]).replace('\n', " ")
-}
+use crate::common::spread::{node, on_node, open, refs, replay, three_sizes, with_remote};
+use crate::common::{World, answer, make_executable, poll, write};
 
 #[test]
 fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
@@ -97,36 +52,6 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
         .refuses(128, "run 1 was not opened for judging in parts");
     world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);
     world.assert_clean();
-}
-
-#[test]
-fn hints_of_an_undecided_replay_can_be_typed() {
-    let (world, _) = three_sizes("! grep -qx 9 new");
-    open(&world);
-    world.frites(["judge", "--remote", "origin", "--candidate", "1/c1"]).expect(0);
-    let undecided = replay(&world, &[]).expect(3);
-    let judging =
-        "git frites judge --remote origin --candidate 1/c2 --candidate 1/c3 --candidate 1/@base";
-    let deciding = "git frites judge --replay --remote origin 1";
-    let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
-    assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
-    world.sh(&world.repo, judging).expect(0);
-    world.sh(&world.repo, deciding).expect(0);
-}
-
-/// The base is a part, and a twin is none: it is judged under another's name.
-#[test]
-fn hint_of_an_undecided_replay_names_the_parts_of_an_opened_run() {
-    let world = World::new();
-    world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
-    world.frites(["judge", "--open", "--test", "true", "1"]).expect(0);
-    let undecided = world.frites(["judge", "--replay", "1"]).expect(3);
-    let judging = "git frites judge --candidate 1/c1 --candidate 1/c3 --candidate 1/@base";
-    let deciding = "git frites judge --replay 1";
-    let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
-    assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
-    world.sh(&world.repo, judging).expect(0);
-    world.sh(&world.repo, deciding).expect(0);
 }
 
 #[test]
@@ -312,35 +237,6 @@ fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
     assert!(named.stderr.contains(words), "{}", named.stderr);
 }
 
-#[test]
-fn replay_waits_for_outcomes_and_stops_early_if_no_other_could_change_it() {
-    let (world, url) = three_sizes("test -e new");
-    open(&world);
-    let waiting = |words: &[&str]| {
-        let all = ["judge", "--replay", "--remote", "origin", "--wait", "60s", "1"];
-        let all = all.into_iter().chain(words.iter().copied());
-        let mut command = world.command(&world.repo, "git-frites", all);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let [early, all] = [&["--until-pass"][..], &[]].map(waiting);
-    on_node(&world, &url, &["--candidate", "1/c2"]).expect(0);
-    let early = answer(&early.wait_with_output().unwrap()).expect(0);
-    assert!(
-        early.stderr.contains("need not be judged any more: 1/c1 1/c3 1/@base\n"),
-        "{}",
-        early.stderr
-    );
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    let all = answer(&all.wait_with_output().unwrap()).expect(0);
-    assert!(all.out().contains("3 of 3 passed"), "{}", all.out());
-    world
-        .frites(["judge", "--replay", "--until-pass"])
-        .refuses(2, "--replay --until-pass needs --wait");
-    let last = world.frites(["judge", "--replay", "--remote", "origin", "--wait", "1s", "1"]);
-    let stderr = last.expect(0).stderr;
-    assert!(!stderr.contains("judged any more") && !stderr.contains("missing"), "{stderr}");
-}
-
 /// The nodes' clones may be cut off, and need not have any file.
 #[test]
 fn shallow_and_partial_clones_judge_too() {
@@ -371,103 +267,6 @@ fn shallow_and_partial_clones_judge_too() {
     world.frites_in(&clone, ["judge", "--open", "--remote", "origin", "far"]).expect(0);
     on_node(&world, &url, &["--shard", "1/1", "far"]).expect(0);
     world.frites_in(&clone, ["judge", "--replay", "--remote", "origin", "far"]).expect(0);
-}
-
-/// A clone with all objects of the remote, and without any ref of a run.
-fn clone_of(world: &World, url: &str, name: &str) -> PathBuf {
-    let clone = world.home().join(name);
-    world.git(["clone", "-q", url, clone.to_str().unwrap()]);
-    clone
-}
-
-#[test]
-fn any_clone_decides_as_the_opener_does() {
-    let (world, url) = three_sizes("test -e new");
-    open(&world);
-    world.frites(["judge", "--remote", "origin", "--shard", "2/2", "1"]).expect(0);
-    let clone = clone_of(&world, &url, "clone");
-    world.frites_in(&clone, ["judge", "--remote", "origin", "--shard", "1/2", "1"]).expect(0);
-    let words = ["judge", "--replay", "--json", "--remote", "origin", "1"];
-    let [here, there] =
-        [&world.repo, &clone].map(|dir| world.frites_in(dir, words).expect(0).json());
-    assert_eq!(here["recommended"], "c2");
-    for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed"] {
-        assert_eq!(there[key], here[key], "{key}");
-    }
-    // Of a state that is new there, the clone takes the capture again.
-    world.sh(&world.worktree("1/c3"), "seq 2 > new").expect(0);
-    open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/elsewhere/*"]);
-    assert_eq!(world.frites_in(&clone, words).expect(0).json()["recommended"], "c3");
-}
-
-#[test]
-fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
-    let (world, url) = three_sizes("test -e new");
-    open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    let clone = clone_of(&world, &url, "clone");
-    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/@*:refs/frites/1/@*"]);
-    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/c1:refs/frites/1/c1"]);
-    let of_remote = || world.git_in(Path::new(&url), ["for-each-ref", "refs/frites/"]);
-    let before = (of_remote(), world.git_in(&clone, ["for-each-ref"]));
-    let words = "the captures of 1/c2, 1/c3 are not here";
-    for command in [
-        &["judge", "--replay", "1"][..],
-        &["judge", "--trust-config", "1"],
-        &["judge", "--open", "--remote", "origin", "1"],
-    ] {
-        world.frites_in(&clone, command).refuses(128, words);
-    }
-    assert_eq!((of_remote(), world.git_in(&clone, ["for-each-ref"])), before);
-    world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
-    assert_eq!(world.frites_in(&clone, ["judge", "--replay", "-q", "1"]).expect(0).out(), "1/c2\n");
-    // What the remote itself does not have, nobody can fetch.
-    let other = clone_of(&world, &url, "other");
-    world.git_in(Path::new(&url), ["update-ref", "-d", "refs/frites/1/c2"]);
-    world
-        .frites_in(&other, ["judge", "--replay", "--remote", "origin", "1"])
-        .refuses(128, "the capture of 1/c2 is not here");
-}
-
-/// An attempt whose last state was captured while it ran, or before it was interrupted, counts by
-/// its end: for another clone the captures are all that there is.
-#[test]
-fn end_of_an_attempt_that_changes_nothing_more_is_told_by_its_captures() {
-    let world = World::new();
-    let url = with_remote(&world);
-    world.git(["config", "frites.spawn.auto-checkpoint", "30ms"]);
-    // It goes on when it was captured.
-    let checkpointed = "echo one > new; i=0; until git rev-parse -q --verify refs/frites/1/c1; do \
-                        test $i = 1000 && exit 1; i=$((i+1)); sleep 0.01; done";
-    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", checkpointed]).expect(0);
-    world.git(["config", "--unset", "frites.spawn.auto-checkpoint"]);
-    let interrupted =
-        "echo two > new; test -e \"$HOME/go\" || { touch \"$HOME/begun\"; sleep 600; }";
-    let words = ["run", "-n", "1", "--test", "test -e new", "--", "sh", "-c", interrupted];
-    let mut run = world.command(&world.repo, "git-frites", words);
-    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    poll(|| world.home().join("begun").exists());
-    world.sh(&world.repo, &format!("kill -INT {}", run.id())).expect(0);
-    answer(&run.wait_with_output().unwrap()).expect(130);
-    write(&world.home().join("go"), "");
-    world.frites(["run", "--resume", "2"]).expect(0);
-    let json = world.frites(["status", "--json"]).expect(0).json();
-    for run in json["runs"].as_array().unwrap() {
-        assert_eq!(run["candidates"][0]["state"], "succeeded");
-        // It is the same state.
-        assert_eq!(run["candidates"][0]["iteration"], 1);
-    }
-    let all = "refs/frites/*:refs/frites/*";
-    world.git(["push", "-q", "origin", all]);
-    let clone = clone_of(&world, &url, "clone");
-    world.git_in(&clone, ["fetch", "-q", "origin", all]);
-    for run in ["1", "2"] {
-        let words = ["judge", "-q", "--trust-config", "--test", "test -e new", run];
-        assert_eq!(world.frites_in(&clone, words).expect(0).out(), format!("{run}/c1\n"));
-    }
-    world.assert_clean();
 }
 
 /// The judges' machines differ in what is installed: a shell's 127 tells nothing by itself.
@@ -514,54 +313,6 @@ fn base_that_lacks_the_command_has_an_outcome_if_a_candidate_brings_it() {
     assert_eq!(out, "1/c2\ttest: exit 127: command not found\n");
     on_node(&world, &url, &["--shard", "1/3", "1"]).expect(0);
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
-}
-
-#[test]
-fn outcome_that_nobody_can_read_is_named_and_not_used() {
-    let (world, url) = three_sizes("test -e new");
-    open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    let garbage = "git read-tree --empty; blob=$(echo 'no [toml' | git hash-object -w --stdin)
-        git update-index --add --cacheinfo 100644,$blob,outcome.toml
-        git update-ref refs/frites/1/@results/$1 $(git commit-tree -m x -p refs/frites/1/@results/$1 $(git write-tree))";
-    let spoil = |part: &str| {
-        world.sh(Path::new(&url), &format!("set -- {part}; {garbage}")).expect(0);
-    };
-    spoil("c3");
-    let words = "1/c3: its outcome is not used: outcome.toml in refs/frites";
-    let pending = on_node(&world, &url, &["--pending", "1"]).expect(0);
-    assert_eq!(pending.out(), "1/c3\n");
-    assert!(pending.stderr.contains(words), "{}", pending.stderr);
-    let decided = replay(&world, &["-q"]).expect(0);
-    assert_eq!(decided.out(), "1/c2\n");
-    assert!(decided.stderr.contains(words), "{}", decided.stderr);
-    spoil("@base");
-    replay(&world, &["-q"]).expect(0);
-    // Judged again, it takes the place of what nobody can read.
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
-    assert!(!replay(&world, &["-q"]).expect(0).stderr.contains("not used"));
-}
-
-#[test]
-fn run_that_the_remote_does_not_take_is_not_opened_here_either() {
-    let (world, url) = three_sizes("test -e new");
-    open(&world);
-    let clone = clone_of(&world, &url, "clone");
-    let fetch =
-        || world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
-    fetch();
-    world.frites(["judge", "--open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
-    let of_clone = || world.git_in(&clone, ["for-each-ref", "refs/frites/"]);
-    let before = of_clone();
-    let words = ["judge", "--open", "--remote", "origin", "--test", "test -e README", "1"];
-    let refused = world.frites_in(&clone, words);
-    refused.refuses(128, "'origin' did not take run 1: refs/frites/1/@terms");
-    assert_eq!(of_clone(), before);
-    // What the hint says works.
-    fetch();
-    world.frites_in(&clone, words).expect(0);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out().lines().count(), 4);
 }
 
 /// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays

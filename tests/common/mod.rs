@@ -4,6 +4,7 @@ pub mod edits;
 pub mod fixtures;
 pub mod processes;
 pub mod sealed;
+pub mod spread;
 pub mod transcript;
 
 use std::cell::Cell;

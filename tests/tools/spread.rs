@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::spread::with_remote;
 use crate::common::{Answer, World, make_executable, poll, source, write};
 use crate::tool::{PARALLEL, PYTHON_YAML, SLURM, trials};
 
@@ -57,9 +58,7 @@ fn seven_attempts(test: &str) -> (World, String) {
     let world = World::new();
     world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
     world.commit("configured");
-    let url = world.home().join("remote.git").into_os_string().into_string().unwrap();
-    world.git(["clone", "-q", "--bare", ".", &url]);
-    world.git(["remote", "add", "origin", &url]);
+    let url = with_remote(&world);
     let script = "seq $((9 - FRITES_INDEX)) > new";
     world.spawn(["--run", "fix", "-n", "7", "--", "sh", "-c", script]);
     (world, url)
