@@ -6,7 +6,7 @@ use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::recipe::{Recipe, joined_lines};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
-use crate::model::shell::{SimpleCommand, Word, simple_commands};
+use crate::model::shell::{SimpleCommand, Word, is_assignment, simple_commands};
 
 /// Programs that run the program that their arguments name.
 const PREFIXES: [&str; 14] = [
@@ -195,8 +195,7 @@ fn without_prefixes(words: &[Word]) -> &[Word] {
         let text = word.text.as_str();
         let is_prefix = PREFIXES.contains(&file_name(text));
         let is_argument = text.starts_with('-') || text.starts_with(|c: char| c.is_ascii_digit());
-        let is_assignment = text.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
-        if !(is_prefix || is_assignment || (follows_prefix && is_argument)) {
+        if !(is_prefix || is_assignment(text) || (follows_prefix && is_argument)) {
             break;
         }
         follows_prefix |= is_prefix;

@@ -142,7 +142,8 @@ const DIRECTORY_OF_SCRIPT: [&str; 6] = [
     "$(git rev-parse --show-toplevel)",
 ];
 
-fn is_assignment(word: &str) -> bool {
+/// True if a word before a program sets a variable: `CC=gcc`.
+pub fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

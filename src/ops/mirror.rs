@@ -62,8 +62,7 @@ fn open(url: &str) -> Result<(Repo, Lock)> {
 
 /// The directory of all mirrors.
 pub fn all() -> PathBuf {
-    let place = pool::places().into_iter().next().unwrap_or_else(std::env::temp_dir);
-    tree::nearest_real(&place).join(MIRRORS)
+    tree::nearest_real(&pool::cache_dir()).join(MIRRORS)
 }
 
 /// Opens the mirror at `path`; makes it if there is none, or if a killed process left half of one.

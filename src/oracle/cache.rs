@@ -89,6 +89,13 @@ pub struct JudgedTree {
     pub commit: Oid,
 }
 
+impl JudgedTree {
+    /// The tree of this commit.
+    pub fn of(repo: &Repo, commit: Oid) -> Result<JudgedTree> {
+        Ok(JudgedTree { tree: repo.commit(&commit)?.tree, commit })
+    }
+}
+
 /// Everything beside the tree and its submodules that an outcome depends on.
 #[derive(Clone, Serialize)]
 pub struct Conditions {

@@ -338,7 +338,7 @@ pub fn share_blocks(dir: &Path) -> io::Result<()> {
 }
 
 /// The directories that may hold pools, the best first.
-pub fn places() -> Vec<PathBuf> {
+fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     if let Some(dir) =
         std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute())

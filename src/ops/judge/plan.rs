@@ -59,8 +59,7 @@ impl OraclePlan {
                 let options = runner::options(session, &settings, timeout);
                 let digest = session.seeds(base)?.digest()?;
                 let cache = runner::open_cache(session, commands, &options, digest)?;
-                let tree = repo.commit(base)?.tree;
-                let judged = JudgedTree { tree, commit: *base };
+                let judged = JudgedTree::of(repo, *base)?;
                 let layers = pool::home(repo)?.join(LAYERS).join(cache.name_of(repo, &judged)?);
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {

@@ -119,8 +119,7 @@ impl<'a> OracleRunner<'a> {
         let may_be_warm = !judging.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base;
         let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
         if let (Some(sealed), Some(cache)) = (&runner.sealed, &runner.cache) {
-            let tree = session.repo.commit(&run.base)?.tree;
-            let base = JudgedTree { tree, commit: run.base };
+            let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.name_of(&session.repo, &base)?;
             sealed.use_kept(&name, cache.distrusted())?;
         }
@@ -339,7 +338,7 @@ impl<'a> OracleRunner<'a> {
         let end = self.run_on_commit(&commit, &report, &cancel, Warmth::Cold)?;
         self.tamper.check(None, || {
             let OracleEnd::Finished(results) = end else { return Ok(None) };
-            let judged = JudgedTree { tree: self.session.repo.commit(&commit)?.tree, commit };
+            let judged = JudgedTree::of(&self.session.repo, commit)?;
             self.keep_cached(&judged, &results, &report)?;
             base.ran += commands_run(&results);
             base.baseline.results = results;
