@@ -165,7 +165,8 @@ mod tests {
     use crate::model::decision::decide;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage};
-    use crate::ops::judge::schedule::{EntryOutcome, Judge, Scheduler};
+    use crate::ops::judge::entry_outcome::EntryOutcome;
+    use crate::ops::judge::schedule::{Judge, Scheduler};
     use crate::process::interrupt::Cancel;
 
     /// The ends of two commands.

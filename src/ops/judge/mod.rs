@@ -5,6 +5,8 @@ mod changed_file;
 mod conditions;
 mod confirm;
 mod entries;
+mod entry_outcome;
+mod groups;
 mod judged_base;
 mod judged_once;
 pub mod keep;
@@ -28,7 +30,7 @@ pub use base_tests::plan_for as plan_base_tests;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
 pub use replay::replay;
-pub use runner::judge_commit;
+pub use runner::commit::judge_commit;
 
 use crate::error::{Error, Result};
 use crate::model::FORMAT;

@@ -6,6 +6,7 @@ use crate::model::outcome::Stage;
 use crate::model::run::Run;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::runner::cached::open_cache;
 use crate::ops::judge::{runner, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
@@ -58,7 +59,7 @@ impl OraclePlan {
                 let timeout = options.timeout(session);
                 let options = runner::options(session, &settings, timeout);
                 let digest = session.seeds(base)?.digest()?;
-                let cache = runner::open_cache(session, commands, &options, digest)?;
+                let cache = open_cache(session, commands, &options, digest)?;
                 let judged = JudgedTree::of(repo, *base)?;
                 let layers = pool::home(repo)?.join(LAYERS).join(cache.name_of(repo, &judged)?);
                 let mut candidates = (0, 0);

@@ -1,0 +1,88 @@
+//! The base's own results.
+use crate::error::Result;
+use crate::model::outcome;
+use crate::model::verdict::{Baseline, Entry};
+use crate::ops::judge::confirm::stumbled;
+use crate::ops::judge::entry_outcome::commands_run;
+use crate::ops::judge::judged_base::{JudgedBase, warn_if_not_started};
+use crate::ops::judge::judged_once::TreeOutcome;
+use crate::ops::judge::runner::{OracleRunner, ReportTo};
+use crate::oracle::cache::JudgedTree;
+use crate::oracle::run::OracleEnd;
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::process::interrupt::Cancel;
+
+impl OracleRunner<'_> {
+    /// Judges the base once more in a plain directory if it may have failed because of the overlay:
+    /// its output says so, or a candidate passed in a plain directory alone.
+    pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
+        let report = self.report_of_base();
+        let results = &base.baseline.results;
+        let is_claim = results.iter().any(|r| r.warm) && !outcome::all_passed(results);
+        let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
+        if !is_claim || !(stumbled(results, &report.logs.directory()) || is_doubtful()) {
+            return Ok(());
+        }
+        let commit = self.run.base;
+        let cancel = Cancel::default();
+        let end = self.run_on_commit(&commit, &report, &cancel, Warmth::Cold)?;
+        self.tamper.check(None, || {
+            let OracleEnd::Finished(results) = end else { return Ok(None) };
+            let judged = JudgedTree::of(&self.session.repo, commit)?;
+            self.keep_cached(&judged, &results, &report)?;
+            base.ran += commands_run(&results);
+            base.baseline.results = results;
+            Ok(Some(judged))
+        })
+    }
+
+    fn report_of_base(&self) -> ReportTo {
+        ReportTo {
+            name: format!("{}, base", self.run.run),
+            logs: self.session.store.base_logs(&self.run.run).judging(None),
+        }
+    }
+
+    /// Runs the oracle on the base itself. None if it was cancelled. `first` is true if no
+    /// candidate is judged before it ends.
+    pub fn judge_base(&self, cancel: &Cancel, first: bool) -> Result<Option<JudgedBase>> {
+        let commit = self.run.base;
+        let tree = self.session.repo.commit(&commit)?.tree;
+        let report = self.report_of_base();
+        let mut ran = 0;
+        // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
+        // commands leave.
+        let needs_outputs = self.may_be_warm || !self.has_outputs();
+        let warmth = if needs_outputs { Warmth::Warm } else { Warmth::Cold };
+        let found = self.once(warmth).get_or_judge(&tree, || {
+            let judged = JudgedTree { tree, commit };
+            let logs = report.logs.directory();
+            if let Some(results) = self.find_cached(&judged, &report, Warmth::Warm)? {
+                return Ok(Some(TreeOutcome { results, logs }));
+            }
+            let end = self.run_on_commit(&commit, &report, cancel, warmth)?;
+            let OracleEnd::Finished(results) = end else {
+                return Ok(None);
+            };
+            let cache = || {
+                self.keep_cached(&judged, &results, &report)?;
+                Ok(Some(judged))
+            };
+            if first {
+                self.tamper.check_base_first(cache)?;
+            } else {
+                self.tamper.check(None, cache)?;
+            }
+            ran = commands_run(&results);
+            Ok(Some(TreeOutcome { results, logs }))
+        })?;
+        let Some((TreeOutcome { results, logs }, was_known)) = found else { return Ok(None) };
+        if was_known {
+            report.logs.copy_from(&logs)?;
+            self.note_all(&report, &results);
+        }
+        warn_if_not_started(self.session, self.run, &results);
+        let layer = self.sealed.as_ref().and_then(SealedCheckouts::layer_in_use);
+        Ok(Some(JudgedBase { baseline: Baseline { results }, ran, layer }))
+    }
+}

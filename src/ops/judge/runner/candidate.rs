@@ -1,0 +1,209 @@
+//! The outcome of one candidate: cached, shared with another candidate of the same tree, or found by
+//! running the commands.
+use crate::error::Result;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::outcome::{self, Outcome, StageResult};
+use crate::model::verdict::{Effort, Entry};
+use crate::ops::judge::entry_outcome::{EntryOutcome, commands_run};
+use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
+use crate::ops::judge::keep;
+use crate::ops::judge::runner::{OracleRunner, ReportTo};
+use crate::ops::judge::schedule::Judge;
+use crate::oracle::cache::JudgedTree;
+use crate::oracle::run::OracleEnd;
+use crate::oracle::sealed::Warmth;
+use crate::process::interrupt::Cancel;
+use crate::ui::comparison;
+
+/// Judges candidates by really running the oracle.
+pub(super) struct EntryJudge<'r, 'a> {
+    runner: &'r OracleRunner<'a>,
+    /// True if no other candidate is judged at the same time: then changes outside the checkout are
+    /// this one's.
+    alone: bool,
+    /// The share of the base's outputs to judge over.
+    warmth: Warmth,
+}
+
+impl<'r, 'a> EntryJudge<'r, 'a> {
+    pub(super) fn new(
+        runner: &'r OracleRunner<'a>,
+        workers: usize,
+        warmth: Warmth,
+    ) -> EntryJudge<'r, 'a> {
+        EntryJudge { runner, alone: workers == 1, warmth }
+    }
+}
+
+impl Judge for EntryJudge<'_, '_> {
+    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+        let runner = self.runner;
+        let name = &entry.candidate;
+        let report = runner.report_to(entry)?;
+        let suspect = self.alone.then_some(name);
+        let how = (cancel, self.warmth);
+        if runner.settings.in_place {
+            runner.tamper.begin()?;
+            let end = runner.run_in_worktree(name, &report, cancel)?;
+            runner.tamper.check(suspect, || Ok(None))?;
+            return Ok(entry_outcome(end));
+        }
+        let Some(tree) = entry.judged() else {
+            return Ok(entry_outcome(runner.not_started(&report, "nothing was captured")));
+        };
+        let Some((results, mut effort)) = runner.outcome_of(tree, &report, suspect, how)? else {
+            return Ok(None);
+        };
+        let mut base_tests = Vec::new();
+        if let Some(tree) = tree_with_base_tests(entry, &results) {
+            let second = report.with_base_tests();
+            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how)? else {
+                return Ok(None);
+            };
+            base_tests = results;
+            effort.add(more);
+        }
+        Ok(Some(EntryOutcome { results, base_tests, effort }))
+    }
+}
+
+/// The outcome of an entry that is judged once.
+fn entry_outcome(end: OracleEnd) -> Option<EntryOutcome> {
+    let OracleEnd::Finished(results) = end else { return None };
+    let effort = Effort { ran: commands_run(&results), ..Effort::default() };
+    Some(EntryOutcome { results, base_tests: Vec::new(), effort })
+}
+
+/// The tree with the base's tests that is to be judged after these results on the entry's own.
+fn tree_with_base_tests<'e>(entry: &'e Entry, results: &[StageResult]) -> Option<&'e Oid> {
+    let second = entry.base_tests.as_ref().filter(|_| outcome::all_passed(results));
+    second.and_then(|second| second.tree.as_ref())
+}
+
+impl OracleRunner<'_> {
+    fn report_to(&self, entry: &Entry) -> Result<ReportTo> {
+        let candidate = self.session.store.candidate(self.run, &entry.candidate);
+        Ok(ReportTo { name: candidate.address(), logs: candidate.logs()?.judging(entry.iteration) })
+    }
+
+    /// A tree, with a commit of it on the run's base, which is kept until judging ends.
+    fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
+        // Until a ref keeps the commit, a garbage collection may delete it.
+        let keep = || keep::keep_tree(self.session, self.run, tree);
+        let commit = self.session.repo.retry_during_gc(keep)?;
+        Ok(JudgedTree { tree: *tree, commit })
+    }
+
+    /// The outcome of an entry, if all of it is cached.
+    pub(super) fn find_cached_entry(&self, entry: &Entry) -> Result<Option<EntryOutcome>> {
+        let Some(tree) = entry.judged() else { return Ok(None) };
+        let report = self.report_to(entry)?;
+        let Some(results) = self.look_up(tree, &report)? else { return Ok(None) };
+        let second = report.with_base_tests();
+        let base_tests = match tree_with_base_tests(entry, &results) {
+            Some(tree) => match self.look_up(tree, &second)? {
+                Some(results) => results,
+                None => return Ok(None),
+            },
+            None => Vec::new(),
+        };
+        self.note_all(&report, &results);
+        self.note_all(&second, &base_tests);
+        let saved_cached = commands_run(&results) + commands_run(&base_tests);
+        let effort = Effort { saved_cached, ..Effort::default() };
+        Ok(Some(EntryOutcome { results, base_tests, effort }))
+    }
+
+    fn look_up(&self, tree: &Oid, report: &ReportTo) -> Result<Option<Vec<StageResult>>> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let warm = self.may_be_warm;
+        cache.find(&self.session.repo, &self.judged_tree(tree)?, &report.logs, warm)
+    }
+
+    pub(super) fn find_cached(
+        &self,
+        judged: &JudgedTree,
+        report: &ReportTo,
+        warmth: Warmth,
+    ) -> Result<Option<Vec<StageResult>>> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let warm = warmth == Warmth::Warm;
+        let found = cache.find(&self.session.repo, judged, &report.logs, warm)?;
+        self.note_all(report, found.as_deref().unwrap_or_default());
+        Ok(found)
+    }
+
+    /// Notes cached results, or those of another candidate with the same tree.
+    pub(super) fn note_all(&self, report: &ReportTo, results: &[StageResult]) {
+        for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
+            self.note(report, result);
+        }
+    }
+
+    /// The results on a tree, from the cache, from another candidate or by running the oracle, and
+    /// the commands that this took. None if it was cancelled. `suspect` is the only candidate whose
+    /// commands run now.
+    fn outcome_of(
+        &self,
+        tree: &Oid,
+        report: &ReportTo,
+        suspect: Option<&Name>,
+        (cancel, warmth): (&Cancel, Warmth),
+    ) -> Result<Option<(Vec<StageResult>, Effort)>> {
+        let mut effort = Effort::default();
+        let found = self.once(warmth).get_or_judge(tree, || {
+            let judged = self.judged_tree(tree)?;
+            let logs = report.logs.directory();
+            if let Some(results) = self.find_cached(&judged, report, warmth)? {
+                effort.saved_cached = commands_run(&results);
+                return Ok(Some(TreeOutcome { results, logs }));
+            }
+            let end = self.run_on_commit(&judged.commit, report, cancel, warmth)?;
+            let results = match end {
+                OracleEnd::Finished(results) => Some(results),
+                OracleEnd::Cancelled => None,
+            };
+            self.tamper.check(suspect, || {
+                let Some(results) = &results else { return Ok(None) };
+                self.keep_cached(&judged, results, report)?;
+                Ok(Some(judged))
+            })?;
+            effort.ran = commands_run(results.as_deref().unwrap_or_default());
+            Ok(results.map(|results| TreeOutcome { results, logs }))
+        })?;
+        let Some((known, was_known)) = found else { return Ok(None) };
+        if was_known {
+            effort.saved_equal = commands_run(&known.results);
+            report.logs.copy_from(&known.logs)?;
+            self.note_all(report, &known.results);
+        }
+        Ok(Some((known.results, effort)))
+    }
+
+    /// The outcomes of this judging, with outputs of the base or without them.
+    pub(super) fn once(&self, warmth: Warmth) -> &JudgedOnce {
+        match warmth {
+            Warmth::Warm => &self.once,
+            Warmth::Cold => &self.confirmed_once,
+        }
+    }
+
+    pub(super) fn keep_cached(
+        &self,
+        judged: &JudgedTree,
+        results: &[StageResult],
+        report: &ReportTo,
+    ) -> Result<()> {
+        match &self.cache {
+            Some(cache) => {
+                cache.keep(&self.session.repo, judged, results, &report.logs.directory())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, report: &ReportTo, result: &StageResult) {
+        self.session.ui.note(comparison::stage_line(&report.name, result));
+    }
+}

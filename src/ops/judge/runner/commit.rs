@@ -1,0 +1,60 @@
+//! One more commit, judged as a run's candidates were.
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::model::oid::Oid;
+use crate::model::outcome::StageResult;
+use crate::model::run::Run;
+use crate::model::verdict::{JudgeSettings, LEADS_BACK_HINT, Verdict};
+use crate::model::world::WorldKind;
+use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, options};
+use crate::ops::judge::{keep, worlds};
+use crate::ops::session::Session;
+use crate::store::logs::JudgingLogs;
+
+/// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
+///
+/// `name` stands for the commit in messages. Gives the results, and the world in which the commands
+/// ran.
+pub fn judge_commit(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    commit: &Oid,
+    name: &str,
+    logs: &JudgingLogs,
+) -> Result<(Vec<StageResult>, WorldKind)> {
+    // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
+    let parents = session.repo.commit(commit)?.parents;
+    let known = parents.first().unwrap_or(&run.base);
+    let seeds = session.seeds(known)?;
+    // The commit is judged in a world of this machine, wherever the verdict was reached.
+    let world = worlds::choose(session)?;
+    let settings = &JudgeSettings { world, in_place: false, ..verdict.settings.clone() };
+    let leads = back_leads(session, settings, &seeds, known)?;
+    // Whoever lands what was judged with such seeds knows that it is not verified.
+    if verdict.settings.leads_back.is_empty()
+        && let Some(lead) = leads.first_in_words()
+    {
+        return Err(
+            Error::no(format!("the merged tree cannot be verified: {lead}")).hint(LEADS_BACK_HINT)
+        );
+    }
+    let timeout = session.config.get(keys::ORACLE_TIMEOUT);
+    let options = options(session, settings, timeout);
+    let runner = OracleRunner::with_cache(
+        session,
+        run,
+        (commit, seeds),
+        &verdict.oracle,
+        settings,
+        options,
+        None,
+    )?;
+    let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
+    let (results, _) = runner.watched(|runner| {
+        keep::keep(session, run, &[*commit], known)?;
+        runner.require_space(commit, 1)?;
+        runner.finish_on_commit(commit, &report)
+    })?;
+    Ok((results, world))
+}

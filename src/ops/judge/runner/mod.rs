@@ -1,0 +1,250 @@
+//! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
+//! separate checkout.
+mod base;
+pub(super) mod cached;
+mod candidate;
+pub mod commit;
+mod place;
+mod run_all;
+
+use std::time::Duration;
+
+use crate::config::keys;
+use crate::config::value::WarmMode;
+use crate::error::Result;
+use crate::git::seed::find::Seeds;
+use crate::git::seed::leads_back::{self, BackLeads};
+use crate::integrity::{baseline, watch};
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+use crate::model::run::Run;
+use crate::model::verdict::{JudgeSettings, LEADS_BACK_HINT};
+use crate::model::world::WorldKind;
+use crate::ops::judge::judged_once::JudgedOnce;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::runner::cached::open_cache;
+use crate::ops::judge::tamper::TamperWatch;
+use crate::ops::judge::worlds;
+use crate::ops::session::Session;
+use crate::ops::spawn::prepare;
+use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::outcomes::KnownOutcomes;
+use crate::oracle::pool::{CheckoutPool, OUTCOMES};
+use crate::oracle::restricted::Restrictions;
+use crate::oracle::run::OracleOptions;
+use crate::oracle::sealed::SealedCheckouts;
+use crate::store::logs::JudgingLogs;
+
+/// Runs one oracle with one set of options.
+pub struct OracleRunner<'a> {
+    session: &'a Session,
+    run: &'a Run,
+    oracle: &'a [OracleCommand],
+    settings: &'a JudgeSettings,
+    options: OracleOptions,
+    pool: CheckoutPool<'a>,
+    /// The checkouts in sealed worlds, if the commands run there.
+    sealed: Option<SealedCheckouts<'a>>,
+    /// The restrictions of the commands, if Landlock confines them.
+    restrictions: Option<Restrictions>,
+    /// True if candidates may be judged over the base's outputs.
+    may_be_warm: bool,
+    /// A digest of the seeds; none when a commit is judged on its own.
+    seeds: Option<String>,
+    /// None if the cache does not matter: the outcomes depend on more than the tree.
+    cache: Option<Cache>,
+    once: JudgedOnce,
+    /// The outcomes that confirm claims.
+    confirmed_once: JudgedOnce,
+    tamper: TamperWatch<'a>,
+    leads: BackLeads,
+}
+
+/// The place to which the results of one tree go.
+struct ReportTo {
+    /// The name in messages, such as `RUN/CANDIDATE`.
+    name: String,
+    /// The commands' logs.
+    logs: JudgingLogs,
+}
+
+impl ReportTo {
+    /// The place for the results of the same candidate with the base's tests.
+    fn with_base_tests(&self) -> ReportTo {
+        ReportTo {
+            name: format!("{} with the base's tests", self.name),
+            logs: self.logs.with_base_tests(),
+        }
+    }
+}
+
+impl<'a> OracleRunner<'a> {
+    /// A runner for a run's own oracle. It uses the cache, unless the options or the settings forbid
+    /// that.
+    pub fn new(
+        session: &'a Session,
+        run: &'a Run,
+        oracle: &'a [OracleCommand],
+        settings: &'a JudgeSettings,
+        timeout: Duration,
+        judging: &JudgeOptions,
+    ) -> Result<OracleRunner<'a>> {
+        let seeds = judging.seeds(session, &run.base)?;
+        let digest = seeds.digest()?;
+        let options = options(session, settings, timeout);
+        let leads = back_leads(session, settings, &seeds, &run.base)?;
+        // While others judge, their code under test can write to the cache.
+        let others_judge = baseline::others_judge(&session.store, None);
+        // In a checkout that is not clean, an outcome depends on more than the tree.
+        let cache = if !settings.in_place && !others_judge {
+            let cache = open_cache(session, oracle, &options, digest.clone())?;
+            let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.world);
+            Some(if is_kept { cache } else { cache.only_forgetting() })
+        } else {
+            None
+        };
+        let runner = OracleRunner::with_cache(
+            session,
+            run,
+            (&run.base, seeds),
+            oracle,
+            settings,
+            options,
+            cache,
+        )?;
+        let may_be_warm = !judging.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base;
+        let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
+        if let (Some(sealed), Some(cache)) = (&runner.sealed, &runner.cache) {
+            let base = JudgedTree::of(&session.repo, run.base)?;
+            let name = cache.name_of(&session.repo, &base)?;
+            sealed.use_kept(&name, cache.distrusted())?;
+        }
+        Ok(runner)
+    }
+
+    /// Names the seeds that lead back to a checkout of the repository; gives them for the record.
+    pub fn warn_of_seeds(&self) -> Vec<String> {
+        let Session { ui, .. } = self.session;
+        for line in self.leads.warnings("the judged ones") {
+            ui.warn(line);
+        }
+        if self.leads.first_in_words().is_some() {
+            ui.hint(LEADS_BACK_HINT);
+        }
+        self.leads.paths()
+    }
+
+    fn with_cache(
+        session: &'a Session,
+        run: &'a Run,
+        (base, seeds): (&Oid, Seeds),
+        oracle: &'a [OracleCommand],
+        settings: &'a JudgeSettings,
+        options: OracleOptions,
+        cache: Option<Cache>,
+    ) -> Result<OracleRunner<'a>> {
+        let sealed = worlds::checkouts(session, &options, base, &seeds)?;
+        let restrictions = worlds::restrictions(session, &options)?;
+        let pool = CheckoutPool::open(&session.repo, &session.store)?
+            .with_seeds(session.home.as_deref(), seeds);
+        let outcomes = match &cache {
+            Some(cache) => cache.known(),
+            None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
+        };
+        let tamper = TamperWatch::new(session, run, outcomes);
+        let (once, leads) = (JudgedOnce::default(), BackLeads::default());
+        Ok(OracleRunner {
+            session,
+            run,
+            oracle,
+            settings,
+            options,
+            pool,
+            sealed,
+            restrictions,
+            may_be_warm: false,
+            seeds: None,
+            cache,
+            once,
+            confirmed_once: JudgedOnce::default(),
+            tamper,
+            leads,
+        })
+    }
+
+    /// A digest of the seeds.
+    pub fn seeds(&self) -> Option<String> {
+        self.seeds.clone()
+    }
+
+    /// Does `work`, then reports what the commands changed outside their checkouts, also if the
+    /// work failed.
+    ///
+    /// Gives the work's value, and true if such a change tainted the outcomes: then they cannot be
+    /// compared. The work's own error comes first; an error of the watch beside it is only a
+    /// warning.
+    pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, bool)> {
+        let result = work(&self);
+        let session = self.session;
+        let tainted = self.end();
+        watch::with_work(result, tainted, |error| session.ui.warn(&error.message))
+    }
+
+    /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if
+    /// outcomes are tainted.
+    fn end(self) -> Result<bool> {
+        let OracleRunner { session, pool, cache, tamper, .. } = self;
+        // Removing the checkouts takes about as long as the last look.
+        let end = std::thread::scope(|scope| {
+            scope.spawn(|| drop(pool));
+            tamper.end()
+        })?;
+        if let Some(cache) = cache {
+            for judged in &end.doubtful {
+                cache.forget(&session.repo, judged)?;
+            }
+        }
+        Ok(end.tainted)
+    }
+
+    /// Leaves the watch over the commands to another that began before them and ends after them.
+    #[must_use]
+    pub fn covered_by_another_watch(mut self) -> Self {
+        self.tamper.leave_to_another();
+        self
+    }
+
+    fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
+        prepare::require_space_to_judge(self.session, self.pool.path(), commit, checkouts)
+    }
+}
+
+/// The seeds that lead back to a checkout of the repository. In a sealed world the path of the user's
+/// checkout leads to the judged tree, and in place there are no seeds.
+fn back_leads(
+    session: &Session,
+    settings: &JudgeSettings,
+    seeds: &Seeds,
+    commit: &Oid,
+) -> Result<BackLeads> {
+    if settings.in_place || settings.world == WorldKind::Sealed {
+        return Ok(BackLeads::default());
+    }
+    leads_back::find(&session.repo, seeds, commit)
+}
+
+/// The options of the commands under these settings.
+pub(super) fn options(
+    session: &Session,
+    settings: &JudgeSettings,
+    timeout: Duration,
+) -> OracleOptions {
+    OracleOptions {
+        timeout,
+        retries: settings.retries,
+        refuse_flaky: settings.refuse_flaky,
+        junit: settings.junit.clone(),
+        world: settings.world,
+        sandbox: worlds::options(session, settings.world),
+    }
+}

@@ -1,0 +1,165 @@
+//! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
+//! sealed world.
+use std::path::Path;
+
+use crate::error::{Cause, Error, Result};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::path::TreePath;
+use crate::ops::judge::runner::{OracleRunner, ReportTo};
+use crate::ops::log_end;
+use crate::oracle::restricted::PrivateDirectories;
+use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd};
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::process::interrupt::Cancel;
+use crate::process::world_spec::Confinement;
+use crate::ui::comparison;
+
+/// The place in which a tree's commands run.
+struct JudgedPlace<'p> {
+    /// The checkout, as the commands see it.
+    dir: &'p Path,
+    /// The directory in which files appear that the commands write to the checkout.
+    written: &'p Path,
+    /// The confinement of each stage's command.
+    confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
+}
+
+impl OracleRunner<'_> {
+    pub(super) fn run_in_worktree(
+        &self,
+        candidate: &Name,
+        report: &ReportTo,
+        cancel: &Cancel,
+    ) -> Result<OracleEnd> {
+        let dir = self.session.store.candidate(self.run, candidate).worktree();
+        if !dir.is_dir() {
+            return Ok(self.not_started(report, "its worktree is gone"));
+        }
+        let place = JudgedPlace { dir: &dir, written: &dir, confinement: &|_| None };
+        self.execute(&place, report, cancel, &|| Ok(Vec::new()))
+    }
+
+    /// Runs the oracle on one commit in a clean checkout.
+    pub(super) fn run_on_commit(
+        &self,
+        commit: &Oid,
+        report: &ReportTo,
+        cancel: &Cancel,
+        warmth: Warmth,
+    ) -> Result<OracleEnd> {
+        if let Some(sealed) = &self.sealed {
+            return self.run_in_world(sealed, commit, report, cancel, warmth);
+        }
+        // The first time, the watch takes about as long to begin as a checkout.
+        let (watch, checkout) = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| self.tamper.begin());
+            let checkout = self.pool.acquire(&self.session.repo, commit);
+            (watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), checkout)
+        });
+        let checkout = checkout?;
+        let end = watch.and_then(|()| match &checkout.problem {
+            Some(reason) => Ok(self.not_started(report, reason)),
+            None => {
+                let files = &checkout.checkout.files;
+                let dir = &files.worktree.path;
+                let own = self.restrictions.as_ref().map(|_| PrivateDirectories::make());
+                let own = own.transpose()?;
+                let confinement = |_| {
+                    let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
+                    Some(Confinement::Landlock(restrictions.of(dir, own)))
+                };
+                let place = JudgedPlace { dir, written: dir, confinement: &confinement };
+                self.execute(&place, report, cancel, &|| files.changed())
+            }
+        });
+        self.pool.release(checkout.checkout);
+        end
+    }
+
+    /// Runs the oracle on one commit in a sealed world. What it leaves on the base is kept for the
+    /// candidates.
+    fn run_in_world(
+        &self,
+        sealed: &SealedCheckouts<'_>,
+        commit: &Oid,
+        report: &ReportTo,
+        cancel: &Cancel,
+        warmth: Warmth,
+    ) -> Result<OracleEnd> {
+        self.tamper.begin()?;
+        let checkout = sealed.acquire(commit, warmth)?;
+        if let Some(reason) = &checkout.problem {
+            return Ok(self.not_started(report, reason));
+        }
+        let written = checkout.written();
+        let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
+        let place =
+            JudgedPlace { dir: checkout.dir(), written: &written, confinement: &confinement };
+        let repo = &self.session.repo;
+        let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
+        if let OracleEnd::Finished(results) = &mut end {
+            for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+                // An overlay refuses what a plain directory allows, and never the other way.
+                let may_be_refused = checkout.is_overlay && !result.outcome.passed();
+                result.warm = checkout.has_outputs || may_be_refused;
+            }
+            // Without outputs the candidates take longer, and nothing else differs.
+            if *commit == self.run.base
+                && checkout.is_overlay
+                && let Err(error) = sealed.keep_outputs(&checkout)
+            {
+                tracing::debug!(error = error.message, "the base's outputs are not kept");
+            }
+        }
+        Ok(end)
+    }
+
+    /// Runs the oracle on one commit to its end, as nothing cancels it.
+    pub(super) fn finish_on_commit(
+        &self,
+        commit: &Oid,
+        report: &ReportTo,
+    ) -> Result<Vec<StageResult>> {
+        match self.run_on_commit(commit, report, &Cancel::default(), Warmth::Cold)? {
+            OracleEnd::Finished(results) => Ok(results),
+            OracleEnd::Cancelled => Err(ended_too_early(report)),
+        }
+    }
+
+    pub(super) fn not_started(&self, report: &ReportTo, reason: &str) -> OracleEnd {
+        self.session.ui.warn(format!("{}: {reason}", report.name));
+        OracleEnd::Finished(oracle_run::not_started(self.oracle, reason))
+    }
+
+    fn execute(
+        &self,
+        place: &JudgedPlace<'_>,
+        report: &ReportTo,
+        cancel: &Cancel,
+        changed: &dyn Fn() -> Result<Vec<TreePath>>,
+    ) -> Result<OracleEnd> {
+        report.logs.begin()?;
+        let logs = &report.logs.directory();
+        let policy = &self.session.policy;
+        let on_end = &|result: &StageResult| {
+            let line = comparison::stage_line(&report.name, result);
+            match result.outcome.passed() {
+                true => self.session.ui.note(line),
+                false => log_end::note(&self.session.ui, &line, &report.logs.log(result.stage)),
+            }
+        };
+        let JudgedPlace { dir, written, confinement } = *place;
+        let context =
+            ExecContext { dir, written, confinement, logs, policy, cancel, changed, on_end };
+        oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
+            Cause::EndUnknown => e.context(&report.name),
+            _ => e,
+        })
+    }
+}
+
+fn ended_too_early(report: &ReportTo) -> Error {
+    Error::internal(format!("{}: judging ended too early", report.name))
+}

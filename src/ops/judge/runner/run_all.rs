@@ -1,0 +1,122 @@
+//! All candidates and their base: what is cached, what runs, and the confirmation of claims.
+use crate::error::Result;
+use crate::model::ranking::Rules;
+use crate::model::verdict::{Baseline, Effort, Entry};
+use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, stumbled};
+use crate::ops::judge::judged_base::{BaseState, JudgedBase};
+use crate::ops::judge::kept_trees;
+use crate::ops::judge::runner::OracleRunner;
+use crate::ops::judge::runner::candidate::EntryJudge;
+use crate::ops::judge::schedule::{Scheduler, StopWhen};
+use crate::ops::progress;
+use crate::oracle::cache::Cache;
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::process::interrupt::Cancel;
+use crate::store::logs::BASE_TESTS;
+
+impl OracleRunner<'_> {
+    /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
+    /// results in. Equal trees are judged once. The base comes first, and with several jobs the
+    /// entries are judged beside it.
+    pub fn run_all(
+        &self,
+        entries: &mut [Entry],
+        jobs: usize,
+        stop: StopWhen,
+        base: BaseState,
+    ) -> Result<(Effort, Option<Baseline>)> {
+        if !self.settings.in_place {
+            kept_trees::keep_trees(self.session, self.run, self.oracle, self.settings, entries)?;
+        }
+        let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
+        if self.cache.as_ref().is_some_and(Cache::gives_outcomes) {
+            scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
+        }
+        let waiting = scheduler.waiting();
+        let (mut base, with_base) = match base {
+            BaseState::NotWanted => (None, false),
+            BaseState::Unjudged => (None, true),
+            BaseState::Judged(judged) => (Some(judged), false),
+        };
+        if let (Some(sealed), Some(JudgedBase { layer: Some(layer), .. })) = (&self.sealed, &base) {
+            sealed.adopt(layer.clone())?;
+        }
+        let trees = waiting.len() + usize::from(with_base);
+        if trees > 0 && !self.settings.in_place {
+            self.require_space(&self.run.base, jobs.min(trees))?;
+        }
+        let workers = scheduler.workers(jobs, usize::from(with_base));
+        // The candidates wait for the outputs of the base.
+        let base_first = workers == 1 || self.sealed.is_some() && self.may_be_warm;
+        progress::live(self.session, self.run, &waiting, || {
+            if with_base && base_first {
+                base = self.judge_base(&Cancel::default(), true)?;
+            }
+            let warmth = self.warmth();
+            let judge_base = |cancel: &Cancel| {
+                if with_base && !base_first {
+                    base = self.judge_base(cancel, false)?;
+                }
+                Ok(())
+            };
+            scheduler.run(workers, judge_base, &EntryJudge::new(self, workers, warmth));
+            Ok(())
+        })?;
+        let mut effort = scheduler.finish(self.oracle.len())?;
+        if confirm::any_claims(entries) {
+            effort.add(self.confirm(entries, jobs)?);
+        }
+        if let Some(base) = &mut base {
+            self.confirm_base(base, entries)?;
+        }
+        let ran_base = base.as_ref().map_or(0, |base| base.ran);
+        Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
+    }
+
+    /// The share of the base that candidates are judged over first.
+    fn warmth(&self) -> Warmth {
+        if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
+    }
+
+    /// True if outputs of the base are kept.
+    pub(super) fn has_outputs(&self) -> bool {
+        self.sealed.as_ref().is_some_and(SealedCheckouts::has_outputs)
+    }
+
+    /// Runs the oracle without the base's layers on those of the entries that the recommendation
+    /// depends on, and on those that the overlay has let fail.
+    fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<Effort> {
+        let has_outputs = self.has_outputs();
+        // Before the logs are those of the confirmation.
+        let causes: StaleCauses =
+            entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
+        let rules = Rules::from_settings(self.settings);
+        confirm::confirm(entries, &causes, rules, |entries, stop| {
+            self.judge_cold(entries, jobs, stop)
+        })
+    }
+
+    fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
+        let scheduler = Scheduler::new(entries, false, stop);
+        let waiting = scheduler.waiting();
+        let workers = scheduler.workers(jobs.min(waiting.len()), 0);
+        progress::live(self.session, self.run, &waiting, || {
+            let judge = EntryJudge::new(self, workers, Warmth::Cold);
+            scheduler.run(workers, |_| Ok(()), &judge);
+            Ok(())
+        })?;
+        scheduler.finish(0)
+    }
+
+    /// The cause that a claim's failure has if it is not confirmed.
+    fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
+        let logs = self.session.store.candidate_dir(&self.run.run, &entry.candidate);
+        let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
+        if stumbled(&entry.results, &logs)
+            || stumbled(second.unwrap_or_default(), &logs.join(BASE_TESTS))
+        {
+            return StaleCause::Rename;
+        }
+        if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
+    }
+}
