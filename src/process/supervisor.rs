@@ -145,8 +145,13 @@ fn supervise(
             (confined(start, words, &pipe.1)?, Some(pipe))
         }
     };
-    // The command gets its own process group, so that a signal to it cannot reach us.
-    command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input).process_group(0);
+    command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
+    let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
+    // The command gets its own process group, so that a signal to it cannot reach us. A restricted
+    // process makes its own session, which the leader of a group cannot.
+    if !is_restricted {
+        command.process_group(0);
+    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
@@ -156,7 +161,7 @@ fn supervise(
     };
     drop(command); // and with it our copies of the output's other end
     let mut status = status.map(|(status, _)| status); // and of the status's
-    if confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB)
+    if is_restricted
         && let Some(status) = status.take()
         && let Some(refusal) = refusal_of_restriction(status)
     {

@@ -15,25 +15,15 @@ use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, geteuid,
 };
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::CapabilitySet;
 
 use crate::error::describe;
 use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
+use crate::world::capabilities;
 use crate::world::descriptors::{close_inherited, open_status};
 use crate::world::loopback;
 use crate::world::refusal::{Refusal, Step};
-
-/// The capabilities that root keeps: suites that run as root change owners and users. None of them
-/// reaches beyond the files and processes of the world.
-const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::KILL)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETUID)
-    .union(CapabilitySet::NET_BIND_SERVICE);
 
 /// The paths in a new `/proc` by which root changes the machine, whatever its capabilities are.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
@@ -63,6 +53,8 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
         serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("following the launcher")?;
+    // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
+    rustix::process::setsid().step("leaving the terminal")?;
     mount_proc().step("mounting /proc")?;
     if !spec.network {
         loopback::bring_up().step("bringing up the loopback device")?;
@@ -100,7 +92,7 @@ fn mount_proc() -> io::Result<()> {
 
 /// Gives up all that the command must not have, for good.
 fn drop_capabilities() -> io::Result<()> {
-    let kept = if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() };
+    let kept = capabilities::of_commands();
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if kept.contains(capability) {
@@ -112,11 +104,7 @@ fn drop_capabilities() -> io::Result<()> {
             other => other?,
         }
     }
-    rustix::thread::clear_ambient_capability_set()?;
-    let sets =
-        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
-    rustix::thread::set_capabilities(None, sets)?;
-    rustix::thread::set_no_new_privs(true)?;
+    capabilities::give_up()?;
     // Otherwise the command, which has the same user id, could trace this process and forge the
     // exit code.
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)

@@ -19,6 +19,7 @@ use rustix::process::{Resource, Rlimit};
 use crate::error::describe;
 use crate::process::supervisor::is_short_of_resources;
 use crate::process::world_spec::{Restriction, WorldMessage};
+use crate::world::capabilities;
 use crate::world::descriptors::{close_inherited, open_status};
 use crate::world::refusal::{Refusal, Step};
 
@@ -72,11 +73,15 @@ fn prepare(spec: &OsString) -> Result<Restriction, Refusal> {
     let text = spec.to_string_lossy();
     let restriction: Restriction =
         serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
+    rustix::process::setsid().step("leaving the terminal")?;
     if restriction.memory.is_some() {
         let limit = Rlimit { current: restriction.memory, maximum: restriction.memory };
         rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
+    // With others, root could type into any terminal.
+    capabilities::give_up().step("dropping capabilities")?;
     Ok(restriction)
 }
 

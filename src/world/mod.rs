@@ -8,6 +8,8 @@
 //! namespace ([`init`]). Where the system refuses namespaces, Landlock can refuse writes
 //! ([`landlock`]).
 #[cfg(target_os = "linux")]
+mod capabilities;
+#[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
 mod devices;

@@ -27,6 +27,7 @@ trials! {
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
+    a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -306,6 +307,17 @@ fn the_configuration_opens_paths_or_requires_the_guard() {
     assert!(answer.stderr.contains("escaped"), "the report about escapes stays: {}", answer.stderr);
     world.set_env("FRITES_LIMITS_NESTING", "2");
     world.frites(["spawn", "-c", "a", "--", "true"]).refuses(128, "limits.nesting");
+}
+
+/// As agents do for the commands that they run.
+fn a_program_can_make_a_sandbox_of_its_own() {
+    let world = guarded();
+    let script = "unshare --user --map-root-user --mount sh -euc '
+        mount -t tmpfs none /var/tmp; echo x > /var/tmp/x; echo 1 > README; ! echo x > ~/repo/README'";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.first_candidate("1")["exit_code"], 0);
+    assert_eq!(world.git(["show", "refs/frites/1/a:README"]), "1");
+    world.assert_clean();
 }
 
 fn a_bare_repository_and_a_worktree_root_elsewhere_are_guarded() {

@@ -184,9 +184,9 @@ fn directories_of_killed_judges_are_removed_and_no_others() {
 }
 
 /// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
-/// words before it.
+/// words before it. The test passes where nothing can be written to HOME.
 fn judged_without_namespaces(world: &World, before: &str, mode: &str) -> Answer {
-    let judge = format!("{before} git frites judge --json --no-cache --test true");
+    let judge = format!("{before} git frites judge --json --no-cache --test '! touch ~/escaped'");
     without_namespaces(world, &format!("FRITES_SANDBOX_MODE={mode} exec {judge}"))
 }
 
@@ -196,6 +196,7 @@ fn landlock_takes_the_place_of_namespaces_that_are_refused() {
     for mode in ["auto", "required"] {
         let answer = judged_without_namespaces(&world, "", mode).expect(0);
         assert_eq!(answer.json()["terms"]["world"], "landlock");
+        assert_eq!(answer.json()["candidates"][0]["passed"], true, "a write is refused");
         let line = "commands are confined by Landlock alone: no sealed world can be made here: \
                     making namespaces: ";
         assert!(answer.stderr.contains(line), "{}", answer.stderr);
@@ -243,8 +244,9 @@ fn where_neither_can_be_had_commands_run_unconfined_or_not_at_all() {
     let world = restricted();
     world.attempts(&["echo changed > README"]);
     let before = format!("python3 -c '{WITHOUT_LANDLOCK}'");
-    let answer = judged_without_namespaces(&world, &before, "auto").expect(0);
+    let answer = judged_without_namespaces(&world, &before, "auto").expect(1);
     assert_eq!(answer.json()["terms"]["world"], "open");
+    assert!(world.home().join("escaped").exists(), "nothing confines the test");
     let line = "commands run unconfined: no sealed world can be made here: making namespaces: ";
     assert!(answer.stderr.contains(line), "{}", answer.stderr);
     assert!(answer.stderr.contains("; Landlock cannot be used: "), "{}", answer.stderr);

@@ -22,6 +22,7 @@ mod terminal_output;
 mod tool;
 mod toolchains;
 mod traces;
+mod typing;
 
 use std::process::ExitCode;
 
@@ -41,5 +42,6 @@ fn main() -> ExitCode {
     trials.extend(sealed_suites::trials());
     trials.extend(terminal_output::trials());
     trials.extend(toolchains::trials());
+    trials.extend(typing::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

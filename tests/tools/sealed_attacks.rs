@@ -112,6 +112,7 @@ sys.exit(0 if libc.ptrace(16, 1, 0, 0) == 0 else 1)' && say "traced the first pr
         mount -o remount,rw / 2>/dev/null && say "made / writable"
         umount ~/.ssh 2>/dev/null && say "uncovered the keys"
         unshare --user --map-root-user --mount --pid --fork sh -c '
+            echo x > ~/shared/nested
             mount -o remount,rw / 2>/dev/null && echo remounted
             umount -l ~/.ssh 2>/dev/null; cat ~/.ssh/id 2>/dev/null
             touch /usr/reached 2>/dev/null && echo wrote
@@ -120,6 +121,7 @@ sys.exit(0 if libc.ptrace(16, 1, 0, 0) == 0 else 1)' && say "traced the first pr
         touch /usr/reached 2>/dev/null && say "wrote to /usr"
         true"#;
     judged(&world, script);
+    assert_eq!(shared_lines(&world, "nested")[0], "x", "a namespace was made inside");
     assert_eq!(shared_lines(&world, "reached"), [""; 0]);
     assert_untouched(&world, &before);
     world.assert_clean();
