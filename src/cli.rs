@@ -14,6 +14,7 @@ use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::output::OutputArgs;
 use crate::commands::path::PathArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::spawn::SpawnArgs;
 use crate::commands::status::StatusArgs;
@@ -85,6 +86,7 @@ impl Cli {
             | Command::Task(_)
             | Command::Log(_)
             | Command::Output(_)
+            | Command::Report(_)
             | Command::Exec(_)
             | Command::Path(_)
             | Command::Config(_)
@@ -122,6 +124,8 @@ pub enum Command {
     /// Show what a command printed: an attempt's, or one of those that judged it
     #[command(alias = "logs")]
     Output(OutputArgs),
+    /// Write a page that shows a run: its verdict, every change, the ends of the logs
+    Report(ReportArgs),
     /// Run a command, or your shell, in a candidate's worktree, with its environment
     Exec(ExecArgs),
     /// Print the path of a candidate's worktree

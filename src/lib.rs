@@ -104,6 +104,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Task(args) => commands::task::run(&session()?, &args),
         Command::Log(args) => commands::log::run(&read_session()?, &args),
         Command::Output(args) => commands::output::run(&read_session()?, &args),
+        Command::Report(args) => commands::report::run(&session()?, &args),
         Command::Exec(args) => commands::exec::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&read_session()?, &args),
         Command::Doctor(args) => commands::doctor::run(ui, &args),

@@ -17,6 +17,7 @@ pub mod man;
 pub mod output;
 pub mod path;
 mod preflight;
+pub mod report;
 pub mod run;
 pub mod spawn;
 mod spawn_args;

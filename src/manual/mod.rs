@@ -30,6 +30,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-man", include_str!("man.txt")),
     ("git-frites-output", include_str!("output.txt")),
     ("git-frites-path", include_str!("path.txt")),
+    ("git-frites-report", include_str!("report.txt")),
     ("git-frites-run", include_str!("run.txt")),
     ("git-frites-spawn", include_str!("spawn.txt")),
     ("git-frites-status", include_str!("status.txt")),

@@ -13,6 +13,7 @@ pub mod progress;
 pub mod proposed_seeds;
 pub mod rebuild;
 pub mod recover;
+pub mod report;
 pub mod session;
 pub mod spawn;
 pub mod task;

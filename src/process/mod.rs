@@ -246,6 +246,29 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
+/// Shows a file in the user's browser: the first of `BROWSER` that can, or else what the system
+/// opens files with. False if nothing could.
+pub fn show_in_browser(file: &Path) -> bool {
+    let configured = std::env::var("BROWSER").unwrap_or_default();
+    let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    configured.split(':').chain([system]).any(|line| browse(line, file).unwrap_or_default())
+}
+
+/// Starts a browser, whose command line may say by `%s` where the file stands. True if it was
+/// successful.
+fn browse(line: &str, file: &Path) -> io::Result<bool> {
+    let Some(mut words) = shell_words::split(line).ok().filter(|words| !words.is_empty()) else {
+        return Ok(false);
+    };
+    let name = file.to_string_lossy();
+    if !line.contains("%s") {
+        words.push("%s".to_owned());
+    }
+    let words: Vec<String> = words.iter().map(|word| word.replace("%s", &name)).collect();
+    let output = duct::cmd(&words[0], &words[1..]).stdout_to_stderr().unchecked().run()?;
+    Ok(output.status.success())
+}
+
 /// Shows a file of the manual with `man`, which pages on a terminal. False if that failed.
 pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())

@@ -19,13 +19,11 @@ use crate::ui::table::{self, Grid};
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let decision = &verdict.decision;
-    let recommended = |e: &Entry| decision.recommended.as_ref() == Some(&e.candidate);
     // Without a usable candidate, there is nothing to compare.
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        let rows = verdict.candidates.iter().map(|e| (e, recommended(e), verdict.verified()));
-        grid(styles, verdict.baseline.as_ref(), rows) + "\n"
+        grid(styles, &rows(verdict)) + "\n"
     };
     let world = world(styles, &verdict.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
@@ -43,7 +41,8 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
-    grid(styles, None, entries.map(|e| (e, false, false))) + &world
+    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, false, false)).collect();
+    grid(styles, &rows) + &world
 }
 
 /// The line about the world in which commands ran, if any did.
@@ -253,52 +252,93 @@ const WIDTH: usize = 80;
 /// The most columns that a candidate's name takes in a row.
 const NAME: usize = 24;
 
-/// The comparison: a row for the base, and one for each candidate. The recommended one is marked,
-/// and green if it is verified. Flags are at the end of the row if they fit there, and otherwise
-/// below it.
-fn grid<'a>(
-    styles: Styles,
-    base: Option<&Baseline>,
-    rows: impl Iterator<Item = (&'a Entry, bool, bool)>,
-) -> String {
+/// A row of the comparison: of the base or of a candidate.
+pub struct ComparisonRow {
+    /// True for the recommended candidate.
+    pub recommended: bool,
+    /// True if that one is verified, too.
+    pub verified: bool,
+    /// The candidate's name, or `(base)`.
+    pub name: String,
+    /// How its commands ended, in words.
+    pub outcome: (String, Tone),
+    /// How long they took.
+    pub time: String,
+    /// The number of changed lines.
+    pub lines: String,
+    /// The number of changed files.
+    pub files: String,
+    /// The agreement with the other candidates.
+    pub agreement: String,
+    /// What else there is to say about it.
+    pub remarks: Vec<String>,
+    /// Says if the remarks are to be checked.
+    pub remarks_tone: Tone,
+}
+
+/// The rows of a verdict's comparison: that of the base if it was judged, then one for each
+/// candidate.
+pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
+    let recommended = |e: &Entry| verdict.decision.recommended.as_ref() == Some(&e.candidate);
+    let candidates = verdict.candidates.iter().map(|e| row(e, recommended(e), verdict.verified()));
+    verdict.baseline.as_ref().map(base_row).into_iter().chain(candidates).collect()
+}
+
+fn base_row(base: &Baseline) -> ComparisonRow {
+    let none = || "-".to_owned();
+    // Nothing is decided by the base's results, so that it does not matter whether they are claims.
+    let mut remarks = remarks_on(&base.results);
+    remarks.retain(|word| word != "warm");
+    ComparisonRow {
+        recommended: false,
+        verified: false,
+        name: "(base)".into(),
+        outcome: base.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
+        time: time(&base.results),
+        lines: none(),
+        files: none(),
+        agreement: none(),
+        remarks,
+        remarks_tone: Tone::Dim,
+    }
+}
+
+fn row(entry: &Entry, recommended: bool, verified: bool) -> ComparisonRow {
+    let beware = entry.passed_own_tests_only()
+        || (!entry.flags.is_empty() && entry.base_tests.is_none())
+        || !entry.dropped.is_empty();
+    ComparisonRow {
+        recommended,
+        verified,
+        name: entry.candidate.to_string(),
+        outcome: outcome(entry),
+        time: time(&entry.results),
+        lines: entry.blast.lines.to_string(),
+        files: entry.blast.files.to_string(),
+        agreement: entry.agreement.map_or("-".into(), |score| format!("{score:.2}")),
+        remarks: flags(entry),
+        remarks_tone: if beware { Tone::Caution } else { Tone::Dim },
+    }
+}
+
+/// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
+/// are at the end of the row if they fit there, and otherwise below it.
+fn grid(styles: Styles, rows: &[ComparisonRow]) -> String {
     let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
-    if let Some(base) = base {
-        let end = base.stopped_at().map_or(("passed".into(), Tone::Plain), stop);
-        let time = (time(&base.results), Tone::Dim);
-        let none = || ("-".to_owned(), Tone::Plain);
+    for row in rows {
+        let tone = if row.recommended && row.verified { Tone::Good } else { Tone::Plain };
         grid.row(vec![
-            (String::new(), Tone::Plain),
-            ("(base)".into(), Tone::Plain),
-            end,
-            time,
-            none(),
-            none(),
-            none(),
+            (if row.recommended { "*" } else { "" }.to_owned(), tone),
+            (shortened(&row.name), tone),
+            row.outcome.clone(),
+            (row.time.clone(), Tone::Dim),
+            (row.lines.clone(), Tone::Plain),
+            (row.files.clone(), Tone::Plain),
+            (row.agreement.clone(), Tone::Plain),
         ]);
-        // Nothing is decided by the base's results, so that it does not matter whether they are claims.
-        let mut words = remarks_on(&base.results);
-        words.retain(|word| word != "warm");
-        remarks.push((words, styles.dim));
-    }
-    for (entry, recommended, verified) in rows {
-        let tone = if recommended && verified { Tone::Good } else { Tone::Plain };
-        let time = time(&entry.results);
-        let agreement = entry.agreement.map_or("-".into(), |score| format!("{score:.2}"));
-        grid.row(vec![
-            (if recommended { "*" } else { "" }.to_owned(), tone),
-            (shortened(entry.candidate.as_str()), tone),
-            outcome(entry),
-            (time, Tone::Dim),
-            (entry.blast.lines.to_string(), Tone::Plain),
-            (entry.blast.files.to_string(), Tone::Plain),
-            (agreement, Tone::Plain),
-        ]);
-        let beware = entry.passed_own_tests_only()
-            || (!entry.flags.is_empty() && entry.base_tests.is_none())
-            || !entry.dropped.is_empty();
-        remarks.push((flags(entry), if beware { styles.caution } else { styles.dim }));
+        remarks.push((row.remarks.clone(), styles.of(row.remarks_tone)));
     }
     let table = grid.render();
     let lines: Vec<&str> = table.lines().collect();

@@ -2,6 +2,7 @@
 pub mod comparison;
 pub mod json;
 pub mod progress;
+pub mod report;
 pub mod screen;
 pub mod style;
 pub mod table;

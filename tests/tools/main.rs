@@ -12,6 +12,7 @@ mod file_systems;
 mod guard;
 mod landlock;
 mod manual;
+mod report;
 mod sealed;
 mod sealed_attacks;
 mod sealed_layers;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     trials.extend(guard::trials());
     trials.extend(landlock::trials());
     trials.extend(manual::trials());
+    trials.extend(report::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_attacks::trials());
     trials.extend(spread::trials());

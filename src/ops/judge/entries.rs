@@ -175,18 +175,7 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
         let Some(tree) = entry.judged() else { continue };
-        distinct.entry(*tree).or_insert_with(|| {
-            let mut edit = Edit::default();
-            for file in files {
-                edit.add(
-                    &mut words,
-                    &file.path,
-                    file.before.as_agreement(),
-                    file.after.as_agreement(),
-                );
-            }
-            edit
-        });
+        distinct.entry(*tree).or_insert_with(|| edit_of(&mut words, files));
     }
     let (trees, edits): (Vec<Oid>, Vec<Edit>) = distinct.into_iter().unzip();
     let scores: BTreeMap<Oid, Option<f64>> =
@@ -194,6 +183,22 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     for entry in entries.iter_mut().filter(|e| e.usable()) {
         entry.agreement = entry.judged().and_then(|tree| scores.get(tree).copied().flatten());
     }
+}
+
+/// The edit that files make, in words of this vocabulary.
+fn edit_of(words: &mut Vocabulary, files: &[ChangedFile]) -> Edit {
+    let mut edit = Edit::default();
+    for file in files {
+        edit.add(words, &file.path, file.before.as_agreement(), file.after.as_agreement());
+    }
+    edit
+}
+
+/// For each of several changes, how much of each of them it covers, from 0 to 1.
+pub fn covers(changes: &[Vec<ChangedFile>]) -> Vec<Vec<f64>> {
+    let mut words = Vocabulary::default();
+    let edits: Vec<Edit> = changes.iter().map(|files| edit_of(&mut words, files)).collect();
+    edits.iter().map(|edit| edits.iter().map(|other| edit.cover(other)).collect()).collect()
 }
 
 /// Sets the agreement of entries that come from several judgings.

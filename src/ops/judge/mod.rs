@@ -27,6 +27,8 @@ pub(super) mod worlds;
 
 pub use base::{BaseBeside, BaseOfAttempts};
 pub use base_tests::plan_for as plan_base_tests;
+pub use changed_file::{ChangedFile, FileContent, changed_file};
+pub use entries::covers;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
 pub use replay::replay;

@@ -1,0 +1,81 @@
+//! `git frites report`: writes a run as a page.
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Error, IoContext, Result, exit};
+use crate::fs::atomic;
+use crate::model::address::Address;
+use crate::ops::report;
+use crate::ops::session::Session;
+use crate::process;
+use crate::store::select::{Matching, Selection};
+use crate::ui::report as page;
+
+/// `git frites report`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prints the path of the file. It needs no network, and no script to be read. Nothing is captured \
+or judged: it shows what `git frites status RUN` shows, and every change.\n\n\
+Exit status: 0, whatever the verdict says."
+)]
+pub struct ReportArgs {
+    /// Run to show  [default: the newest run]
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs_and_tasks),
+    )]
+    pub address: Option<Address>,
+    /// Write to this file; `-` is standard output  [default: .frites/runs/RUN/report.html]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Show the page in your browser
+    #[arg(long)]
+    pub open: bool,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
+    let Selection { run, candidate, .. } =
+        session.store.select(args.address.as_ref(), Matching::Prefix)?;
+    if let (Some(name), false) = (candidate, matches!(args.address, Some(Address::Task(_)))) {
+        return Err(Error::usage(format!(
+            "{}/{name} is a candidate, and a report is of a run",
+            run.run
+        ))
+        .hint(format!("`git frites report {}` shows it with the others", run.run)));
+    }
+    let is_stdout = args.output.as_ref().is_some_and(|file| file.as_os_str() == "-");
+    if is_stdout && args.open {
+        return Err(Error::usage("--open needs a file, and -o - writes to standard output")
+            .hint("leave `-o -` out"));
+    }
+    let text = page::html(&report::read(session, &run)?);
+    if is_stdout {
+        session.ui.answer(text)?;
+        return Ok(exit::OK);
+    }
+    let file = match &args.output {
+        Some(file) => {
+            fs::write(file, text).context(|| format!("could not write '{}'", file.display()))?;
+            file.clone()
+        }
+        None => {
+            let file = session.store.run_dir(&run.run).join("report.html");
+            atomic::write(&file, text.as_bytes())?;
+            file
+        }
+    };
+    session.ui.answer([file.as_os_str().as_bytes(), b"\n"].concat())?;
+    if args.open && !process::show_in_browser(&file) {
+        session.ui.warn("no browser could show the report");
+        session.ui.hint("open the file yourself, or name a browser in BROWSER");
+    }
+    Ok(exit::OK)
+}

@@ -1,0 +1,165 @@
+//! What a report shows of a run: the records, logs and captures that are stored. Nothing is captured,
+//! judged or decided.
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::git::diff;
+use crate::model::candidate::Candidate;
+use crate::model::outcome::{Outcome, StageResult};
+use crate::model::run::Run;
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::history;
+use crate::ops::judge::{ChangedFile, FileContent, changed_file, covers};
+use crate::ops::session::Session;
+use crate::process::last_lines;
+use crate::store::candidate::CandidateRef;
+use crate::store::events;
+use crate::store::logs::{AGENT, LogPlace};
+use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
+
+/// The lines of a log that are shown.
+const LOG_LINES: usize = 20;
+
+/// Reads everything that a report of the run shows.
+pub fn read(session: &Session, run: &Run) -> Result<Report> {
+    let verdict = session.store.verdict(&run.run)?;
+    let mut candidates = Vec::new();
+    let mut changed = Vec::new();
+    for candidate in session.store.candidates(run) {
+        let (one, files) = reported(session, run, candidate, verdict.as_ref())?;
+        if one.record.state.usable(files.len() as u64) {
+            changed.push((candidates.len(), files));
+        }
+        candidates.push(one);
+    }
+    let (places, files): (Vec<usize>, Vec<Vec<ChangedFile>>) = changed.into_iter().unzip();
+    let base = session.repo.commit(&run.base)?;
+    let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results);
+    let base_logs = session.store.base_logs(&run.run);
+    Ok(Report {
+        base_subject: base.message.lines().next().unwrap_or_default().to_owned(),
+        prompt: prompt(session, run)?,
+        base_logs: failed(base_results)
+            .map(|r| log_end(&base_logs, r.stage.as_str(), true))
+            .collect(),
+        covers: places.into_iter().zip(covers(&files)).collect(),
+        warnings: warnings(session, run)?,
+        run: run.clone(),
+        verdict,
+        candidates,
+    })
+}
+
+fn prompt(session: &Session, run: &Run) -> Result<Option<String>> {
+    let blob = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
+    Ok(blob.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// A candidate as a report shows it, and the files that it changes.
+fn reported(
+    session: &Session,
+    run: &Run,
+    candidate: CandidateRef<'_>,
+    verdict: Option<&Verdict>,
+) -> Result<(ReportedCandidate, Vec<ChangedFile>)> {
+    let record = candidate.record()?;
+    let entry = verdict.and_then(|verdict| verdict.entry(candidate.name));
+    let newest = history::newest(&session.repo, candidate)?.map(|(capture, _)| capture);
+    let judged = entry.and_then(Entry::judged).copied();
+    let tree = judged.or(newest.as_ref().map(|capture| capture.tree));
+    let files = match &tree {
+        Some(tree) => diff::changes(&session.repo, &run.base, &run.base, tree)?
+            .iter()
+            .map(|change| changed_file(&session.repo, change))
+            .collect(),
+        None => Vec::new(),
+    };
+    let newest = newest.map(|capture| capture.iteration);
+    let iteration = entry.and_then(|entry| entry.iteration).or(newest);
+    let one = ReportedCandidate {
+        made_by: made_by(run, &record),
+        iteration,
+        newer: newest.filter(|_| newest != iteration),
+        files: files.iter().map(reported_file).collect(),
+        logs: logs(candidate, &record, entry)?,
+        record,
+    };
+    Ok((one, files))
+}
+
+/// The agent, or else the command, that made a candidate; none of one that a person made.
+fn made_by(run: &Run, record: &Candidate) -> Option<String> {
+    let own = run.agents.get(&record.candidate);
+    if let Some(agent) = own.and_then(|own| own.agent.as_ref()) {
+        return Some(agent.to_string());
+    }
+    let command = own.map_or(&run.command, |own| &own.command);
+    (!command.is_empty() && record.started.is_some()).then(|| shell_words::join(command))
+}
+
+fn reported_file(file: &ChangedFile) -> ReportedFile {
+    let side = |content: &FileContent| match content {
+        FileContent::Missing => FileSide::Missing,
+        FileContent::Text(bytes) => FileSide::Text(String::from_utf8_lossy(bytes).into_owned()),
+        FileContent::Binary(oid) => FileSide::Binary(*oid),
+    };
+    ReportedFile { path: file.path.lossy(), before: side(&file.before), after: side(&file.after) }
+}
+
+/// The ends of a candidate's logs: of its own command, and of those that it failed.
+fn logs(
+    candidate: CandidateRef<'_>,
+    record: &Candidate,
+    entry: Option<&Entry>,
+) -> Result<Vec<LogEnd>> {
+    let place = candidate.logs()?;
+    let mut ends = vec![log_end(&place, AGENT, record.exit_code.is_some_and(|code| code != 0))];
+    for result in failed(entry.iter().flat_map(|entry| &entry.results)) {
+        ends.push(log_end(&place, result.stage.as_str(), true));
+    }
+    let iteration = entry.and_then(|entry| entry.iteration);
+    let second = entry.and_then(|entry| entry.base_tests.as_ref());
+    for result in failed(second.iter().flat_map(|second| &second.results)) {
+        let log = place.clone().judging(iteration).with_base_tests().log(result.stage);
+        ends.push(end_of(format!("{} with the base's tests", result.stage), &log, true));
+    }
+    ends.retain(|end| !end.lines.is_empty());
+    Ok(ends)
+}
+
+fn failed<'a>(
+    results: impl Iterator<Item = &'a StageResult>,
+) -> impl Iterator<Item = &'a StageResult> {
+    results.filter(|result| !result.outcome.passed() && result.outcome != Outcome::Skipped)
+}
+
+fn log_end(place: &LogPlace, command: &str, failed: bool) -> LogEnd {
+    end_of(command.to_owned(), &place.newest(command), failed)
+}
+
+fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
+    let lines = last_lines(log, LOG_LINES);
+    LogEnd { command, failed, lines, path: log.display().to_string() }
+}
+
+/// The changes outside of worktrees that were reported while commands of the run ran.
+fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
+    let all = events::read(&session.store.events())?;
+    let is_of_run = |event: &&Map<String, Value>| {
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        text("run") == Some(run.run.as_str()) && text("event") == Some("escaped")
+    };
+    Ok(all.iter().filter(is_of_run).flat_map(escaped).collect())
+}
+
+/// The differences of an event in words. An attempt can write anything into the log.
+fn escaped(event: &Map<String, Value>) -> Vec<String> {
+    let judging = event.get("judging").and_then(Value::as_bool).unwrap_or_default();
+    let moment =
+        if judging { "while the run was judged" } else { "while commands of attempts ran" };
+    let differences = event.get("differences").and_then(Value::as_array);
+    let words = differences.into_iter().flatten().filter_map(|d| d.get("what")?.as_str());
+    words.map(|words| format!("{moment}: {words}")).collect()
+}

@@ -1,0 +1,182 @@
+//! Each candidate: what became of it, its change, and the ends of its logs.
+use maud::{Markup, html};
+
+use crate::model::rationale::without_own_tests;
+use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
+use crate::ui::report::difference::{DiffLine, difference};
+use crate::ui::report::wording::{count, cut, visible};
+
+/// The most lines that are shown of one file, of one candidate and of all.
+const LINES_OF_FILE: usize = 1_000;
+const LINES_OF_CANDIDATE: usize = 3_000;
+const LINES_OF_ALL: usize = 30_000;
+
+/// The most files of a candidate that are named.
+const FILES: usize = 300;
+
+/// The most characters of a line that are shown.
+pub const LINE: usize = 600;
+
+/// The most characters of the command that made a candidate.
+const MADE_BY: usize = 120;
+
+/// The section of each candidate.
+pub fn all(report: &Report) -> Markup {
+    let mut room = LINES_OF_ALL;
+    html! {
+        section #candidates {
+            h2 { "Candidates" }
+            @for at in report.best_first() { (one(report, at, &mut room)) }
+        }
+    }
+}
+
+fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
+    let candidate = &report.candidates[at];
+    let name = &candidate.record.candidate;
+    let address = format!("{}/{name}", report.run.run);
+    let recommended = report.is_recommended(candidate);
+    let entry = report.entry(candidate);
+    html! {
+        article.candidate id={ "c-" (at + 1) } tabindex="-1" {
+            h3 {
+                (name) @if recommended { " " span.chip.good { "recommended" } }
+                @if let Some(made_by) = &candidate.made_by { " " span.dim { "by " (visible(&cut(made_by, MADE_BY))) } }
+            }
+            p.dim {
+                (visible(&candidate.record.state_in_words()))
+                @if let Some(n) = candidate.iteration { ", iteration " (n) }
+                @if let Some(n) = candidate.newer { "; it changed since it was judged: iteration " (n) " is not shown" }
+                ", landing: " (candidate.record.landing)
+            }
+            @if let Some(entry) = entry {
+                @if let Some(problem) = &entry.problem { p.bad { "It could not be captured: " (visible(problem)) } }
+                @if entry.passed_own_tests_only() {
+                    p.caution { "It passes only with its own tests or commands: " (visible(&without_own_tests(entry))) }
+                }
+                @if let Some(stale) = &entry.stale { p.caution { (visible(stale)) } }
+                @if !entry.flags.is_empty() || !entry.dropped.is_empty() {
+                    ul.flags {
+                        @for flag in &entry.flags { li.caution { "It " (visible(&flag.to_string())) } }
+                        @for path in &entry.dropped { li.caution { "Its change to " code { (visible(path)) } " was put back: the path is protected" } }
+                    }
+                }
+            }
+            (logs(&candidate.logs))
+            @if candidate.files.is_empty() {
+                p.dim { "It changes no file." }
+            } @else {
+                details.change open[recommended] {
+                    summary { (count(candidate.files.len(), "changed file")) }
+                    (files(candidate, &address, room))
+                }
+            }
+        }
+    }
+}
+
+fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Markup {
+    let whole = format!("git frites diff {address}");
+    let mut own_room = LINES_OF_CANDIDATE.min(*room);
+    let before = own_room;
+    let shown = html! {
+        @for changed in candidate.files.iter().take(FILES) {
+            (file(changed, &mut own_room, &whole))
+        }
+        @if candidate.files.len() > FILES {
+            p.more { (candidate.files.len() - FILES) " more files: " code { (whole) } }
+        }
+    };
+    *room -= before - own_room;
+    shown
+}
+
+/// A file's change, one line below the other.
+fn file(changed: &ReportedFile, room: &mut usize, whole: &str) -> Markup {
+    let (before, after) = match (&changed.before, &changed.after) {
+        (FileSide::Binary(_), _) | (_, FileSide::Binary(_)) => {
+            return html! { (file_name(changed)) p.more { "a binary file or a submodule" } };
+        }
+        (before, after) => (before.text(), after.text()),
+    };
+    let found = difference(before, after, LINES_OF_FILE.min(*room));
+    *room -= found.lines();
+    html! {
+        (file_name(changed))
+        @if before == after { p.more { "its text is the same: it is empty, or its mode changed" } }
+        @if found.lines() > 0 {
+            table.diff {
+                @for hunk in &found.hunks {
+                    tbody { @for line in hunk { (unified(line)) } }
+                }
+            }
+        }
+        @if found.left_out > 0 {
+            p.more { (count(found.left_out, "more changed line")) ": " code { (whole) } }
+        }
+    }
+}
+
+fn file_name(changed: &ReportedFile) -> Markup {
+    let what = match (&changed.before, &changed.after) {
+        (FileSide::Missing, _) => " (new)",
+        (_, FileSide::Missing) => " (deleted)",
+        _ => "",
+    };
+    html! { h4 { code { (visible(&changed.path).replace('\n', "␊")) } span.dim { (what) } } }
+}
+
+fn unified(line: &DiffLine) -> Markup {
+    let class = line_class(line);
+    html! {
+        tr class=(class) {
+            td.n { @if let Some(n) = line.old { (n) } }
+            td.n { @if let Some(n) = line.new { (n) } }
+            td.t { (parts(line)) }
+        }
+    }
+}
+
+/// The class of a line: added, removed, or neither.
+fn line_class(line: &DiffLine) -> &'static str {
+    match (line.old, line.new) {
+        (None, _) => "add",
+        (_, None) => "del",
+        _ => "same",
+    }
+}
+
+/// The text of a line, with what differs marked, and cut if it is very long.
+pub fn parts(line: &DiffLine) -> Markup {
+    let mut room = LINE;
+    let mut shown = Vec::new();
+    let mut left = 0;
+    for (marked, text) in &line.parts {
+        let part: String = text.chars().take(room).collect();
+        let length = text.chars().count();
+        left += length.saturating_sub(room);
+        room = room.saturating_sub(length);
+        if !part.is_empty() {
+            shown.push((*marked, visible(&part)));
+        }
+    }
+    html! {
+        @for (marked, text) in &shown {
+            @if *marked { mark { (text) } } @else { (text) }
+        }
+        @if left > 0 { span.more { " … " (left) " more characters" } }
+    }
+}
+
+/// The ends of logs: those of commands that failed are open.
+pub fn logs(ends: &[LogEnd]) -> Markup {
+    html! {
+        @for end in ends {
+            details.log open[end.failed] {
+                summary { (visible(&end.command)) ": the end of its output" @if end.failed { " " span.bad { "failed" } } }
+                pre { @for line in &end.lines { (visible(&cut(line, LINE))) "\n" } }
+                p.more { "all of it: " code { (visible(&end.path)) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a report shows, as plain data.
+use crate::model::candidate::Candidate;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::model::verdict::{Entry, Verdict};
+
+/// What a report shows of a run.
+pub struct Report {
+    /// The run.
+    pub run: Run,
+    /// The first line of the base's message.
+    pub base_subject: String,
+    /// The prompt of the attempts.
+    pub prompt: Option<String>,
+    /// The last verdict.
+    pub verdict: Option<Verdict>,
+    /// The candidates, in spawn order.
+    pub candidates: Vec<ReportedCandidate>,
+    /// The ends of the logs of commands that failed on the base.
+    pub base_logs: Vec<LogEnd>,
+    /// For each usable candidate, by its place in `candidates`, how much of each other usable one's
+    /// change its own covers, from 0 to 1.
+    pub covers: Vec<(usize, Vec<f64>)>,
+    /// What was warned of while commands ran.
+    pub warnings: Vec<String>,
+}
+
+/// A candidate as a report shows it.
+pub struct ReportedCandidate {
+    /// The candidate's record.
+    pub record: Candidate,
+    /// The command or the agent that made it.
+    pub made_by: Option<String>,
+    /// The iteration whose files are shown: the one that was judged, else the newest.
+    pub iteration: Option<u32>,
+    /// The newest iteration, if another one was judged.
+    pub newer: Option<u32>,
+    /// The files by which that tree differs from the base.
+    pub files: Vec<ReportedFile>,
+    /// The ends of its logs.
+    pub logs: Vec<LogEnd>,
+}
+
+/// A file that a candidate changes.
+#[derive(Clone)]
+pub struct ReportedFile {
+    /// The path, with a mark for each byte that is not UTF-8.
+    pub path: String,
+    /// The file before.
+    pub before: FileSide,
+    /// The file now.
+    pub after: FileSide,
+}
+
+/// A file on one side of a change.
+#[derive(Clone, PartialEq, Eq)]
+pub enum FileSide {
+    /// There is none.
+    Missing,
+    /// A text.
+    Text(String),
+    /// A binary file or a submodule.
+    Binary(Oid),
+}
+
+/// The end of a command's output.
+pub struct LogEnd {
+    /// The command: `agent`, `test`, or `test with the base's tests`.
+    pub command: String,
+    /// True if the command failed.
+    pub failed: bool,
+    /// The last lines.
+    pub lines: Vec<String>,
+    /// The file that has all of them.
+    pub path: String,
+}
+
+impl Report {
+    /// The title of the page.
+    pub fn title(&self) -> String {
+        format!("git frites: run {}", self.run.run)
+    }
+
+    /// The verdict's entry of a candidate.
+    pub fn entry(&self, candidate: &ReportedCandidate) -> Option<&Entry> {
+        self.verdict.as_ref()?.entry(&candidate.record.candidate)
+    }
+
+    /// The places of the candidates, the best first; those that are not ranked last.
+    pub fn best_first(&self) -> Vec<usize> {
+        let ranking = self.verdict.as_ref().map_or(&[][..], |v| v.decision.ranking.as_slice());
+        let rank = |at: &usize| {
+            let name = &self.candidates[*at].record.candidate;
+            ranking.iter().position(|ranked| ranked == name).unwrap_or(usize::MAX)
+        };
+        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
+        places.sort_by_key(rank);
+        places
+    }
+
+    /// True if the verdict recommends the candidate.
+    pub fn is_recommended(&self, candidate: &ReportedCandidate) -> bool {
+        let recommended = self.verdict.as_ref().and_then(|v| v.decision.recommended.as_ref());
+        recommended == Some(&candidate.record.candidate)
+    }
+}
+
+impl FileSide {
+    /// The text on this side; empty if there is none.
+    pub fn text(&self) -> &str {
+        match self {
+            FileSide::Text(text) => text,
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The report: one run as a page that needs no network and no script.
+//!
+//! Everything in it is hostile text: names, patches, logs and reasons are what attempts made. maud
+//! escapes what it is given, [`wording::visible`] shows what cannot be seen, and the page's policy forbids
+//! all but its own style and script, whatever gets through.
+mod candidate;
+pub mod content;
+mod difference;
+mod overview;
+mod timeline;
+mod wording;
+
+use data_encoding::BASE64;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use crate::ui::report::content::Report;
+
+/// The page's only style and script: the policy has their digests.
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// The report as one HTML file.
+pub fn html(report: &Report) -> String {
+    page(report).into_string()
+}
+
+fn page(report: &Report) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (report.title()) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header { (overview::heading(report)) }
+                main {
+                    (overview::verdict(report))
+                    (overview::comparison(report))
+                    (overview::warnings(report))
+                    (candidate::all(report))
+                    (overview::tests(report))
+                    (overview::agreement(report))
+                    (timeline::all(report))
+                }
+                footer {
+                    p { "Keys: " kbd { "j" } " and " kbd { "k" } " go to the next candidate and back, "
+                        kbd { "1" } " to " kbd { "9" } " to that one, " kbd { "d" }
+                        " opens and closes its change." }
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+/// The policy of the page: nothing is loaded, and nothing runs but these two texts.
+fn policy() -> String {
+    let digest = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        digest(STYLE),
+        digest(SCRIPT)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn style_and_script_end_where_they_should() {
+        for text in [STYLE, SCRIPT] {
+            assert!(!text.contains("</") && !text.contains("<!--"));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What all candidates have in common: the verdict, their comparison, tests and agreement.
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::model::outcome::TestReport;
+use crate::model::verdict::Verdict;
+use crate::ui::comparison::{self, ComparisonRow};
+use crate::ui::report::candidate::logs;
+use crate::ui::report::content::Report;
+use crate::ui::report::wording::{class, count, time, visible};
+use crate::ui::style::Tone;
+
+/// The most tests that are shown.
+const TESTS: usize = 500;
+
+/// The run, what it starts from and what it was asked for.
+pub fn heading(report: &Report) -> Markup {
+    let run = &report.run;
+    html! {
+        h1 { "Run " (run.run) }
+        p.dim {
+            (count(report.candidates.len(), "candidate")) " from " code { (run.base.short()) }
+            @if !report.base_subject.is_empty() { " “" (visible(&report.base_subject)) "”" }
+            ", made " (time(run.created))
+            @if let Some(verdict) = &report.verdict { ", judged " (time(verdict.judged)) }
+            @if let Some(task) = &run.task { ", for " (visible(task)) }
+        }
+        @if let Some(prompt) = &report.prompt {
+            details { summary { "Prompt" } pre { (visible(prompt)) } }
+        }
+    }
+}
+
+/// The decision, the reason, and what weakens it.
+pub fn verdict(report: &Report) -> Markup {
+    let Some(verdict) = &report.verdict else {
+        return html! {
+            section #verdict.caution {
+                h2 { "Not judged" }
+                p { "Judge it with " code { "git frites judge " (report.run.run) } }
+            }
+        };
+    };
+    let tone = if verdict.verified() { Tone::Good } else { Tone::Caution };
+    let word = if verdict.verified() { "verified" } else { "not verified" };
+    html! {
+        section #verdict class=(class(tone)) {
+            h2 {
+                @match &verdict.decision.recommended {
+                    Some(name) => (name),
+                    None => "No candidate",
+                }
+                " " span.chip.(class(tone)) { (word) } " " span.chip.dim { (verdict.decision.decision) }
+            }
+            p.reason { (visible(&verdict.decision.rationale)) }
+            ul {
+                @for line in comparison::remarks(verdict) { li { (visible(&line)) } }
+                @if let Some(why) = &verdict.no_synthesis { li { "no synthesis: " (visible(why)) } }
+            }
+            (oracle(verdict))
+            (logs(&report.base_logs))
+        }
+    }
+}
+
+/// The commands that ran.
+fn oracle(verdict: &Verdict) -> Markup {
+    html! {
+        @if !verdict.oracle.is_empty() {
+            table.plain {
+                @for command in &verdict.oracle {
+                    tr { th scope="row" { (command.stage) } td { code { (visible(&command.command.to_string())) } }
+                        td.dim { (visible(&command.source)) } }
+                }
+            }
+            p.dim { "The commands ran " (verdict.settings.world.in_words()) "." }
+        }
+    }
+}
+
+/// The table of `judge`; of a run that was not judged, the states.
+pub fn comparison(report: &Report) -> Markup {
+    let rows: Vec<ComparisonRow> = report.verdict.iter().flat_map(comparison::rows).collect();
+    let place = |name: &str| {
+        report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
+    };
+    html! {
+        section #comparison {
+            h2 { "Comparison" }
+            div.scroll { table {
+                thead { tr {
+                    th {} th scope="col" { "candidate" }
+                    @if report.verdict.is_some() {
+                        th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
+                        th.n scope="col" { "files" } th.n scope="col" { "agree" } th scope="col" { "flags" }
+                    } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
+                } }
+                tbody {
+                    @if report.verdict.is_none() {
+                        @for (at, one) in report.candidates.iter().enumerate() {
+                            tr { td {} th scope="row" { a href={ "#c-" (at + 1) } { (one.record.candidate) } }
+                                td { (visible(&one.record.state_in_words())) } td.n { (one.files.len()) } }
+                        }
+                    }
+                    @for row in &rows { (compared(row, place(&row.name))) }
+                }
+            } }
+        }
+    }
+}
+
+fn compared(row: &ComparisonRow, place: Option<usize>) -> Markup {
+    let (outcome, tone) = &row.outcome;
+    html! {
+        tr.recommended[row.recommended] {
+            td { @if row.recommended { "*" } }
+            th scope="row" {
+                @match place {
+                    Some(n) => { a href={ "#c-" (n) } { (row.name) } },
+                    None => (row.name),
+                }
+            }
+            td class=(class(*tone)) { (visible(outcome)) }
+            td.n { (row.time) } td.n { (row.lines) } td.n { (row.files) } td.n { (row.agreement) }
+            td class=(class(row.remarks_tone)) { (visible(&row.remarks.join(", "))) }
+        }
+    }
+}
+
+/// What was warned of while commands ran.
+pub fn warnings(report: &Report) -> Markup {
+    html! {
+        @if !report.warnings.is_empty() {
+            section #warnings.caution {
+                h2 { "Warnings" }
+                ul { @for line in &report.warnings { li { (visible(line)) } } }
+            }
+        }
+    }
+}
+
+/// How a test ended in one column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TestEnd {
+    Failed,
+    Passed,
+    Unknown,
+}
+
+/// Every test that failed anywhere, for the base and each candidate that has a report.
+pub fn tests(report: &Report) -> Markup {
+    let Some(verdict) = &report.verdict else { return html! {} };
+    let base = verdict.baseline.iter().map(|base| ("(base)".to_owned(), &base.results));
+    let candidates = verdict.candidates.iter().map(|e| (e.candidate.to_string(), &e.results));
+    let columns: Vec<(String, &TestReport)> = base
+        .chain(candidates)
+        .filter_map(|(name, results)| Some((name, results.iter().find_map(|r| r.tests.as_ref())?)))
+        .collect();
+    let mut rows: BTreeMap<&str, Vec<TestEnd>> = BTreeMap::new();
+    for test in columns.iter().flat_map(|(_, tests)| &tests.failing) {
+        rows.entry(test)
+            .or_insert_with(|| columns.iter().map(|(_, of)| end_of(of, test)).collect());
+    }
+    html! {
+        @if !rows.is_empty() {
+            section #tests {
+                h2 { "Tests that failed" }
+                div.scroll { table.cells {
+                    thead { tr { th scope="col" { "test" } @for (name, _) in &columns { th scope="col" { (name) } } } }
+                    tbody {
+                        @for (test, ends) in rows.iter().take(TESTS) {
+                            tr { th scope="row" { code { (visible(test)) } } @for end in ends { (test_cell(*end)) } }
+                        }
+                    }
+                } }
+                @if rows.len() > TESTS { p.more { (rows.len() - TESTS) " more tests" } }
+            }
+        }
+    }
+}
+
+fn end_of(report: &TestReport, test: &str) -> TestEnd {
+    let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
+    match report {
+        _ if is_in(&report.failing) => TestEnd::Failed,
+        // Only the base keeps the names of those that passed.
+        _ if is_in(&report.passing) => TestEnd::Passed,
+        _ => TestEnd::Unknown,
+    }
+}
+
+fn test_cell(end: TestEnd) -> Markup {
+    match end {
+        TestEnd::Failed => html! { td.bad { "failed" } },
+        TestEnd::Passed => html! { td.good { "passed" } },
+        TestEnd::Unknown => html! { td.dim { "·" } },
+    }
+}
+
+/// How much of each other change each change covers: the darker, the more.
+pub fn agreement(report: &Report) -> Markup {
+    let name = |at: usize| &report.candidates[at].record.candidate;
+    html! {
+        @if report.covers.len() > 1 {
+            section #agreement {
+                h2 { "Agreement" }
+                p.dim { "How much of the column's change the row's covers, from 0 to 100 %. Attempts that are right tend to agree." }
+                div.scroll { table.cells.heat {
+                    thead { tr { td {} @for (at, _) in &report.covers { th scope="col" { (name(*at)) } } } }
+                    tbody {
+                        @for (at, row) in &report.covers {
+                            tr {
+                                th scope="row" { a href={ "#c-" (at + 1) } { (name(*at)) } }
+                                @for ((other, _), cover) in report.covers.iter().zip(row) {
+                                    @if other == at { td.dim { "–" } }
+                                    @else { td class={ "h" (warmth(*cover)) } { (percent(*cover)) } }
+                                }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// A cover as one of eleven shades.
+fn warmth(cover: f64) -> u8 {
+    (cover.clamp(0.0, 1.0) * 10.0).floor() as u8
+}
+
+fn percent(cover: f64) -> String {
+    format!("{:.0}", cover * 100.0)
+}

@@ -1,0 +1,72 @@
+//! How a report words what it shows.
+use crate::ui::style::Tone;
+
+/// The class of a tone.
+pub fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "plain",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Caution => "caution",
+        Tone::Dim => "dim",
+    }
+}
+
+/// A text in which everything can be seen: control characters, and those that turn the direction of
+/// writing, stand by their numbers. Tabs and line feeds stay.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' | '\n' => shown.push(c),
+            // The pictures of control characters have the same order.
+            '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\u{61c}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' => {
+                shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+            }
+            c if c.is_control() => shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The time in the user's zone.
+pub fn time(at: jiff::Timestamp) -> String {
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A line that is cut if it has more characters.
+pub fn cut(line: &str, most: usize) -> String {
+    match line.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// A number of things.
+pub fn count(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_stands_by_its_number() {
+        let shown =
+            visible("a\tb\n\0\x1b[31m\u{7f}\u{9b}\u{202e}\u{2028}\u{200b}é 日本 👩\u{200d}👩");
+        assert_eq!(
+            shown,
+            "a\tb\n␀␛[31m⟨U+007F⟩⟨U+009B⟩⟨U+202E⟩⟨U+2028⟩⟨U+200B⟩é 日本 👩\u{200d}👩"
+        );
+    }
+}

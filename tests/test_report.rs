@@ -1,0 +1,123 @@
+//! `git frites report`: the page as a file. tests/tools/report.rs looks at it in a browser.
+use std::fs;
+
+use crate::common::{World, make_executable, write};
+
+/// A run of two candidates, of which the second passes.
+fn judged() -> World {
+    let world = World::new();
+    world.judged(
+        "echo checking; grep -q good src/lib.txt",
+        &["echo bad >>src/lib.txt", "sed -i.old s/two/good/ src/lib.txt; rm src/lib.txt.old"],
+    );
+    world
+}
+
+fn page(world: &World, words: &[&str]) -> String {
+    let words = ["report", "-o", "-"].iter().chain(words);
+    world.frites(words).expect(0).out()
+}
+
+#[test]
+fn report_is_a_file_beside_the_records_and_changes_nothing_of_the_users() {
+    let world = judged();
+    let before = (world.belongings(), world.files(), world.events());
+    let path = world.frites(["report"]).expect(0).out();
+    let file = world.repo.join(".frites/runs/1/report.html");
+    assert_eq!(path.trim_end(), file.to_str().unwrap());
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text, page(&world, &["1"]), "the same for the same records");
+    assert_eq!(before, (world.belongings(), world.files(), world.events()));
+    let elsewhere = world.home().join("seen.html");
+    let named = world.frites(["report", "-o", elsewhere.to_str().unwrap()]).expect(0).out();
+    assert_eq!(named.trim_end(), elsewhere.to_str().unwrap());
+    assert_eq!(fs::read_to_string(elsewhere).unwrap(), text);
+}
+
+#[test]
+fn report_shows_the_stored_verdict_changes_and_logs() {
+    let world = judged();
+    let stored = world.frites(["status", "1"]).expect(0).out();
+    let reason = stored.lines().find_map(|line| line.strip_prefix("tests: ")).unwrap();
+    // What is in a worktree now was not judged.
+    write(&world.worktree("1/c2").join("later"), "later\n");
+    world.frites(["capture", "1/c2"]).expect(0);
+    let page = page(&world, &[]);
+    for part in [
+        &reason.replace('"', "&quot;")[..],
+        "test exit 1",
+        "checking",
+        "<mark>two</mark>",
+        "<mark>good</mark>",
+        "recommended",
+        "iteration 2 is not shown",
+    ] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
+    assert!(!page.contains("later"), "not judged: {page}");
+}
+
+#[test]
+fn run_that_was_not_judged_shows_its_newest_captures() {
+    let world = World::new();
+    world.attempts(&["echo more >>README", "true"]);
+    let page = page(&world, &[]);
+    assert!(page.contains("Not judged") && page.contains("git frites judge 1"), "{page}");
+    assert!(!page.contains("README"), "a report captures nothing: {page}");
+    world.frites(["capture", "1"]).expect(0);
+    let page = self::page(&world, &[]);
+    assert!(page.contains("README") && page.contains("It changes no file"), "{page}");
+}
+
+#[test]
+fn long_changes_are_cut_with_the_command_that_shows_them() {
+    let world = World::new();
+    world.attempts(&["seq 5000 >numbers; head -c 9000 /dev/zero | tr '\\0' x >line"]);
+    world.frites(["capture", "1"]).expect(0);
+    let page = page(&world, &[]);
+    assert!(page.contains("4000 more changed lines: <code>git frites diff 1/c1</code>"), "{page}");
+    assert!(page.contains(" 8400 more characters"), "{page}");
+}
+
+#[test]
+fn browser_is_the_users_and_its_absence_no_failure() {
+    let mut world = judged();
+    let seen = world.home().join("seen");
+    let browser = world.home().join("browser");
+    write(&browser, format!("#!/bin/sh\nprintf '%s|' \"$@\" >'{}'\n", seen.display()));
+    make_executable(&browser);
+    let file = world.repo.join(".frites/runs/1/report.html");
+    let cases =
+        [("", format!("{}|", file.display())), (" -a %s.x", format!("-a|{}.x|", file.display()))];
+    for (arguments, expected) in cases {
+        world.set_env("BROWSER", format!("/no/such/program:{}{arguments}", browser.display()));
+        let answer = world.frites(["report", "--open"]).expect(0);
+        assert_eq!(fs::read_to_string(&seen).unwrap(), expected);
+        assert_eq!((answer.out().trim_end(), &answer.stderr[..]), (file.to_str().unwrap(), ""));
+    }
+    world.set_env("BROWSER", "false");
+    // No system's opener is there, either.
+    let only_git = world.home().join("only-git");
+    fs::create_dir(&only_git).unwrap();
+    let place =
+        |name: &str| world.run(&world.repo, "sh", ["-c", &format!("command -v {name}")]).out();
+    for name in ["git", "git-frites", "sh", "false"] {
+        std::os::unix::fs::symlink(place(name).trim_end(), only_git.join(name)).unwrap();
+    }
+    world.set_env("PATH", only_git);
+    let answer = world.frites(["report", "--open"]).expect(0);
+    assert!(
+        answer.stderr.starts_with("warning: no browser could show the report\nhint: "),
+        "{}",
+        answer.stderr
+    );
+}
+
+#[test]
+fn report_is_of_a_run_and_a_file_is_needed_to_open_it() {
+    let world = judged();
+    world.frites(["report", "1/c1"]).refuses(2, "a report is of a run");
+    world.frites(["report", "-o", "-", "--open"]).refuses(2, "--open needs a file");
+    world.frites(["report", "-o", "/no/such/directory/r.html"]).refuses(128, "could not write");
+    world.frites(["report", "7"]).refuses(128, "7");
+}
