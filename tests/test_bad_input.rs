@@ -135,6 +135,10 @@ fn invalid_names_are_refused_with_the_rule() {
         refused(&world, &["spawn", "-c", "good", &format!("--candidate={name}")], 2, &words, rule);
         refused(&world, &["spawn", "--run", name], 2, &words, rule);
     }
+    for record in ["active", "run.toml", "verdict.toml", "Disk.toml"] {
+        let words = format!("--candidate: '{record}' is the name of a run's record");
+        refused(&world, &["spawn", "-c", record], 2, &words, "another name");
+    }
     refused(
         &world,
         &["spawn", "-c", "one", "Two", "two"],

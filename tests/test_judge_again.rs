@@ -103,7 +103,7 @@ fn failure_that_the_base_shares_is_not_blamed_on_candidates() {
         let out = world.frites(["judge", "--test", test]).expect(1).out();
         assert!(sentence(&out).ends_with(words), "{out}");
     }
-    assert!(world.repo.join(".frites/runs/1/base/test.log").exists());
+    assert!(world.repo.join(".frites/runs/1/@base/test.log").exists());
     // Somebody passed: the base tells how little that may mean.
     let out = world.frites(["judge", "--test", "true"]).expect(0).out();
     assert!(

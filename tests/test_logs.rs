@@ -42,7 +42,7 @@ fn a_failed_stage_shows_the_end_of_its_output_on_the_base_and_on_a_candidate() {
     let test = "test -e new || { echo no new; exit 1; }; cat new; grep -q good new";
     let told = world.frites(["judge", "--test", test]).expect(0).stderr;
     assert!(
-        told.contains("\n  | no new\n  the whole output: .frites/runs/1/base/test.log\n"),
+        told.contains("\n  | no new\n  the whole output: .frites/runs/1/@base/test.log\n"),
         "{told}"
     );
     assert!(told.contains("\n  | bad\n  the whole output: .frites/runs/1/c2/test.log\n"), "{told}");
@@ -112,6 +112,16 @@ fn each_round_keeps_its_output_and_its_prompt() {
 }
 
 #[test]
+fn a_candidate_called_base_has_output_of_its_own() {
+    let world = World::new();
+    world.frites(["spawn", "-c", "base", "--", "sh", "-c", "echo attempt > new"]).expect(0);
+    world.frites(["judge", "--test", "cat new || echo none; exit 1"]).expect(1);
+    let output = |place: &str| world.frites(["output", place, "test"]).expect(0).out();
+    assert_eq!([output("1/base"), output("1/@base")].concat().matches("none").count(), 1);
+    assert!(output("1/base").starts_with("attempt\n"));
+}
+
+#[test]
 fn each_judging_keeps_its_output_and_a_cached_one_is_not_kept_twice() {
     let world = World::new();
     world.attempts(&["echo good > new"]);
@@ -126,7 +136,7 @@ fn each_judging_keeps_its_output_and_a_cached_one_is_not_kept_twice() {
     assert_eq!(read("c1/judgings/1.2/test.log"), "second good\n");
     assert_eq!(read("c1/judgings/1/lint.log"), "linted\n");
     assert_eq!(
-        (read("base/test.log").as_str(), read("base/judgings/1/test.log").as_str()),
+        (read("@base/test.log").as_str(), read("@base/judgings/1/test.log").as_str()),
         ("third\n", "first\n")
     );
     let told = world.frites(["output", "1/c1@1", "test"]).expect(0);

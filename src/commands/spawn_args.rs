@@ -45,7 +45,7 @@ pub struct SharedSpawnArgs {
         long = "candidate",
         value_name = "NAME",
         num_args = 1..,
-        value_parser = values::name,
+        value_parser = values::new_candidate,
     )]
     pub candidates: Vec<Name>,
     /// Name of the run, instead of the next number

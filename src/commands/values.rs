@@ -11,10 +11,21 @@ use crate::model::name::{InvalidName, Name, RULE};
 use crate::model::part::{BASE, PartAddress};
 use crate::model::shard::Shard;
 use crate::model::task::is_task;
+use crate::store::RECORDS;
 
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {
     text.parse().map_err(|e: InvalidName| Error::usage(e.to_string()).hint(RULE))
+}
+
+/// A candidate's name, which is not that of a record of its run.
+pub fn new_candidate(text: &str) -> Result<Name> {
+    let name = name(text)?;
+    if RECORDS.iter().any(|record| record.eq_ignore_ascii_case(name.as_str())) {
+        return Err(Error::usage(format!("'{name}' is the name of a run's record"))
+            .hint("give the candidate another name"));
+    }
+    Ok(name)
 }
 
 /// A candidate or the base, perhaps with its run.

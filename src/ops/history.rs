@@ -13,9 +13,9 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer;
-use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
+use crate::store::{DISK, Store};
 
 /// One capture of a candidate.
 pub struct Iteration {
@@ -131,7 +131,7 @@ impl DiskUse {
 }
 
 fn file(store: &Store, run: &Run) -> std::path::PathBuf {
-    store.run_dir(&run.run).join("disk.toml")
+    store.run_dir(&run.run).join(DISK)
 }
 
 /// Measures the disk space of a run and of its candidates, and records it.

@@ -125,7 +125,7 @@ pub enum Phase {
 }
 
 /// The file that says which work on a run is under way.
-const ACTIVE: &str = "active";
+pub(super) const ACTIVE: &str = "active";
 
 impl Store {
     fn landing_file(&self) -> PathBuf {

@@ -13,6 +13,7 @@ use crate::fs::{regular, tree};
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
+use crate::model::part::BASE;
 use crate::model::verdict::Verdict;
 use crate::process::progress;
 use crate::store::Store;
@@ -79,7 +80,7 @@ pub struct JudgingLogs {
 impl Store {
     /// The logs of the run's base.
     pub fn base_logs(&self, run: &Name) -> LogPlace {
-        LogPlace { directory: self.run_dir(run).join("base"), iterations: None }
+        LogPlace { directory: self.run_dir(run).join(BASE), iterations: None }
     }
 
     /// The logs of trees that a landing of the run made and judged.

@@ -35,6 +35,12 @@ pub struct Store {
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
 }
 
+/// The file of a run's disk usage.
+pub const DISK: &str = "disk.toml";
+
+/// The files of a run itself, beside which each candidate has a directory by its name.
+pub const RECORDS: [&str; 4] = [records::RECORD, records::VERDICT, intents::ACTIVE, DISK];
+
 impl Store {
     /// The repository whose state this is.
     pub fn repo(&self) -> &Repo {

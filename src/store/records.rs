@@ -27,6 +27,9 @@ use crate::store::Store;
 /// The file of a run's record.
 pub(super) const RECORD: &str = "run.toml";
 
+/// The file of the newest verdict over a run.
+pub(super) const VERDICT: &str = "verdict.toml";
+
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
@@ -67,7 +70,7 @@ impl Store {
 
     /// A run's verdict, from its ref; none if it was never judged.
     pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
-        self.recorded(run, "verdict.toml")
+        self.recorded(run, VERDICT)
     }
 
     fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
@@ -114,7 +117,7 @@ impl Store {
         }
         let mut files = vec![(RECORD, to_toml(run)?)];
         if let Some(verdict) = verdict {
-            files.push(("verdict.toml", to_toml(verdict)?));
+            files.push((VERDICT, to_toml(verdict)?));
         }
         self.repo.retry_during_gc(|| {
             let mut stored = Vec::new();

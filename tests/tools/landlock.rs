@@ -132,7 +132,7 @@ fn a_command_that_cannot_start_is_told_as_such() {
     let answer = world.frites(["judge", "--json"]);
     let base = answer.json()["baseline"]["results"][0]["outcome"].to_string();
     assert!(base.contains("could-not-start"), "{base}");
-    let log = fs::read_to_string(world.repo.join(".frites/runs/1/base/test.log")).unwrap();
+    let log = fs::read_to_string(world.repo.join(".frites/runs/1/@base/test.log")).unwrap();
     assert_eq!(log, "git-frites: could not start ./tool: No such file or directory\n");
     assert_eq!(answer.json()["candidates"][0]["passed"], true);
 }

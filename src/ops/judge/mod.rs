@@ -141,14 +141,14 @@ fn require_working_commands(session: &Session, verdict: &Verdict, entries: &[Ent
     let (run, stage) = (&verdict.run, result.stage);
     let command = verdict.oracle.iter().find(|command| command.stage == stage);
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
-    let logs = session.store.run_dir(run).join("base");
+    let log = session.store.base_logs(run).newest(stage.as_str());
     let other = match stage {
         Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
     };
     Err(why_not_working(&verdict.oracle, result)
         .hint(format!("install what it needs, or {other}{source}"))
-        .hint(format!("its output is in '{}'", logs.join(format!("{stage}.log")).display())))
+        .hint(format!("its output is in '{}'", log.display())))
 }
 
 /// The error of a command that could start neither on the base nor on any candidate.

@@ -120,7 +120,7 @@ pub(super) fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Res
         runner.judge_base(&Cancel::default(), true)
     })?;
     let results = judged.map(|judged| judged.baseline.results).unwrap_or_default();
-    let logs = last_of_logs(&session.store.run_dir(&run.run).join("base"), &results);
+    let logs = last_of_logs(&session.store.base_logs(&run.run).judging(None).directory(), &results);
     let outcome = PartOutcome::Base(BaseOutcome { judging, results });
     Ok(NewOutcome { outcome, judged: None, logs })
 }
