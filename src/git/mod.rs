@@ -28,6 +28,6 @@ pub mod repo;
 pub mod seed;
 mod stat;
 mod text;
-mod trees;
+pub mod trees;
 pub mod version;
 pub mod worktree;

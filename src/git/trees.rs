@@ -1,5 +1,5 @@
 //! Trees that are read in process: their differences, and whether all their objects are there.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
 use gix::objs::TreeRefIter;
@@ -8,7 +8,7 @@ use gix::objs::tree::EntryKind;
 use crate::error::Result;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
-use crate::git::repo::{Repo, from_oid};
+use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -56,6 +56,32 @@ fn entries(gix: &gix::Repository, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, Tr
 fn tree_of(gix: &gix::Repository, oid: &Oid) -> Option<ObjectId> {
     let object = gix.find_object(from_oid(oid).ok()?).ok()?;
     Some(object.peel_to_tree().ok()?.id)
+}
+
+/// The tree that is `wanted` of the commit with the fewest steps from this one; none if none of the
+/// `most` nearest has such a tree, or one cannot be read.
+pub fn nearest(
+    repo: &Repo,
+    commit: &Oid,
+    most: usize,
+    wanted: impl Fn(&Oid) -> bool,
+) -> Option<Oid> {
+    let gix = repo.gix();
+    let mut waiting = VecDeque::from([from_oid(commit).ok()?]);
+    let mut seen = BTreeSet::new();
+    while let Some(id) = waiting.pop_front().filter(|_| seen.len() < most) {
+        if !seen.insert(id) {
+            continue;
+        }
+        // The history of a shallow clone ends at commits that are not there.
+        let Ok(commit) = gix.find_commit(id) else { continue };
+        let tree = to_oid(commit.tree_id().ok()?.detach());
+        if wanted(&tree) {
+            return Some(tree);
+        }
+        waiting.extend(commit.parent_ids().map(gix::Id::detach));
+    }
+    None
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; none

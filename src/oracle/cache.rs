@@ -30,6 +30,7 @@ use crate::model::outcome::{Outcome, StageResult, cannot_tell};
 use crate::oracle::outcomes::{self, KnownOutcomes, UNFINISHED};
 use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
+use crate::oracle::sealed::kept::LayerName;
 use crate::process;
 use crate::process::environment::Policy;
 use crate::store::logs::{self, JudgingLogs};
@@ -146,7 +147,8 @@ impl Conditions {
 /// outcome was not found in the cache.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    tree: Oid,
+    /// None for all that trees have in common whose layers build on each other.
+    tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
     #[serde(flatten)]
@@ -198,9 +200,11 @@ impl Cache {
         self.known.clone()
     }
 
-    /// A name for a tree under these conditions.
-    pub fn name_of(&self, repo: &Repo, judged: &JudgedTree) -> Result<String> {
-        Ok(self.key(repo, judged)?.digest)
+    /// The name of the layers of a tree under these conditions.
+    pub fn layer_name(&self, repo: &Repo, judged: &JudgedTree) -> Result<LayerName> {
+        let (tree, submodules) = (None, self.submodules(repo, judged)?);
+        let conditions = key(&KeyedBy { tree, submodules, conditions: &self.conditions }).digest;
+        Ok(LayerName { conditions, tree: judged.tree })
     }
 
     /// The spans of time in which attempts' commands ran.
@@ -209,9 +213,13 @@ impl Cache {
     }
 
     fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
-        let submodules = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
-        let submodules = submodules.iter().map(|(path, oid)| (escaped(path), *oid)).collect();
-        Ok(key(&KeyedBy { tree: judged.tree, submodules, conditions: &self.conditions }))
+        let (tree, submodules) = (Some(judged.tree), self.submodules(repo, judged)?);
+        Ok(key(&KeyedBy { tree, submodules, conditions: &self.conditions }))
+    }
+
+    fn submodules(&self, repo: &Repo, judged: &JudgedTree) -> Result<Vec<(String, Oid)>> {
+        let found = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
+        Ok(found.iter().map(|(path, oid)| (escaped(path), *oid)).collect())
     }
 
     /// The results of the oracle on a tree, if they are cached; claims only with `warm`. Their logs
@@ -418,7 +426,7 @@ mod tests {
     fn key_of(conditions: &Conditions, submodules: &[(&str, Oid)]) -> CacheKey {
         let tree = Oid::parse(&"a".repeat(40)).expect("a valid id");
         let submodules = submodules.iter().map(|(path, oid)| ((*path).to_owned(), *oid)).collect();
-        key(&KeyedBy { tree, submodules, conditions })
+        key(&KeyedBy { tree: Some(tree), submodules, conditions })
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod landlock;
 mod manual;
 mod report;
 mod sealed;
+mod sealed_ancestors;
 mod sealed_attacks;
 mod sealed_layers;
 mod sealed_suites;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     trials.extend(manual::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());
+    trials.extend(sealed_ancestors::trials());
     trials.extend(sealed_attacks::trials());
     trials.extend(spread::trials());
     trials.extend(sealed_layers::trials());

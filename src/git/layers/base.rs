@@ -54,19 +54,41 @@ impl BaseLayer {
         Some(self.dir.join("out")).filter(|dir| dir.is_dir())
     }
 
+    /// The place for what an ancestor's commands left in its checkout, if the base's start from
+    /// there.
+    pub(super) fn ancestors_outputs(&self) -> PathBuf {
+        self.dir.join("inherited")
+    }
+
+    fn inherited(&self) -> Option<PathBuf> {
+        Some(self.ancestors_outputs()).filter(|dir| dir.is_dir())
+    }
+
+    /// The layers with outputs above the base's files, the topmost first.
+    pub fn all_outputs(&self) -> Vec<PathBuf> {
+        let found = self.outputs().into_iter().chain(self.inherited());
+        found.filter(|dir| !is_empty(dir)).collect()
+    }
+
+    /// True if outputs of another tree are among those of the base.
+    pub fn has_inherited(&self) -> bool {
+        self.inherited().is_some_and(|dir| !is_empty(&dir))
+    }
+
     /// What the base's commands left in the user's home directory, if they ran.
     pub fn home(&self) -> Option<PathBuf> {
         Some(self.dir.join("home")).filter(|dir| dir.is_dir())
     }
 
-    /// True if the base's commands ran and left something that another judging could use.
+    /// True if commands left something that another judging could use.
     pub fn has_outputs(&self) -> bool {
-        self.outputs().is_some_and(|dir| !is_empty(&dir))
+        !self.all_outputs().is_empty()
     }
 
-    /// True if the base's commands left anything that would take time to make again.
+    /// True if the base's commands ran, and there is anything that would take time to make again.
     pub fn is_worth_keeping(&self) -> bool {
-        self.has_outputs() || self.home().is_some_and(|dir| !is_empty(&dir))
+        let has_home = || self.home().is_some_and(|dir| !is_empty(&dir));
+        self.outputs().is_some() && (self.has_outputs() || has_home())
     }
 
     /// Makes the directory, and checks a commit out into it. Its files are older than all that is
@@ -87,13 +109,7 @@ impl BaseLayer {
     /// (GIT-FACTS, "Worlds").
     pub fn take_outputs(&self, checkout: &Path, home: Option<&Path>) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
-        let index = read_index(&self.index())?;
-        let tracked = |path: &[u8]| match path.as_bstr() {
-            path if index.entry_by_path(path).is_some() => Tracked::File,
-            path if index.path_is_directory(path) => Tracked::Directory,
-            _ => Tracked::No,
-        };
-        clean(checkout, &tracked).context(failed)?;
+        clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
         if let Some(home) = home {
             clean(home, &|_| Tracked::No).context(failed)?;
@@ -146,6 +162,21 @@ enum Tracked {
     File,
     Directory,
     No,
+}
+
+fn tracked(index: &gix::index::File, path: &[u8]) -> Tracked {
+    match path.as_bstr() {
+        path if index.entry_by_path(path).is_some() => Tracked::File,
+        path if index.path_is_directory(path) => Tracked::Directory,
+        _ => Tracked::No,
+    }
+}
+
+/// Prepares the upper layer of a checkout to be a lower one above the tree that `index` lists.
+pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
+    let index = read_index(index)?;
+    clean(layer, &|path| tracked(&index, path))
+        .context(|| format!("could not keep the outputs in '{}'", layer.display()))
 }
 
 /// Prepares an upper layer to be a lower one: removes git's own directory, and everything that

@@ -3,6 +3,7 @@
 pub mod base;
 pub mod copied;
 pub mod difference;
+pub mod inherited;
 pub mod written;
 
 use std::ffi::OsStr;

@@ -11,6 +11,7 @@ use crate::ops::judge::{runner, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, PassedOver, ResolvedOracle, programs};
 
 /// What judging would run on a base.
@@ -61,7 +62,8 @@ impl OraclePlan {
                 let digest = session.seeds(base)?.digest()?;
                 let cache = open_cache(session, commands, &options, digest)?;
                 let judged = JudgedTree::of(repo, *base)?;
-                let layers = pool::home(repo)?.join(LAYERS).join(cache.name_of(repo, &judged)?);
+                let layers = pool::home(repo)?.join(LAYERS);
+                let layer = KeptLayer::at(layers, cache.layer_name(repo, &judged)?);
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
                     let Some(capture) = candidate.latest()? else { continue };
@@ -70,7 +72,7 @@ impl OraclePlan {
                     candidates.1 += usize::from(cache.has(repo, &judged)?);
                 }
                 let base = cache.has(repo, &judged)?;
-                Some(KnownPasses { base, has_outputs: layers.is_dir(), candidates })
+                Some(KnownPasses { base, has_outputs: layer.dir().is_dir(), candidates })
             }
         };
         let (seeds, world) = (seed_names(session, base)?, settings.world);

@@ -1,4 +1,6 @@
 //! Layers that are kept in the cache directory for later commands, up to a size.
+use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -7,6 +9,9 @@ use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
 use crate::git::layers::base::BaseLayer;
+use crate::git::repo::Repo;
+use crate::git::trees;
+use crate::model::oid::Oid;
 
 /// The extension of the lock beside a directory of layers. Its time is that of the last use.
 const LOCK: &str = "lock";
@@ -14,21 +19,66 @@ const LOCK: &str = "lock";
 /// The file with the size of a directory of layers, in bytes: to count it anew takes long.
 const SIZE: &str = "size";
 
+/// The most commits among which an ancestor with layers is looked for.
+const MOST_COMMITS: usize = 1000;
+
+/// The name of one base's layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerName {
+    /// A digest of everything that the base's commands depend on, except its tree.
+    pub conditions: String,
+    /// The base's tree.
+    pub tree: Oid,
+}
+
+impl fmt::Display for LayerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.conditions, self.tree)
+    }
+}
+
+impl LayerName {
+    /// The name in the name of a directory.
+    fn parse(text: &str) -> Option<LayerName> {
+        let (conditions, tree) = text.split_once('-')?;
+        Some(LayerName { conditions: conditions.to_owned(), tree: Oid::parse(tree)? })
+    }
+}
+
 /// The place of one base's layers among those that are kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeptLayer {
     root: PathBuf,
-    name: String,
+    name: LayerName,
 }
 
 impl KeptLayer {
     /// The place with this name below a repository's directory of layers.
-    pub fn at(root: PathBuf, name: &str) -> KeptLayer {
-        KeptLayer { root, name: name.to_owned() }
+    pub fn at(root: PathBuf, name: LayerName) -> KeptLayer {
+        KeptLayer { root, name }
     }
 
-    fn dir(&self) -> PathBuf {
-        self.root.join(&self.name)
+    /// The directory of the layers, whether or not it is there.
+    pub fn dir(&self) -> PathBuf {
+        self.root.join(self.name.to_string())
+    }
+
+    /// The tree that the layers are of.
+    pub fn tree(&self) -> &Oid {
+        &self.name.tree
+    }
+
+    /// The layers of the nearest ancestor of this commit that has some under the same conditions.
+    pub fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<KeptLayer> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| LayerName::parse(entry.file_name().to_str()?));
+        let alike = names.filter(|name| name.conditions == self.name.conditions);
+        let trees: BTreeSet<Oid> = alike.map(|name| name.tree).collect();
+        if trees.is_empty() {
+            return None;
+        }
+        let tree = trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))?;
+        Some(KeptLayer::at(self.root.clone(), LayerName { tree, ..self.name.clone() }))
     }
 
     fn lock(&self) -> PathBuf {
@@ -36,7 +86,7 @@ impl KeptLayer {
     }
 
     /// The layers, if they are there, with a lock that keeps them there.
-    pub fn open(&self) -> Result<Option<(BaseLayer, Lock)>> {
+    fn open(&self) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
         }
@@ -48,6 +98,22 @@ impl KeptLayer {
             let _ = file.set_modified(SystemTime::now());
         }
         Ok(Some((BaseLayer::at(self.dir()), lock)))
+    }
+
+    /// The layers, unless something changed them in one of these spans of time.
+    pub fn open_unchanged(
+        &self,
+        distrusted: &[(SystemTime, SystemTime)],
+    ) -> Result<Option<(BaseLayer, Lock)>> {
+        Ok(self.open()?.filter(|(layer, _)| layer.is_unchanged_in(distrusted)))
+    }
+
+    /// Removes the layers, unless another process uses them.
+    pub fn remove(&self) -> Result<()> {
+        if let Some(_lock) = lock::attempt(&self.lock())? {
+            remove(&self.dir(), &self.lock())?;
+        }
+        Ok(())
     }
 
     /// Moves layers to this place, unless another process uses it; then removes the ones that were
@@ -93,10 +159,15 @@ pub fn remove_oldest(root: &Path, limit: u64) -> Result<()> {
         }
         let file = dir.with_extension(LOCK);
         if let Some(_lock) = lock::attempt(&file)? {
-            tree::delete_tree(&dir).context(|| format!("could not delete '{}'", dir.display()))?;
-            let _ = fs::remove_file(&file);
+            remove(&dir, &file)?;
             total -= size;
         }
     }
+    Ok(())
+}
+
+fn remove(dir: &Path, lock: &Path) -> Result<()> {
+    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))?;
+    let _ = fs::remove_file(lock);
     Ok(())
 }

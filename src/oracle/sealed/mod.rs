@@ -17,14 +17,14 @@ use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::disk_usage;
 use crate::git::layers::base::BaseLayer;
-use crate::git::layers::{self, copied, difference, written};
+use crate::git::layers::{self, copied, difference, inherited, written};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
-use crate::oracle::sealed::kept::KeptLayer;
+use crate::oracle::sealed::kept::{KeptLayer, LayerName};
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::world_spec::{DiskLimit, WorldSpec};
@@ -45,6 +45,8 @@ pub struct SealedCheckouts<'a> {
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
     /// The place at which the base's layers are kept for later commands, if they may be.
     kept: OnceLock<KeptLayer>,
+    /// The layers of an ancestor that the base's start from, if there are any.
+    ancestor: OnceLock<Ancestor>,
     /// True if the layers were made while attempts ran: then they are not kept.
     is_adopted: AtomicBool,
 }
@@ -57,6 +59,14 @@ pub struct BaseInUse {
     stamp: OnceLock<String>,
     /// Keeps others from removing the layers.
     guard: LayerGuard,
+}
+
+/// The kept layers of an ancestor of the base.
+struct Ancestor {
+    tree: Oid,
+    layer: BaseLayer,
+    /// Keeps others from removing the layers.
+    _lock: Lock,
 }
 
 /// The reason why layers stay where they are.
@@ -130,6 +140,7 @@ impl<'a> SealedCheckouts<'a> {
             options,
             base_layer,
             kept,
+            ancestor: OnceLock::new(),
             is_adopted: AtomicBool::default(),
         })
     }
@@ -184,9 +195,9 @@ impl<'a> SealedCheckouts<'a> {
     /// cannot stand above the base's files.
     fn lay_over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_layer()?;
-        let mut layers = vec![layer.sources()];
-        layers.splice(0..0, layer.outputs().filter(|_| layer.has_outputs()));
-        let has_outputs = layers.len() > 1;
+        let mut layers = layer.all_outputs();
+        let has_outputs = !layers.is_empty();
+        layers.push(layer.sources());
         let is_base = *commit == self.base;
         let index = room.index();
         if is_base {
@@ -209,13 +220,25 @@ impl<'a> SealedCheckouts<'a> {
 
     /// Keeps the base's layers under this name for later commands, and uses those that are kept
     /// there, unless something changed them in one of these spans of time.
-    pub fn use_kept(&self, name: &str, distrusted: &[(SystemTime, SystemTime)]) -> Result<()> {
+    ///
+    /// If there are none and it may be `warm`, the base starts from the layers of its nearest
+    /// ancestor that has some.
+    pub fn use_kept(
+        &self,
+        name: LayerName,
+        distrusted: &[(SystemTime, SystemTime)],
+        warm: bool,
+    ) -> Result<()> {
         let kept = KeptLayer::at(self.dir.join(LAYERS), name);
-        if let Some((layer, lock)) = kept.open()?
-            && layer.is_unchanged_in(distrusted)
-        {
+        if let Some((layer, lock)) = kept.open_unchanged(distrusted)? {
             let guard = LayerGuard::Kept { _lock: lock };
             *self.lock() = Some(Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard }));
+        } else if let Some(ancestor) = kept
+            .of_ancestor(self.repo, &self.base)
+            .filter(|above| warm && above.tree() != kept.tree())
+            && let Some((layer, lock)) = ancestor.open_unchanged(distrusted)?
+        {
+            let _ = self.ancestor.set(Ancestor { tree: *ancestor.tree(), layer, _lock: lock });
         }
         let _ = self.kept.set(kept);
         Ok(())
@@ -258,6 +281,17 @@ impl<'a> SealedCheckouts<'a> {
         self.lock().as_ref().is_some_and(|base| base.layer.has_outputs())
     }
 
+    /// True if outputs of an ancestor are among those of the base.
+    pub fn has_inherited(&self) -> bool {
+        self.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
+    }
+
+    /// Forgets the base's layers, so that no later judging uses them.
+    pub fn forget_layers(&self) -> Result<()> {
+        drop(self.lock().take());
+        self.kept.get().map_or(Ok(()), KeptLayer::remove)
+    }
+
     fn base_layer(&self) -> Result<BaseLayer> {
         Ok(self.base_in_use()?.layer.clone())
     }
@@ -270,12 +304,22 @@ impl<'a> SealedCheckouts<'a> {
         }
         let room = CheckoutRoom::sealed(self.store, &self.dir)?;
         let layer = BaseLayer::at(room.path().join("base"));
-        layer.check_out(&self.repo.git(), &self.base)?;
-        self.complete(&self.base, &layer.sources())?;
+        if !self.start_from_ancestor(&layer)? {
+            layer.check_out(&self.repo.git(), &self.base)?;
+            self.complete(&self.base, &layer.sources())?;
+        }
         let guard = LayerGuard::Room { _room: room };
         let base = Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard });
         *in_use = Some(base.clone());
         Ok(base)
+    }
+
+    /// Makes the base's layers from those of its ancestor. False if there is none, or if it does not
+    /// do.
+    fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
+        let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
+        let trees = [&ancestor.tree, &self.base];
+        inherited::start(layer, self.repo, &ancestor.layer, trees, &self.seeds)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<BaseInUse>>> {

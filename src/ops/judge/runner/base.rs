@@ -13,14 +13,24 @@ use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 
 impl OracleRunner<'_> {
-    /// Judges the base once more in a plain directory if it may have failed because of the overlay:
-    /// its output says so, or a candidate passed in a plain directory alone.
+    /// Judges the base once more in a plain directory if its result may be another one there, and
+    /// matters.
+    ///
+    /// It may have failed because of the overlay: its output says so, or a candidate passed in a
+    /// plain directory alone. Or it is a result over outputs of an ancestor: a failure is compared
+    /// with those of the candidates, and a pass where no candidate passes. Outputs that led to another
+    /// result are not used again.
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
-        let is_claim = results.iter().any(|r| r.warm) && !outcome::all_passed(results);
+        let is_claim = results.iter().any(|r| r.warm);
+        let passed = outcome::all_passed(results);
         let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
-        if !is_claim || !(stumbled(results, &report.logs.directory()) || is_doubtful()) {
+        let is_refused =
+            || !passed && (stumbled(results, &report.logs.directory()) || is_doubtful());
+        let inherited = self.sealed.as_ref().filter(|sealed| sealed.has_inherited());
+        let is_inherited = inherited.is_some() && !(passed && entries.iter().any(Entry::passed));
+        if !is_claim || !(is_inherited || is_refused()) {
             return Ok(());
         }
         let commit = self.run.base;
@@ -31,6 +41,10 @@ impl OracleRunner<'_> {
             let judged = JudgedTree::of(&self.session.repo, commit)?;
             self.keep_cached(&judged, &results, &report)?;
             base.ran += commands_run(&results);
+            if let Some(sealed) = inherited.filter(|_| passed != outcome::all_passed(&results)) {
+                base.layer = None;
+                sealed.forget_layers()?;
+            }
             base.baseline.results = results;
             Ok(Some(judged))
         })

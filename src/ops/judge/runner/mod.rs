@@ -116,8 +116,8 @@ impl<'a> OracleRunner<'a> {
         let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
         if let (Some(sealed), Some(cache)) = (&runner.sealed, &runner.cache) {
             let base = JudgedTree::of(&session.repo, run.base)?;
-            let name = cache.name_of(&session.repo, &base)?;
-            sealed.use_kept(&name, cache.distrusted())?;
+            let name = cache.layer_name(&session.repo, &base)?;
+            sealed.use_kept(name, cache.distrusted(), may_be_warm)?;
         }
         Ok(runner)
     }
