@@ -91,7 +91,9 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let work = |command: &dyn Fn(&Session) -> Result<u8>| work_in(session()?, command);
     let read_session = || ReadSession::open(ui.clone());
     match cli.command {
-        Command::Spawn(args) => work(&|session| commands::spawn::run(session, &args)),
+        Command::Spawn(args) => {
+            work_in(args.session(ui)?, &|session| commands::spawn::run(session, &args))
+        }
         Command::Run(args) => work(&|session| commands::run::run(session, &args, Cli::parse_run)),
         Command::Diff(args) => work(&|session| commands::diff::run(session, &args)),
         Command::Capture(args) => work(&|session| commands::capture::run(session, &args)),

@@ -40,6 +40,7 @@ mod test_judge_escape;
 mod test_judge_parts;
 mod test_judge_surroundings;
 mod test_judge_trust;
+mod test_later;
 mod test_load;
 mod test_logs;
 mod test_man;

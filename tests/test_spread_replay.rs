@@ -107,7 +107,7 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     for command in [
         &["judge", "--replay", "1"][..],
         &["judge", "--trust-config", "1"],
-        &["judge", "--open", "--remote", "origin", "1"],
+        &["judge", "--open", "1"],
     ] {
         world.frites_in(&clone, command).refuses(128, words);
     }

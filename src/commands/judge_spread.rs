@@ -13,7 +13,7 @@ use crate::model::shard::{SHARD_RULE, Shard};
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::spread::{self, Decided, Exchange, Sink};
 use crate::ops::judge::unseeded;
-use crate::ops::mirror;
+use crate::ops::mirror::{self, MirrorUse};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
@@ -24,7 +24,10 @@ impl JudgeArgs {
     pub fn session(&self, ui: &Ui) -> Result<Session> {
         match &self.remote {
             None => Session::open(ui.clone()),
-            Some(place) => mirror::session_with(ui.clone(), place, !self.judges_parts()),
+            Some(place) => {
+                let here = !self.judges_parts();
+                mirror::session_with(ui.clone(), place, here, MirrorUse::Judging)
+            }
         }
     }
 

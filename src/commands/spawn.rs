@@ -10,20 +10,22 @@ use serde_json::json;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{resume_hint, values};
 use crate::complete;
-use crate::error::{Error, IoContext, Result, exit};
+use crate::config::keys;
+use crate::error::{Error, ErrorKind, IoContext, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::capture::Captured;
+use crate::ops::mirror::{self, MirrorUse};
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{self, ChangeSource};
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
-use crate::ops::spawn::{self, SpawnedRun};
+use crate::ops::spawn::{self, SpawnedRun, later, on_node};
 use crate::process::interrupt;
 use crate::store::select::Matching;
-use crate::ui::json;
+use crate::ui::{Ui, json};
 
 /// `git frites spawn`
 #[derive(Debug, clap::Args)]
@@ -75,6 +77,34 @@ pub struct SpawnArgs {
         add = ArgValueCompleter::new(complete::revisions),
     )]
     pub commit: Option<String>,
+    /// Make the run and start nothing: other machines start its commands with --resume. With
+    /// --remote, push it
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "again", "synthesize", "add", "resume", "jobs", "timeout", "idle_timeout",
+            "auto_checkpoint", "keep",
+        ],
+        group = "done-with-remote",
+    )]
+    pub later: bool,
+    /// Run the command of one candidate of this run, named by -c, and push its capture
+    #[arg(
+        long,
+        value_name = "RUN",
+        value_parser = values::name,
+        add = ArgValueCompleter::new(complete::runs),
+        requires_all = ["remote", "candidates"],
+        conflicts_with_all = [
+            "again", "synthesize", "add", "count", "run", "base", "from", "task", "agents", "prompt",
+            "prompt_file", "jobs", "isolate", "command", "json",
+        ],
+        group = "done-with-remote",
+    )]
+    pub resume: Option<Name>,
+    /// The repository that the run is pushed to, or that has the run and takes the capture
+    #[arg(long, value_name = "NAME|URL", requires = "done-with-remote")]
+    pub remote: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -83,8 +113,26 @@ pub struct SpawnArgs {
     pub quiet: bool,
 }
 
+impl SpawnArgs {
+    /// Opens the repository to work in.
+    pub fn session(&self, ui: &Ui) -> Result<Session> {
+        match (&self.resume, &self.remote) {
+            (Some(_), Some(place)) => {
+                mirror::session_with(ui.clone(), place, false, MirrorUse::Attempts)
+            }
+            _ => Session::open(ui.clone()),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
+    if args.later {
+        return later(session, args);
+    }
+    if let (Some(run), Some(place)) = (&args.resume, &args.remote) {
+        return resume(session, args, run, place);
+    }
     if let Some(address) = &args.again {
         return again(session, args, address);
     }
@@ -155,6 +203,55 @@ fn add(session: &Session, args: &SpawnArgs) -> Result<u8> {
         return Ok(exit::OK);
     }
     Ok(conclude(session, &run, &report, &resume_hint(&run)))
+}
+
+/// Makes a run that other machines work on.
+fn later(session: &Session, args: &SpawnArgs) -> Result<u8> {
+    let request = spawn_args::request(session, &args.shared)?;
+    let run = later::make(session, request, args.remote.as_deref())?;
+    let name = &run.run;
+    if args.json || args.quiet {
+        answer(session, &run, &run.candidates, args, &[])?;
+    } else {
+        let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
+        session.ui.answer(lines.collect::<String>())?;
+    }
+    let is_prepared = session.config.command(keys::SPAWN_SETUP).is_some_and(|(c, _)| !c.is_empty());
+    if is_prepared || session.seeds(&run.base)?.paths().next().is_some() {
+        session.ui.hint(
+            "seeds and spawn.setup are not part of the run: git-frites-spread(7) says where machines get them",
+        );
+    }
+    if args.remote.is_none() {
+        session.ui.hint(format!(
+            "push it: `git push REMOTE 'refs/frites/{name}/*:refs/frites/{name}/*'`"
+        ));
+    }
+    session.ui.hint(format!(
+        "start each candidate where you like: `git frites spawn --resume {name} -c {} --remote URL`",
+        run.candidates[0]
+    ));
+    Ok(exit::OK)
+}
+
+/// Makes one attempt of a run of another repository.
+fn resume(session: &Session, args: &SpawnArgs, run: &Name, place: &str) -> Result<u8> {
+    let [name] = args.shared.candidates.as_slice() else {
+        return Err(Error::usage("--resume makes one attempt").hint("name one candidate with -c"));
+    };
+    let options = spawn_args::options(session, &args.shared)?;
+    let stored = on_node::resume(session, place, run, name, &options).map_err(|mut error| {
+        // For an engine, 1 to 127 would say that another try is of no use.
+        if error.kind == ErrorKind::No {
+            error.kind = ErrorKind::Fatal;
+        }
+        error
+    })?;
+    if !args.quiet {
+        let before = if stored.before { "\tstored before" } else { "" };
+        session.ui.answer(format!("{run}/{name}\t{}{before}\n", stored.state))?;
+    }
+    Ok(exit::OK)
 }
 
 /// The run that `--run` names.

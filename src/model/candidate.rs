@@ -211,6 +211,13 @@ impl Candidate {
         self.remaking || self.reason.as_deref() == Some(REMAKING)
     }
 
+    /// True if its command waits to be started: no process of this repository has begun it.
+    pub fn was_never_started(&self) -> bool {
+        self.state == State::Cancelled
+            && self.started.is_none()
+            && !(self.again || self.is_remaking())
+    }
+
     /// The size of the worktree on disk when it was last measured; 0 without a worktree.
     pub fn bytes_now(&self) -> u64 {
         if self.cleaned { 0 } else { self.bytes }

@@ -298,6 +298,20 @@ impl Session {
         Ok(())
     }
 
+    /// Stores the end of an attempt that changed nothing as its first capture, for other clones.
+    pub fn store_unchanged(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        let _lock = candidate.lock()?;
+        if candidate.latest()?.is_some() {
+            return Ok(());
+        }
+        let run = candidate.run;
+        let message = message(run, &candidate.record()?, 1, Blast::default(), None, None);
+        let tree = self.repo.commit(&run.base)?.tree;
+        let commit = commit_tree(&self.repo, &tree, [&run.base], &message)?;
+        let name = candidate.capture_ref();
+        self.repo.set_ref_whole(&name, &commit, None, &[&run.base], "capture")
+    }
+
     /// Updates a record: the state depends on the number of changed files, and the worktree takes
     /// at least the `bytes` of the files that the capture holds.
     fn update_record(&self, candidate: &mut Candidate, files: usize, bytes: u64) -> Result<()> {

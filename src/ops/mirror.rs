@@ -16,9 +16,19 @@ const MIRRORS: &str = "git-frites-remotes";
 /// The most mirrors of one repository on one host.
 const MOST_MIRRORS: u32 = 4096;
 
+/// The use of a mirror. Those of one kind are not used for the other: what an attempt made lies in
+/// its mirror until it is pushed.
+#[derive(Clone, Copy, Debug)]
+pub enum MirrorUse {
+    /// Parts of runs are judged.
+    Judging,
+    /// Attempts are made.
+    Attempts,
+}
+
 /// Opens the repository to work in with the remote `place`: that of the current directory if it has
 /// a remote of that name, or if `here` is true and there is one; else a mirror.
-pub fn session_with(ui: Ui, place: &str, here: bool) -> Result<Session> {
+pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<Session> {
     let found = match std::env::current_dir().map(|dir| Repo::discover(&dir)) {
         Ok(Ok(repo)) => Some(repo),
         Ok(Err(error)) if error.cause != Cause::NotFound && here => return Err(error),
@@ -38,18 +48,22 @@ pub fn session_with(ui: Ui, place: &str, here: bool) -> Result<Session> {
             .hint("write the URL: `git remote get-url NAME` shows it in the repository"),
         });
     }
-    let (repo, lock) = open(place)?;
+    let (repo, lock) = open(place, kind)?;
     Session::in_mirror(ui, repo, lock)
 }
 
 /// A mirror of the repository at a URL that nobody else uses.
-fn open(url: &str) -> Result<(Repo, Lock)> {
+fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     // A path means the same repository wherever it is typed.
     let real = Path::new(url).canonicalize();
     let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
     let key = digest(&[host.as_bytes(), b" ", url].concat());
-    let directory = all().join(&key[..16]);
+    let suffix = match kind {
+        MirrorUse::Judging => "",
+        MirrorUse::Attempts => "-attempts",
+    };
+    let directory = all().join(format!("{}{suffix}", &key[..16]));
     for number in 1..=MOST_MIRRORS {
         let Some(lock) = lock::attempt(&directory.join(format!("{number}.lock")))? else {
             continue;

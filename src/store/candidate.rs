@@ -128,6 +128,11 @@ impl CandidateRef<'_> {
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
+            // Its command ran elsewhere, if anywhere.
+            Some(record) if record.was_never_started() => match self.rebuilt()?.state {
+                State::Cancelled => record,
+                state => Candidate { state, reason: None, ..record },
+            },
             Some(record) => record,
             None => self.rebuilt()?,
         };

@@ -68,6 +68,11 @@ impl Store {
         self.recorded(run, RECORD)
     }
 
+    /// The record of a run in a ref of this name; none if there is no such ref.
+    pub fn run_at(&self, run: &Name, name: &RefName) -> Result<Option<Run>> {
+        self.stored(run, name, RECORD)
+    }
+
     /// A run's verdict, from its ref; none if it was never judged.
     pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
         self.recorded(run, VERDICT)

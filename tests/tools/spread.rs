@@ -11,7 +11,9 @@ trials! {
     three_lines_judge_a_run_on_a_cluster: [SLURM];
     killed_node_never_makes_another_candidate_win: [SLURM];
     cancelled_and_requeued_tasks_store_whole_outcomes_or_none: [SLURM];
-    parallel_judges_what_is_pending: [PARALLEL];
+    task_that_reaches_its_time_limit_stores_no_outcome: [SLURM];
+    attempts_are_made_on_a_cluster: [SLURM];
+    parallel_makes_attempts_and_judges_what_is_pending: [PARALLEL];
     manifests_of_the_manual_are_what_the_engines_read: [PYTHON_YAML];
 }
 
@@ -224,18 +226,79 @@ fn cancelled_and_requeued_tasks_store_whole_outcomes_or_none() {
     assert!(!pending().contains("fix/c7\n"));
 }
 
-fn parallel_judges_what_is_pending() {
+/// Slurm counts limits in minutes, so the end of the running task is moved to the present.
+fn task_that_reaches_its_time_limit_stores_no_outcome() {
+    let test = "touch \"$HOME/began\"; i=0
+        until test -e \"$HOME/go\" || test $i = 18000; do i=$((i+1)); sleep 0.01; done";
+    let (mut world, url) = seven_attempts(test);
+    let cluster = Cluster::start(&mut world);
+    let world = cluster.world;
+    world.sh(&world.repo, &lines(&url)[0]).expect(0);
+    let judge = format!("git frites judge --remote {url} --candidate fix/c7");
+    let line = format!("sbatch --parsable --no-requeue --time=20 --wrap \"{judge}\"");
+    let job = world.sh(&world.repo, &line).expect(0).out().trim().to_owned();
+    poll(|| world.home().join("began").exists());
+    let update = format!("scontrol update JobId={job} EndTime=now");
+    world.sh(&world.repo, &update).expect(0);
+    poll(|| {
+        let shown = world.run(&world.repo, "scontrol", ["show", "job", &job]).out();
+        shown.contains("JobState=TIMEOUT") && !shown.contains("COMPLETING")
+    });
+    let pending =
+        || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+    assert!(pending().contains("fix/c7\n"));
+    write(&world.home().join("go"), "");
+    world.sh(&world.repo, &format!("sbatch -W --wrap \"{judge}\"")).expect(0);
+    assert!(!pending().contains("fix/c7\n"));
+}
+
+fn attempts_are_made_on_a_cluster() {
+    let mut world = World::new();
+    let url = world.home().join("remote.git").into_os_string().into_string().unwrap();
+    world.git(["clone", "-q", "--bare", ".", &url]);
+    world.git(["remote", "add", "origin", &url]);
+    let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
+    let array = |limit: &str, url: &str, prefix: &str| {
+        format!(
+            "sbatch -W --array={limit} --requeue --wrap \"git frites spawn --remote {url} --resume fix -c {prefix}\\$SLURM_ARRAY_TASK_ID\""
+        )
+    };
+    assert!(manual.contains(&format!("    {}\n", array("1-8%4", "$URL", "claude-"))));
+    let script = "touch \"$HOME/on-$SLURMD_NODENAME\"; i=0
+        until test \"$(ls \"$HOME\" | grep -c ^on-)\" = 4 || test $i = 2000; do i=$((i+1)); sleep 0.01; done
+        seq $FRITES_INDEX > new";
+    let words = ["spawn", "--later", "--remote", "origin", "--run", "fix", "-n", "8", "--"];
+    world.frites(words.into_iter().chain(["sh", "-c", script])).expect(0);
+    let cluster = Cluster::start(&mut world);
+    let world = cluster.world;
+    world.sh(&world.repo, &array("1-8%4", &url, "c")).expect(0);
+    assert_eq!(marks(world, "on-n").len(), 4);
+    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    assert_eq!(world.frites(open).expect(0).out(), "9\n");
+    world.sh(&world.repo, &lines(&url)[1]).expect(0);
+    let verdict = world.sh(&world.repo, &format!("{} -q", lines(&url)[2])).expect(0).out();
+    assert_eq!(verdict, "fix/c1\n");
+}
+
+fn parallel_makes_attempts_and_judges_what_is_pending() {
     let (world, url) = seven_attempts("test \"$(wc -l < new || echo 9)\" -gt 2");
+    world.frites(["clean", "--forget", "fix"]).expect(0);
+    let script = "seq $((9 - FRITES_INDEX)) > new";
+    let attempts = format!(
+        "git frites spawn --later --remote origin --run fix -n 7 -- sh -c '{script}' |
+            parallel -j 4 git frites spawn --remote '{url}' --resume fix -c {{/}}"
+    );
+    world.sh(&world.repo, &attempts).expect(0);
     world.sh(&world.repo, &lines(&url)[0]).expect(0);
     let line = format!(
         "git frites judge --pending --remote origin fix | parallel -j 4 git frites judge --remote '{url}' --candidate {{}}"
     );
     let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
-    assert!(
-        manual.contains(
-            "| parallel -S :,host1,host2 git frites judge --remote \"$URL\" --candidate {}"
-        )
-    );
+    for what in
+        ["judge --remote \"$URL\" --candidate {}", "spawn --remote \"$URL\" --resume fix -c {/}"]
+    {
+        assert!(manual.contains(&format!("parallel -S :,host1,host2 git frites {what}")), "{what}");
+    }
     world.sh(&world.repo, &line).expect(0);
     let replay = "git frites judge --replay --remote origin -q fix";
     assert_eq!(world.sh(&world.repo, replay).expect(0).out(), "fix/c6\n");

@@ -39,9 +39,8 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`, or,
-/// with the worktrees of all runs, `limits.worktrees`.
-pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<()> {
+/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`.
+pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     if present + wanted > candidates {
         return Err(Error::fatal(format!(
@@ -50,6 +49,13 @@ pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<
         ))
         .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
     }
+    Ok(())
+}
+
+/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`, or,
+/// with the worktrees of all runs, `limits.worktrees`.
+pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<()> {
+    require_candidates(session, present, wanted)?;
     let limit = session.config.get(keys::LIMITS_WORKTREES);
     let mut present = 0;
     for run in session.store.runs()? {

@@ -4,7 +4,9 @@ pub mod attempt;
 pub mod checkpoint;
 pub mod command;
 pub mod guard;
+pub mod later;
 pub mod limits;
+pub mod on_node;
 pub mod prepare;
 pub mod recover;
 pub mod resume;
@@ -150,20 +152,24 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let preparation = Preparation::new(session, &request.start.base)?;
     let made = make(session, request, &preparation)?;
     let run = &made.run;
+    record_spawned(session, run);
+    if let Err(error) = preparation.report(session, run, &run.candidates, &made.prepared) {
+        session.ui.warn(&error.message);
+    }
+    Ok(made)
+}
+
+/// Records that a run was made. The run exists by now: an error would say that there is none.
+fn record_spawned(session: &Session, run: &Run) {
     let event = Event::Spawned {
         base: run.base,
         candidates: run.candidates.clone(),
         parent: run.parent.clone(),
         task: run.task.clone(),
     };
-    // The run exists by now: an error would say that there is none.
     if let Err(error) = session.store.record_event(&run.run, &event) {
         session.ui.warn(&error.message);
     }
-    if let Err(error) = preparation.report(session, run, &run.candidates, &made.prepared) {
-        session.ui.warn(&error.message);
-    }
-    Ok(made)
 }
 
 /// Refuses a repository with a branch named `frites`: git cannot store `frites/run/…` beside it.
@@ -180,10 +186,11 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
     Ok(())
 }
 
-fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<SpawnedRun> {
+/// The record of a new run, not yet stored, and the run's lock. The caller holds the repository
+/// lock.
+fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
     let prompt = request.prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
-    let repository = store.lock_repository()?;
     let (name, lock) = match request.name {
         Some(name) => {
             store.refuse_taken(&name)?;
@@ -210,6 +217,13 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         tasks: BTreeMap::new(),
         arguments: request.arguments,
     };
+    Ok((run, lock))
+}
+
+fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<SpawnedRun> {
+    let Session { repo, store, .. } = session;
+    let repository = store.lock_repository()?;
+    let (run, lock) = draft(session, request)?;
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
     let ports = free_ports(session, run.candidates.len())?;
     // The intent is written before the first effect: if this process dies, the next command removes

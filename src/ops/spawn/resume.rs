@@ -73,10 +73,23 @@ pub fn resume(
     if pending.is_empty() {
         return Ok(AttemptReport::default());
     }
+    start_again(session, run, &pending, options, beside)
+}
+
+/// Runs these commands in fresh worktrees. Old worktrees are captured, and removed. The caller holds
+/// the run's lock.
+pub fn start_again(
+    session: &Session,
+    run: &Run,
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+    beside: &(dyn Fn(&Cancel) + Sync),
+) -> Result<AttemptReport> {
+    let store = &session.store;
     guard::choose(session)?;
-    prepare::require_space(session, &run.base, pending.len())?;
+    prepare::require_space(session, &run.base, commands.len())?;
     let preparation = Preparation::new(session, &run.base)?;
-    let names: Vec<Name> = pending.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
         let candidate = store.candidate(run, name);
         let is_half_made = candidate.record()?.is_remaking();
@@ -89,7 +102,7 @@ pub fn resume(
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
-    attempt::run_attempts(session, run, &pending, options, beside)
+    attempt::run_attempts(session, run, commands, options, beside)
 }
 
 /// Makes worktrees for candidates of an existing run, and marks the run as running. The caller

@@ -20,13 +20,13 @@ use crate::ops::session::Session;
 use crate::store::outcomes::NewOutcome;
 
 /// The pauses between the tries to push one outcome: others push theirs at the same time.
-const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
+pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
 /// The way between this repository and another one, for one run.
 pub struct Exchange<'a> {
-    session: &'a Session,
-    remote: Remote<'a>,
-    run: Name,
+    pub(super) session: &'a Session,
+    pub(super) remote: Remote<'a>,
+    pub(super) run: Name,
 }
 
 impl<'a> Exchange<'a> {
@@ -79,7 +79,7 @@ impl<'a> Exchange<'a> {
         self.session.store.run(&self.run)?.ok_or_else(|| {
             Error::fatal(format!("there is no run '{}' at '{}'", self.run, self.place())).hint(
                 format!(
-                    "push it from where its worktrees are: `git frites judge --open --remote R {}`",
+                    "push it from where it was made: `git frites judge --open --remote R {}`",
                     self.run
                 ),
             )

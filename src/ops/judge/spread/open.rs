@@ -12,6 +12,7 @@ use crate::model::verdict::Entry;
 use crate::ops::judge::entries;
 use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
@@ -29,6 +30,10 @@ pub fn open(
 ) -> Result<SharedTerms> {
     let store = &session.store;
     let (_lock, run) = &store.lock_and_read(&run.run)?;
+    // Attempts may have been made elsewhere.
+    if let Some(place) = remote {
+        Exchange::new(session, place, &run.run).take_captures(run)?;
+    }
     require_captures(session, run)?;
     // The programs need not be installed here.
     let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?;
@@ -61,7 +66,7 @@ pub fn open(
     let commit = store.terms_commit(&terms)?;
     // Terms that the remote refuses are not those of this side either.
     if let Some(place) = remote {
-        push(session, run, &commit, place)?;
+        push(session, run, Some(&commit), place)?;
     }
     store.set_terms(&terms, &commit)?;
     Ok(terms)
@@ -102,17 +107,23 @@ fn trees(store: &Store, run: &Run, entries: &[Entry]) -> Result<Vec<TreeToJudge>
     Ok(trees.into_iter().map(|(_, tree)| tree).collect())
 }
 
-/// Pushes the record, the terms and the captures of a run: all of them, or none.
-fn push(session: &Session, run: &Run, terms: &Oid, place: &str) -> Result<()> {
+/// Pushes the record, the captures and the terms of a run: all of them, or none.
+pub fn push(session: &Session, run: &Run, terms: Option<&Oid>, place: &str) -> Result<()> {
     let repo = &session.repo;
+    let remote = Remote::new(repo, place);
     let captures = run.candidates.iter().map(|name| refs::capture(&run.run, name));
-    let mut tips: Vec<(RefName, Oid)> = vec![(refs::terms(&run.run), *terms)];
+    let mut tips: Vec<(RefName, Oid)> = Vec::new();
+    tips.extend(terms.map(|terms| (refs::terms(&run.run), *terms)));
     for name in [refs::record(&run.run)].into_iter().chain(captures) {
-        tips.extend(repo.read_ref(&name)?.map(|oid| (name, oid)));
+        let tip = repo.read_ref(&name)?;
+        // What came from there may have moved on meanwhile.
+        if tip != repo.read_ref(&remote.fetched(&name))? {
+            tips.extend(tip.map(|oid| (name, oid)));
+        }
     }
     let moves: Vec<RemoteMove<'_>> =
         tips.iter().map(|(name, new)| RemoteMove { name, new, from: From::Ancestor }).collect();
-    match Remote::new(repo, place).push(&moves)? {
+    match remote.push(&moves)? {
         None => Ok(()),
         Some(reason) => Err(Error::fatal(format!("'{place}' did not take run {}: {reason}", run.run))
             .hint(format!(

@@ -1,0 +1,129 @@
+//! Captures of attempts that were made on different machines.
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::git::commit::commit_tree;
+use crate::git::refs;
+use crate::git::remote::{From, RemoteMove, may_succeed_later};
+use crate::git::repo::Repo;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::run::Run;
+use crate::model::trailer::Trailer;
+use crate::ops::judge::spread::exchange::{Exchange, PAUSES_MS};
+use crate::store::candidate::CandidateRef;
+
+impl Exchange<'_> {
+    /// Fetches the record of the run and the captures of one candidate, as far as they are there.
+    pub fn fetch_attempt(&self, name: &Name) -> Result<()> {
+        // A name with a `*` may match nothing. Other names that end in the same way do no harm.
+        let run = &self.run;
+        self.remote
+            .fetch(&[format!("refs/frites/{run}/@record*"), format!("refs/frites/{run}/*{name}")])
+    }
+
+    /// The newest capture of a candidate there, as it was last fetched, and the state that it tells.
+    pub fn capture_there(&self, name: &Name) -> Result<Option<(Oid, State)>> {
+        let repo = &self.session.repo;
+        let Some(tip) = repo.read_ref(&self.fetched(&refs::capture(&self.run, name)))? else {
+            return Ok(None);
+        };
+        Ok(Some((tip, told_state(repo, &tip)?)))
+    }
+
+    /// Fetches all captures of the run, and takes those that are new here, except of candidates that
+    /// have a worktree here. Names those that the record does not list.
+    pub fn take_captures(&self, run: &Run) -> Result<()> {
+        self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
+        for candidate in self.session.store.candidates(run) {
+            if !candidate.worktree().is_dir() {
+                self.take(&candidate.capture_ref())?;
+            }
+        }
+        let prefix = format!("refs/frites/{}/", self.run);
+        for (name, _) in self.remote.fetched_under(&prefix)? {
+            let Ok(candidate) = name[prefix.len()..].parse::<Name>() else { continue };
+            if !run.candidates.contains(&candidate) {
+                self.session.ui.warn(format!(
+                    "'{}' has a capture {}/{candidate}, which the record of the run does not list: it is not used",
+                    self.place(),
+                    self.run
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pushes the newest capture of a candidate, on the condition that the ref there is as it was
+    /// fetched. If another machine has stored the end of that attempt before, its capture stays, and
+    /// this one becomes a parent.
+    pub fn share_capture(&self, candidate: CandidateRef<'_>) -> Result<()> {
+        let Exchange { session, remote, .. } = self;
+        let repo = &session.repo;
+        let name = candidate.capture_ref();
+        let fetched = self.fetched(&name);
+        let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
+        loop {
+            let Some(ours) = repo.read_ref(&name)? else { return Ok(()) };
+            let theirs = repo.read_ref(&fetched)?;
+            let new = match &theirs {
+                Some(theirs) if repo.is_ancestor(&ours, theirs)? => return self.take(&name),
+                Some(theirs) if !repo.is_ancestor(theirs, &ours)? => self.joined(theirs, &ours)?,
+                _ => ours,
+            };
+            let one = RemoteMove { name: &name, new: &new, from: From::Value(theirs.as_ref()) };
+            let Some(reason) = remote.push(&[one]).map_err(|e| self.unstored(candidate, e))? else {
+                repo.update_ref(&fetched, Some(&new), theirs.as_ref(), "pushed")?;
+                if new != ours {
+                    repo.update_ref(&name, Some(&new), Some(&ours), "pushed")?;
+                    session.ui.warn(format!(
+                        "{candidate}: another machine stored its capture first; this one, {ours:.10}, is kept as a parent"
+                    ));
+                }
+                return Ok(());
+            };
+            match pauses.next().filter(|_| may_succeed_later(&reason)) {
+                Some(pause) => std::thread::sleep(pause),
+                None => {
+                    let error = Error::fatal(format!(
+                        "'{}' did not take the capture of {candidate}: {reason}",
+                        self.place()
+                    ));
+                    return Err(self.unstored(candidate, error));
+                }
+            }
+            self.fetch_attempt(candidate.name)?;
+        }
+    }
+
+    /// A commit of both captures. The one whose attempt has ended gives its files; if both have, or
+    /// none, it is the one that was there first, or ours.
+    fn joined(&self, theirs: &Oid, ours: &Oid) -> Result<Oid> {
+        let repo = &self.session.repo;
+        let is_theirs = has_ended(told_state(repo, theirs)?);
+        let [first, second] = if is_theirs { [theirs, ours] } else { [ours, theirs] };
+        let read = repo.commit(first)?;
+        commit_tree(repo, &read.tree, [first, second], &read.message)
+    }
+
+    fn unstored(&self, candidate: CandidateRef<'_>, error: Error) -> Error {
+        let dir = self.session.repo.common_dir().display();
+        error.hint(format!(
+            "its capture is kept in '{dir}': the same command on this machine pushes it, or `git -C {dir} push {} {}`",
+            shell_words::quote(self.place()),
+            candidate.capture_ref()
+        ))
+    }
+}
+
+/// The state of the attempt that a capture tells.
+pub fn told_state(repo: &Repo, capture: &Oid) -> Result<State> {
+    let message = repo.commit(capture)?.message;
+    Ok(Trailer::State.find(&message).and_then(State::parse).unwrap_or(State::Cancelled))
+}
+
+/// True if an attempt in this state is not to be started again.
+pub fn has_ended(state: State) -> bool {
+    !matches!(state, State::Running | State::Cancelled)
+}

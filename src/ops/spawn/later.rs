@@ -1,0 +1,63 @@
+//! Makes a run whose commands are started later, mostly on other machines: a record alone.
+use crate::error::{Error, Result};
+use crate::integrity::trust;
+use crate::model::candidate::{Candidate, State};
+use crate::model::run::Run;
+use crate::ops::judge::spread;
+use crate::ops::session::Session;
+use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
+use crate::store::intents::{Active, Phase};
+
+/// The reason that the candidates' records show until a capture comes.
+const NOT_STARTED: &str = "not started yet";
+
+/// Makes a run without worktrees, and pushes it if a remote is named; or makes nothing.
+///
+/// Refuses a run without a command, and a command that its record cannot hold.
+pub fn make(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
+    let _span = tracing::info_span!("spawn").entered();
+    limits::require_depth(session)?;
+    limits::require_candidates(session, 0, request.candidates.len())?;
+    if request.commands().len() < request.candidates.len() {
+        return Err(Error::usage("there is no command to run later").hint(
+            "name agents and their task: `--agent claude=2 -p TEXT`, or give a command: `-- CMD`",
+        ));
+    }
+    if let Some(word) = request.command.iter().find(|word| word.to_str().is_none()) {
+        return Err(Error::usage(format!("'{}' is not UTF-8", word.display()))
+            .hint("a run that starts later is a record, which holds UTF-8 alone"));
+    }
+    trust::require_trust(session.integrity(), None)?;
+    refuse_blocked_refs(session)?;
+    let store = &session.store;
+    let repository = store.lock_repository()?;
+    let (run, _lock) = draft(session, request)?;
+    // Each machine has its worktrees where it wants to.
+    let run = Run { worktree_root: None, ..run };
+    // If this process dies, the next command takes the run back.
+    store.save_intent(&run, &Active { phase: Phase::Making, entries: Vec::new() })?;
+    drop(repository);
+    if let Err(error) = store_and_push(session, &run, remote) {
+        return Err(match recover::roll_back(store, &run, &[]) {
+            Ok(()) => error.hint("nothing was made"),
+            Err(second) => error.hint(format!("it was not taken back: {}", second.message)),
+        });
+    }
+    store.clear_active(&run.run)?;
+    record_spawned(session, &run);
+    Ok(run)
+}
+
+fn store_and_push(session: &Session, run: &Run, remote: Option<&str>) -> Result<()> {
+    let store = &session.store;
+    store.save_record(run, None, &[])?;
+    for name in &run.candidates {
+        let _lock = store.lock_candidate(&run.run, name)?;
+        let index = run.index_of(name).unwrap_or_default();
+        let mut record = Candidate::new(&run.run, name, index, State::Cancelled);
+        record.reason = Some(NOT_STARTED.into());
+        record.cleaned = true;
+        store.save_candidate(&record)?;
+    }
+    remote.map_or(Ok(()), |place| spread::push(session, run, None, place))
+}

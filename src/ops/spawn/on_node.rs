@@ -1,0 +1,165 @@
+//! Makes one attempt of a run that lies in another repository: the worktree is made here, and the
+//! capture is pushed there.
+use crate::error::{Error, Result};
+use crate::git::refs;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::ops::capture::Captured;
+use crate::ops::clean;
+use crate::ops::judge::spread::{Exchange, has_ended, told_state};
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::limits;
+use crate::ops::spawn::resume::start_again;
+use crate::store::candidate::CandidateRef;
+
+/// The end of an attempt whose capture is stored in the other repository.
+pub struct StoredAttempt {
+    /// How the attempt ended.
+    pub state: State,
+    /// True if its capture was there before.
+    pub before: bool,
+}
+
+/// Runs the command of one candidate, unless its end is stored at `place`, and stores it there.
+///
+/// An end that this repository holds, because it could not be pushed before, is pushed now instead.
+/// Fails if it is not stored: the remote refuses it, the command cannot start here, or it was
+/// interrupted; what it made until then is stored all the same.
+pub fn resume(
+    session: &Session,
+    place: &str,
+    run: &Name,
+    name: &Name,
+    options: &AttemptOptions,
+) -> Result<StoredAttempt> {
+    let store = &session.store;
+    limits::require_depth(session)?;
+    let exchange = Exchange::new(session, place, run);
+    exchange.fetch_attempt(name)?;
+    require_same_run(session, &exchange, run, name)?;
+    let run = exchange.take_run()?;
+    if !run.candidates.contains(name) {
+        let all: Vec<&str> = run.candidates.iter().map(Name::as_str).collect();
+        return Err(Error::fatal(format!("run {} has no candidate '{name}'", run.run))
+            .hint(format!("its candidates: {}", all.join(", "))));
+    }
+    let _lock = store.lock_run(&run.run)?;
+    let candidate = store.candidate(&run, name);
+    if let Some(state) = unstored_end(session, candidate)? {
+        exchange.share_capture(candidate)?;
+        return finish(session, candidate, state, options);
+    }
+    let ours = candidate.latest()?.map(|latest| latest.commit);
+    if let Some((theirs, state)) = exchange.capture_there(name)? {
+        let is_there = match &ours {
+            Some(ours) => session.repo.is_ancestor(ours, &theirs)?,
+            None => true,
+        };
+        match (has_ended(state), is_there) {
+            (true, true) => return Ok(StoredAttempt { state, before: true }),
+            (true, false) => {
+                exchange.share_capture(candidate)?;
+                return Ok(StoredAttempt { state, before: true });
+            }
+            (false, true) => exchange.take(&candidate.capture_ref())?,
+            // What was interrupted here comes before the next capture, and both are joined.
+            (false, false) => {}
+        }
+    }
+    let command = CandidateCommand::recorded(&session.repo, candidate)?.ok_or_else(|| {
+        Error::fatal(format!("{candidate} has no command"))
+            .hint("people work there; `git frites spawn --later` makes runs for other machines")
+    })?;
+    command.require_program()?;
+    let report = start_again(session, &run, &[(name.clone(), command)], options, &|_| ())?;
+    let captured = report.results.first();
+    let captured = captured.ok_or_else(|| Error::internal("an attempt has no result"))?;
+    require_attempt(candidate, captured)?;
+    let state = captured.candidate.state;
+    if captured.capture.is_none() && has_ended(state) {
+        session.store_unchanged(candidate)?;
+    }
+    exchange.share_capture(candidate)?;
+    if !has_ended(state) {
+        return Err(Error::fatal(format!("{candidate}: {}", captured.candidate.state_in_words()))
+            .hint("its work so far is stored; the same command starts it again"));
+    }
+    finish(session, candidate, state, options)
+}
+
+/// Refuses a run of that name that is not the one there. In a mirror the captures of an earlier one
+/// are dropped.
+fn require_same_run(
+    session: &Session,
+    exchange: &Exchange<'_>,
+    run: &Name,
+    name: &Name,
+) -> Result<()> {
+    let Session { repo, store, ui, .. } = session;
+    let theirs = store.run_at(run, &exchange.fetched(&refs::record(run)))?;
+    let (Some(ours), Some(theirs)) = (store.run(run)?, theirs) else { return Ok(()) };
+    if ours.created == theirs.created {
+        return Ok(());
+    }
+    if !session.is_mirror() {
+        return Err(Error::fatal(format!(
+            "the run '{run}' at '{}' is not the run of that name here",
+            exchange.place()
+        ))
+        .hint("write the URL after --remote: the attempt is made in a mirror then"));
+    }
+    let capture = refs::capture(run, name);
+    if let Some(tip) = repo.read_ref(&capture)? {
+        let dir = repo.common_dir().display();
+        ui.warn(format!("{run}/{name}: '{dir}' has a capture of an earlier run '{run}': {tip}"));
+        repo.update_ref(&capture, None, Some(&tip), "of an earlier run")?;
+    }
+    Ok(())
+}
+
+/// The state of an attempt that has ended here and is not stored elsewhere, if there is one.
+fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option<State>> {
+    let Some(latest) = candidate.latest()? else { return Ok(None) };
+    let state = told_state(&session.repo, &latest.commit)?;
+    // A worktree is removed when its capture is stored.
+    Ok((has_ended(state) && !candidate.record()?.cleaned).then_some(state))
+}
+
+/// Refuses an attempt that says nothing about its command: what this machine lacks is no fault of
+/// the candidate.
+fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<()> {
+    let record = &captured.candidate;
+    let not_stored = |what: String| {
+        Err(Error::fatal(format!("{candidate}: {what}"))
+            .hint("nothing was stored: start it on another machine, or on this one again"))
+    };
+    if let Some(problem) = &captured.problem {
+        return not_stored(problem.clone());
+    }
+    let has_code = record.exit_code.is_some_and(|code| code != 126 && code != 127);
+    let could_not_start = record.state == State::Failed
+        && captured.changes.is_empty()
+        && record.signal.is_none()
+        && !has_code;
+    if record.started.is_none() || could_not_start {
+        return not_stored(record.state_in_words());
+    }
+    Ok(())
+}
+
+/// Removes the worktree of an attempt that is stored, unless it is to be kept.
+fn finish(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    state: State,
+    options: &AttemptOptions,
+) -> Result<StoredAttempt> {
+    if !options.keep
+        && let Err(error) = clean::remove(session, candidate, false)
+    {
+        session.ui.warn(format!("{candidate}: its worktree stays: {}", error.message));
+    }
+    Ok(StoredAttempt { state, before: false })
+}
