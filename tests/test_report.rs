@@ -121,3 +121,47 @@ fn report_is_of_a_run_and_a_file_is_needed_to_open_it() {
     world.frites(["report", "-o", "/no/such/directory/r.html"]).refuses(128, "could not write");
     world.frites(["report", "7"]).refuses(128, "7");
 }
+
+#[test]
+fn two_candidates_stand_side_by_side() {
+    let world = World::new();
+    world.judged(
+        "true",
+        &["echo one >new; echo x >README", "echo two >new", "echo one >new; echo x >README"],
+    );
+    let page = page(&world, &[]);
+    let pair = |names: &str| {
+        let (_, rest) = page.split_once(&format!("<summary>{names}: ")).unwrap();
+        rest.split_once("</details>").unwrap().0.to_owned()
+    };
+    let differs = pair("c2 on the left, c1 on the right");
+    for part in [
+        "2 files differ",
+        "del\"><mark>two</mark>",
+        "add\"><mark>one</mark>",
+        "<code>README</code>",
+    ] {
+        assert!(differs.contains(part), "{part}: {differs}");
+    }
+    assert!(pair("c1 on the left, c3 on the right").starts_with("the same files"));
+    assert_eq!(page.matches("class=\"pair\"").count(), 3);
+}
+
+#[test]
+fn pull_request_says_why_and_what_attempts_wrote_is_text() {
+    let world = World::new();
+    let evil = "tests/@all [x](y) <b> #1.test.js";
+    world.write(evil, "test('x')\n");
+    world.commit("tests");
+    world.judged("true", &[&format!("echo more >README; echo more >>'{evil}'")]);
+    let text = world.frites(["report", "--markdown"]).expect(0).out();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("**` c1 `: "), "{text}");
+    assert!(lines.iter().any(|line| line.starts_with("| **→** | ` c1 ` | passed | ")), "{text}");
+    assert!(lines.contains(&"* test: ` true `"), "{text}");
+    assert!(!text.contains("@all") && !text.contains("<b>") && !text.contains("#1"), "{text}");
+    let file = world.home().join("body.md");
+    let path = world.frites(["report", "--markdown", "-o", file.to_str().unwrap()]).expect(0).out();
+    assert_eq!(path.trim_end(), file.to_str().unwrap());
+    assert_eq!(fs::read_to_string(file).unwrap(), text);
+}

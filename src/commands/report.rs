@@ -36,8 +36,11 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Show the page in your browser
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub open: bool,
+    /// Print the verdict as text for a pull request instead
+    #[arg(long)]
+    pub markdown: bool,
 }
 
 /// Runs the command.
@@ -56,8 +59,9 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
         return Err(Error::usage("--open needs a file, and -o - writes to standard output")
             .hint("leave `-o -` out"));
     }
-    let text = page::html(&report::read(session, &run)?);
-    if is_stdout {
+    let report = report::read(session, &run)?;
+    let text = if args.markdown { page::markdown(&report) } else { page::html(&report) };
+    if is_stdout || (args.markdown && args.output.is_none()) {
         session.ui.answer(text)?;
         return Ok(exit::OK);
     }

@@ -38,12 +38,14 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
     let base = session.repo.commit(&run.base)?;
     let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results);
     let base_logs = session.store.base_logs(&run.run);
+    let of_base = |result: &StageResult| {
+        let log = base_logs.newest(result.stage.as_str());
+        end_of(format!("{}, which fails on the base", result.stage), &log, false)
+    };
     Ok(Report {
         base_subject: base.message.lines().next().unwrap_or_default().to_owned(),
         prompt: prompt(session, run)?,
-        base_logs: failed(base_results)
-            .map(|r| log_end(&base_logs, r.stage.as_str(), true))
-            .collect(),
+        base_logs: failed(base_results).map(of_base).collect(),
         covers: places.into_iter().zip(covers(&files)).collect(),
         warnings: warnings(session, run)?,
         run: run.clone(),

@@ -9,6 +9,7 @@ trials! {
     nothing_that_attempts_wrote_runs: [CHROMIUM];
     policy_stops_what_would_run_all_the_same: [CHROMIUM];
     keys_go_from_candidate_to_candidate: [CHROMIUM];
+    lists_choose_the_two_that_stand_side_by_side: [CHROMIUM];
 }
 
 /// What a page would do if it could: each leaves a trace in the document.
@@ -127,6 +128,32 @@ fn keys_go_from_candidate_to_candidate() {
     let (dom, console) = shown(&world, &page);
     // The recommended candidate comes first, and its change is open; 7 is none.
     let expected = "<title>j:c2+ j:c1- j:c1- k:c2+ 7:c2+ d:c2- 1:c1- d:c1+</title>";
+    assert!(dom.contains(expected), "{dom}");
+    assert_eq!(console, "");
+}
+
+fn lists_choose_the_two_that_stand_side_by_side() {
+    let world = World::new();
+    world.judged("true", &["echo one >new", "echo two >new", "echo three >new"]);
+    let file = world.frites(["report"]).expect(0).out().trim_end().to_owned();
+    let text = fs::read_to_string(&file).unwrap();
+    // One pair is taken out, as where there are too many. Says which pairs are shown, and what else.
+    let script = r#"<script>
+        document.getElementById('p-2-3').remove();
+        const seen = [['1', '2'], ['3', '1'], ['2', '3']].map(([one, other]) => {
+            [left.value, right.value] = [one, other];
+            right.dispatchEvent(new Event('change'));
+            const pairs = [...document.querySelectorAll('.pair[open]:not([hidden])')].map((pair) => pair.id);
+            const rest = document.getElementById('no-pair');
+            return pairs.join('+') + (rest.hidden ? '' : rest.querySelector('code').textContent)
+                + [...document.querySelectorAll('#beside > .change[open] .add .t')].map((line) => ' ' + line.textContent);
+        });
+        document.title = seen.join('; ');
+        </script></body>"#;
+    let page = world.home().join("chosen.html");
+    fs::write(&page, without_policy(&text).replace("</body>", script)).unwrap();
+    let (dom, console) = shown(&world, &page);
+    let expected = "<title>p-1-2; p-1-3; git frites diff 1/c2 c3 two, three</title>";
     assert!(dom.contains(expected), "{dom}");
     assert_eq!(console, "");
 }

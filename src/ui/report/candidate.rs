@@ -1,7 +1,7 @@
 //! Each candidate: what became of it, its change, and the ends of its logs.
 use maud::{Markup, html};
 
-use crate::model::rationale::without_own_tests;
+use crate::model::rationale::{stopped_in, without_own_tests};
 use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::{count, cut, visible};
@@ -51,6 +51,8 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
             }
             @if let Some(entry) = entry {
                 @if let Some(problem) = &entry.problem { p.bad { "It could not be captured: " (visible(problem)) } }
+                @if let Some(result) = entry.stopped_at() { p.bad { "It " (visible(&stopped_in(result))) } }
+                @if entry.verified() { p.good { "It passed" } }
                 @if entry.passed_own_tests_only() {
                     p.caution { "It passes only with its own tests or commands: " (visible(&without_own_tests(entry))) }
                 }

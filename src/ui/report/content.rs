@@ -65,9 +65,9 @@ pub enum FileSide {
 
 /// The end of a command's output.
 pub struct LogEnd {
-    /// The command: `agent`, `test`, or `test with the base's tests`.
+    /// The command, and what it ran on if that is not the candidate.
     pub command: String,
-    /// True if the command failed.
+    /// True if the command failed on the candidate.
     pub failed: bool,
     /// The last lines.
     pub lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! The report: one run as a page that needs no network and no script.
+//! The report: one run as a page that needs no network and no script, or as text for a pull request.
 //!
 //! Everything in it is hostile text: names, patches, logs and reasons are what attempts made. maud
 //! escapes what it is given, [`wording::visible`] shows what cannot be seen, and the page's policy forbids
@@ -6,7 +6,9 @@
 mod candidate;
 pub mod content;
 mod difference;
+mod markdown;
 mod overview;
+mod pairs;
 mod timeline;
 mod wording;
 
@@ -15,6 +17,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use crate::ui::report::content::Report;
+
+pub use markdown::markdown;
 
 /// The page's only style and script: the policy has their digests.
 const STYLE: &str = include_str!("report.css");
@@ -45,6 +49,7 @@ fn page(report: &Report) -> Markup {
                     (overview::comparison(report))
                     (overview::warnings(report))
                     (candidate::all(report))
+                    (pairs::all(report))
                     (overview::tests(report))
                     (overview::agreement(report))
                     (timeline::all(report))

@@ -19,6 +19,27 @@
       if (change) change.open = !change.open;
     }
   };
+  const [left, right, rest, beside] = ["left", "right", "no-pair", "beside"].map((id) => document.getElementById(id));
+  const choose = () => {
+    const [one, other] = [left.value, right.value];
+    const chosen = document.getElementById("p-" + one + "-" + other) ?? document.getElementById("p-" + other + "-" + one);
+    for (const pair of document.querySelectorAll(".pair")) {
+      pair.hidden = pair !== chosen;
+      pair.open = pair === chosen;
+    }
+    // Both changes, each against the base.
+    rest.hidden = chosen !== null || one === other;
+    rest.querySelectorAll(".name").forEach((name, at) => {
+      name.textContent = [left, right][at].selectedOptions[0].text;
+    });
+    const copies = rest.hidden ? [] : [one, other].map((n) => byNumber(n).querySelector(".change").cloneNode(true));
+    copies.forEach((copy) => { copy.open = true; });
+    beside.replaceChildren(...copies);
+  };
+  if (left) {
+    [left, right].forEach((list) => list.addEventListener("change", choose));
+    choose();
+  }
   document.addEventListener("keydown", (event) => {
     const typing = event.target instanceof Element && event.target.closest("select, input, textarea");
     if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typing) act(event.key);

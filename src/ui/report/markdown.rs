@@ -1,0 +1,123 @@
+//! The report as text for a pull request, in GitHub's Markdown.
+use std::fmt::Write;
+
+use crate::model::verdict::Verdict;
+use crate::ui::comparison;
+use crate::ui::report::content::Report;
+use crate::ui::report::wording::visible;
+
+/// The verdict, its reason, the comparison and what to look at, as Markdown. What attempts wrote is
+/// text: it makes no markup, mentions nobody and refers to nothing.
+pub fn markdown(report: &Report) -> String {
+    let run = &report.run;
+    let Some(verdict) = &report.verdict else {
+        return format!(
+            "Run {} of git-frites, from {}, is not judged.\n",
+            run.run,
+            run.base.short()
+        );
+    };
+    let mut text = String::new();
+    let recommended = verdict.decision.recommended.as_ref();
+    let name = recommended.map_or("no candidate".to_owned(), |name| code(name.as_str()));
+    let word = if verdict.verified() { "verified" } else { "not verified" };
+    let _ = write!(text, "**{name}: {word}** ({})\n\n", verdict.decision.decision);
+    let _ = write!(text, "{}\n\n", escaped(&verdict.decision.rationale));
+    table(&mut text, verdict);
+    commands(&mut text, verdict);
+    remarks(&mut text, report, verdict);
+    let _ = writeln!(
+        text,
+        "<sub>Run {} of git-frites, from {}, judged {}.</sub>",
+        escaped(run.run.as_str()),
+        run.base.short(),
+        verdict.judged.strftime("%Y-%m-%d %H:%M UTC")
+    );
+    text
+}
+
+fn table(text: &mut String, verdict: &Verdict) {
+    text.push_str("| | candidate | outcome | time | lines | files | agree | flags |\n");
+    text.push_str("|---|---|---|---:|---:|---:|---:|---|\n");
+    for row in comparison::rows(verdict) {
+        let mark = if row.recommended { "**→**" } else { "" };
+        let cells = [&row.outcome.0, &row.time, &row.lines, &row.files, &row.agreement];
+        let cells = cells.map(|cell| escaped(cell)).join(" | ");
+        let remarks = escaped(&row.remarks.join(", "));
+        let _ = writeln!(text, "| {mark} | {} | {cells} | {remarks} |", code(&row.name));
+    }
+    text.push('\n');
+}
+
+fn commands(text: &mut String, verdict: &Verdict) {
+    for command in &verdict.oracle {
+        let _ = writeln!(text, "* {}: {}", command.stage, code(&command.command.to_string()));
+    }
+    if !verdict.oracle.is_empty() {
+        let _ = write!(text, "\nThe commands ran {}.\n\n", verdict.settings.world.in_words());
+    }
+}
+
+/// What to look at before this lands.
+fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
+    let mut lines: Vec<String> = Vec::new();
+    let recommended = verdict.decision.recommended.as_ref();
+    if let Some(entry) = recommended.and_then(|name| verdict.entry(name)) {
+        lines.extend(entry.flags.iter().map(|flag| format!("it {flag}")));
+        lines.extend(entry.dropped.iter().map(|path| format!("its change to {path} was put back")));
+    }
+    lines.extend(comparison::remarks(verdict));
+    lines.extend(report.warnings.iter().cloned());
+    for line in &lines {
+        let _ = writeln!(text, "* {}", escaped(line));
+    }
+    if !lines.is_empty() {
+        text.push('\n');
+    }
+}
+
+/// A text on one line that Markdown shows as it is.
+fn escaped(text: &str) -> String {
+    let mut shown = String::new();
+    for c in visible(text).chars() {
+        match c {
+            '\n' => shown.push(' '),
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '&' => shown.push_str("&amp;"),
+            // GitHub finds names and issues after these, also where a backslash is before them.
+            '@' | '#' => {
+                shown.push(c);
+                shown.push_str("<!-- -->");
+            }
+            // These mean nothing inside of a line.
+            ',' | ';' | '-' | '\'' | '"' | '(' | ')' | '%' | '=' | '?' => shown.push(c),
+            c if c.is_ascii_punctuation() => shown.extend(['\\', c]),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A text as code, also in a table.
+fn code(text: &str) -> String {
+    let text = visible(text).replace('\n', " ").replace('|', "\\|");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    format!("{fence} {text} {fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_makes_markup_mentions_or_references() {
+        assert_eq!(
+            escaped("*a* <b> @me #1 [x](y)\n`z`|\u{202e}"),
+            "\\*a\\* &lt;b&gt; @<!-- -->me #<!-- -->1 \\[x\\](y) \\`z\\`\\|⟨U+202E⟩"
+        );
+        assert_eq!(escaped("http://www.x.y"), "http\\:\\/\\/www\\.x\\.y");
+        assert_eq!(code("a`` b|c\nd"), "``` a`` b\\|c d ```");
+    }
+}

@@ -1,0 +1,211 @@
+//! Any two candidates side by side, file by file.
+//!
+//! Of many candidates there are more pairs than a page can hold: the best are compared with all
+//! others first, and the command is named that compares the rest.
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use crate::ui::report::candidate::parts;
+use crate::ui::report::content::{FileSide, Report, ReportedCandidate};
+use crate::ui::report::difference::{DiffLine, difference};
+use crate::ui::report::wording::{count, visible};
+
+/// The most lines that are shown of one file, of one pair and of all pairs.
+const LINES_OF_FILE: usize = 400;
+const LINES_OF_PAIR: usize = 1_200;
+const LINES_OF_ALL: usize = 16_000;
+
+/// The most bytes of all files that are compared.
+const BYTES: usize = 16 << 20;
+
+/// The most files of a pair that are named.
+const FILES: usize = 100;
+
+/// What is left of the room for pairs.
+struct Room {
+    lines: usize,
+    bytes: usize,
+}
+
+/// The section of pairs; none if fewer than two candidates changed anything.
+pub fn all(report: &Report) -> Markup {
+    let places: Vec<usize> = report
+        .best_first()
+        .into_iter()
+        .filter(|at| !report.candidates[*at].files.is_empty())
+        .collect();
+    if places.len() < 2 {
+        return html! {};
+    }
+    let mut room = Room { lines: LINES_OF_ALL, bytes: BYTES };
+    let mut pairs = Vec::new();
+    let mut left_out = 0;
+    for (n, left) in places.iter().enumerate() {
+        for right in &places[n + 1..] {
+            match pair(report, *left, *right, &mut room) {
+                Some(markup) => pairs.push(markup),
+                None => left_out += 1,
+            }
+        }
+    }
+    html! {
+        section #pairs {
+            h2 { "Two candidates side by side" }
+            (choice(report, &places))
+            p #no-pair hidden {
+                "Each of them against the base; one against the other: "
+                code { "git frites diff " (report.run.run) "/" span.name {} " " span.name {} }
+            }
+            div #beside {}
+            @for pair in &pairs { (pair) }
+            @if left_out > 0 {
+                p.more { (count(left_out, "more pair")) ": " code { "git frites diff " (report.run.run) "/CANDIDATE CANDIDATE2" } }
+            }
+        }
+    }
+}
+
+/// Two lists of candidates, for those who have scripts.
+fn choice(report: &Report, places: &[usize]) -> Markup {
+    let list = |id: &str, chosen: usize| {
+        html! {
+            select id=(id) {
+                @for (n, at) in places.iter().enumerate() {
+                    option value=(at + 1) selected[n == chosen] { (report.candidates[*at].record.candidate) }
+                }
+            }
+        }
+    };
+    html! { p.choice { label { "left " (list("left", 0)) } " " label { "right " (list("right", 1)) } } }
+}
+
+/// Both sides of each file that differs; none if there is no room for them.
+fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
+    let [one, other] = [left, right].map(|at| &report.candidates[at]);
+    let differing = differing(one, other);
+    let size = |side: &FileSide| side.text().len();
+    let bytes: usize = differing.iter().map(|(_, [one, other])| size(one) + size(other)).sum();
+    if room.lines == 0 || bytes > room.bytes {
+        return None;
+    }
+    room.bytes -= bytes;
+    let mut lines = LINES_OF_PAIR.min(room.lines);
+    let before = lines;
+    let names = [one, other].map(|one| one.record.candidate.as_str());
+    let whole = format!("git frites diff {}/{} {}", report.run.run, names[0], names[1]);
+    let files = html! {
+        @for (path, sides) in differing.iter().take(FILES) { (file(path, *sides, &mut lines, &whole)) }
+        @if differing.len() > FILES { p.more { (differing.len() - FILES) " more files: " code { (whole) } } }
+    };
+    room.lines -= before - lines;
+    Some(html! {
+        details.pair id={ "p-" (left + 1) "-" (right + 1) } {
+            summary { (names[0]) " on the left, " (names[1]) " on the right: "
+                @if differing.is_empty() { "the same files" } @else { (count(differing.len(), "file")) @if differing.len() == 1 { " differs" } @else { " differ" } } }
+            (files)
+        }
+    })
+}
+
+/// The files by which two candidates differ, by path: as the first has them, and as the second.
+fn differing<'a>(
+    one: &'a ReportedCandidate,
+    other: &'a ReportedCandidate,
+) -> Vec<(&'a str, [&'a FileSide; 2])> {
+    let by_path = |candidate: &'a ReportedCandidate| -> BTreeMap<&'a str, _> {
+        candidate.files.iter().map(|file| (file.path.as_str(), file)).collect()
+    };
+    let (ones, others) = (by_path(one), by_path(other));
+    let paths: BTreeSet<&str> = ones.keys().chain(others.keys()).copied().collect();
+    let sides = paths.into_iter().filter_map(|path| {
+        // What only one of them changes, the other has as the base.
+        let sides = match (ones.get(path), others.get(path)) {
+            (Some(one), Some(other)) => [&one.after, &other.after],
+            (Some(one), None) => [&one.after, &one.before],
+            (None, Some(other)) => [&other.before, &other.after],
+            (None, None) => return None,
+        };
+        (sides[0] != sides[1]).then_some((path, sides))
+    });
+    sides.collect()
+}
+
+fn file(path: &str, [left, right]: [&FileSide; 2], room: &mut usize, whole: &str) -> Markup {
+    let name = html! { h4 { code { (visible(path).replace('\n', "␊")) } } };
+    if [left, right].iter().any(|side| matches!(side, FileSide::Binary(_))) {
+        return html! { (name) p.more { "a binary file or a submodule" } };
+    }
+    let found = difference(left.text(), right.text(), LINES_OF_FILE.min(*room));
+    *room -= found.lines();
+    html! {
+        (name)
+        @for (side, where_) in [(left, "left"), (right, "right")] {
+            @if *side == FileSide::Missing { p.more { "there is no such file on the " (where_) } }
+        }
+        @if found.lines() > 0 {
+            table.diff.sides {
+                @for hunk in &found.hunks {
+                    tbody { @for (left, right) in beside(hunk) { tr { (cell(left, "del")) (cell(right, "add")) } } }
+                }
+            }
+        }
+        @if found.left_out > 0 { p.more { (count(found.left_out, "more changed line")) ": " code { (whole) } } }
+    }
+}
+
+/// The lines of a hunk in two columns: lines that are gone stand beside those in their place.
+fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
+    let mut rows = Vec::new();
+    let (mut gone, mut new): (Vec<&DiffLine>, Vec<&DiffLine>) = Default::default();
+    let flush = |gone: &mut Vec<_>, new: &mut Vec<_>, rows: &mut Vec<_>| {
+        for at in 0..gone.len().max(new.len()) {
+            rows.push((gone.get(at).copied(), new.get(at).copied()));
+        }
+        gone.clear();
+        new.clear();
+    };
+    for line in hunk {
+        match (line.old, line.new) {
+            (Some(_), Some(_)) => {
+                flush(&mut gone, &mut new, &mut rows);
+                rows.push((Some(line), Some(line)));
+            }
+            (Some(_), None) => gone.push(line),
+            _ => new.push(line),
+        }
+    }
+    flush(&mut gone, &mut new, &mut rows);
+    rows
+}
+
+/// A line in its column; `changed` is the class of one that the other side does not have.
+fn cell(line: Option<&DiffLine>, changed: &str) -> Markup {
+    let Some(line) = line else { return html! { td.n {} td.none {} } };
+    let number = if changed == "del" { line.old } else { line.new };
+    let class = if line.old.is_some() && line.new.is_some() { "same" } else { changed };
+    html! {
+        td.n { @if let Some(n) = number { (n) } }
+        td.t.(class) { (parts(line)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_beside_those_in_their_place() {
+        let found = difference("a\nb\nc\n", "a\nx\ny\nc\n", 99);
+        let text = |line: Option<&DiffLine>| {
+            line.map(|l| l.parts.iter().map(|(_, text)| text.as_str()).collect::<String>())
+        };
+        let rows: Vec<_> =
+            beside(&found.hunks[0]).into_iter().map(|(l, r)| (text(l), text(r))).collect();
+        let row = |l: &str, r: &str| {
+            let side = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            (side(l), side(r))
+        };
+        assert_eq!(rows, [row("a", "a"), row("b", "x"), row("", "y"), row("c", "c")]);
+    }
+}
