@@ -140,14 +140,11 @@ fn junit_results_pick_the_closest_near_miss() {
         sentence(&out),
         "near-miss: none of 3 passed; c2 came closest: it failed test (exit 1; 1 of 5 tests), with 6 lines in 1 file; of its failing tests 1 passed on the base: t::a"
     );
-    assert_eq!(
-        said(&answer.stderr, "1/c1"),
-        "1/c1: test exit 1 (); 2 of 2 tests failed: t::a, t::b"
-    );
+    assert_eq!(said(&answer.stderr, "1/c1"), "1/c1: test exit 1 (); 2 of 2 tests fail: t::a, t::b");
     for line in [
-        "c1: t::a fails, and passed on the base",
-        "c1: t::b fails, as it does on the base",
-        "c3: t::new fails, and is not in the base",
+        "c1: t::a fails; it passes on the base",
+        "c1: t::b fails; it fails on the base, too",
+        "c3: t::new fails; it is not in the base",
         "c2 before c3: 1 failing tests, not 2",
     ] {
         assert!(answer.stderr.lines().any(|l| l == line), "{line}:\n{}", answer.stderr);
@@ -181,5 +178,48 @@ fn junit_report_committed_by_the_attempt_is_ignored() {
     // Code under test that ends the tests with an exit of 0 passes; that no test was told of is seen.
     let out = world.frites(["judge", "--test", "exit 0"]).expect(0).out();
     assert_eq!(out.matches("no test report").count(), 3, "on the base, too: {out}");
+    world.assert_clean();
+}
+
+/// A stand-in for Maven's wrapper, which reports as surefire does. Each line of `results` is a test.
+const MVNW: &str = "mkdir -p part/target/surefire-reports; \
+    { echo '<testsuite name=\"s\">'; while read how name; do echo \"<testcase classname=\\\"T\\\" name=\\\"$name\\\">\"; \
+    test $how = ok || echo '<failure/>'; test $how != skip || echo '<skipped/>'; echo '</testcase>'; done < results; echo '</testsuite>'; \
+    } > part/target/surefire-reports/TEST-T.xml; ! grep -q bad results\n";
+
+#[test]
+fn reports_that_maven_writes_by_itself_are_read() {
+    let world = World::unborn();
+    world.write("results", "ok a\nbad b\n");
+    world.write("mvnw", MVNW);
+    world.write("pom.xml", "<project/>\n");
+    world.write("part/pom.xml", "<project/>\n");
+    world.commit("base");
+    world.attempts(&["printf 'bad a\\nbad c\\n' > results", "printf 'ok a\\nok b\\n' > results"]);
+    let answer = world.frites(["judge", "--test", "sh ./mvnw test"]).expect(0);
+    let out = answer.out();
+    let words: Vec<&str> = out.split_whitespace().collect();
+    let told = "2 of 2 tests fail: T::a (passes on the base), T::c (is not in the base)";
+    assert!(words.join(" ").contains(told), "{out}");
+    world.assert_clean();
+}
+
+#[test]
+fn what_tests_print_decides_nothing_and_controls_no_terminal() {
+    let world = World::new();
+    let bad = "=== short ===\\nFAILED t.py::\\033[31mx\\033]0;title\\007\\342\\200\\256y - no\\n== 1 failed, 2 passed in 0.10s ==\\n";
+    let good = "== 3 passed in 0.10s ==\\n";
+    world.attempts(&[
+        &format!("printf '{bad}' > said; echo 0 > code"),
+        &format!("printf '{good}' > said; echo 1 > code"),
+    ]);
+    let answer = world.frites(["judge", "--json", "--test", "cat said; exit $(cat code)"]);
+    let verdict = answer.expect(0).json();
+    assert_eq!(verdict["passed"], json!(["c1"]));
+    assert_eq!(verdict["failed"], json!(["c2"]));
+    assert_eq!(verdict["candidates"][0]["results"][0]["tests"]["failing"], json!(["t.py::xy"]));
+    let out = world.frites(["status", "1"]).expect(0).out();
+    assert!(out.contains("1 of 3 tests fails: t.py::xy"), "{out}");
+    assert!(!out.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{out:?}");
     world.assert_clean();
 }

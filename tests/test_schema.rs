@@ -401,15 +401,18 @@ fn judged_in_every_way(checker: &mut Checker) {
         "printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
         "echo x > x; rm check.rs",
     ]);
+    let near = |test: &str, more: &[&str]| {
+        world.frites(["judge", "--json", "--test", test].iter().chain(more))
+    };
+    let printed =
+        "test ! -e x || echo 'FAILED a.py::b - no'; echo '= 1 failed, 2 passed in 0.10s ='; exit 1";
+    checker.answer("judge", 1, near(printed, &[]));
     let report = "{ echo '<testsuite>'; while read how name; do echo \"<testcase name='$name'>\"; test $how = ok || echo '<failure/>'; \
         echo \"</testcase><testcase name='later'><skipped/></testcase>\"; done < results; echo '</testsuite>'; } > report.xml";
     world.write(
         ".frites.toml",
         "[oracle]\njunit = 'report.xml'\nflaky = 'fail'\nretries = 1\nprotect = ['tests/protected']\n",
     );
-    let near = |test: &str, more: &[&str]| {
-        world.frites(["judge", "--json", "--test", test].iter().chain(more))
-    };
     checker.answer("judge", 1, near(&format!("{report}; ! grep -q bad results"), &[]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
     let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";

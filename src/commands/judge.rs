@@ -14,6 +14,7 @@ use crate::model::part::{Part, PartAddress};
 use crate::model::partial::PartialVerdict;
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
+use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::{self, unseeded};
 use crate::ops::session::Session;
@@ -92,17 +93,16 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
                 entry.dropped.join(", ")
             ));
         }
-        if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
-            let kinds = [
-                ("fails, and passed on the base", &comparison.broken),
-                ("fails, as it does on the base", &comparison.before),
-                ("fails, and is not in the base", &comparison.new),
-            ];
-            for (what, test) in
-                kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |t| (what, t)))
-            {
-                ui.note(format!("{}: {test} {what}", entry.candidate));
+        let base = verdict.baseline.as_ref();
+        if let Some(comparison) = base.and_then(|base| Comparison::of(base, entry)) {
+            for (what, tests) in comparison.kinds() {
+                for test in tests {
+                    ui.note(format!("{}: {test} fails; it {what}", entry.candidate));
+                }
             }
+        }
+        if let Some(more) = base.and_then(|base| MoreSkipped::of(base, entry)) {
+            ui.note(format!("{} {}", entry.candidate, more.in_words()));
         }
     }
     for line in decision::steps(&verdict.candidates, Rules::from_settings(&verdict.settings)) {

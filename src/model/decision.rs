@@ -189,7 +189,8 @@ mod tests {
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::oid::Oid;
-    use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
+    use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::test_report::TestReport;
     use proptest::prelude::*;
 
     fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {

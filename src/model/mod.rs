@@ -28,6 +28,8 @@ pub mod shell;
 pub mod size;
 pub mod task;
 pub mod terms;
+pub mod test_comparison;
+pub mod test_report;
 pub mod trailer;
 pub mod verdict;
 

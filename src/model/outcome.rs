@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::size::size;
+use crate::model::test_report::TestReport;
 
 /// The commands run on a tree, in this order. `setup` prepares; the other three are the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -150,7 +151,7 @@ pub struct StageResult {
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The report in its JUnit files, if the configuration names any.
+    /// The results of its single tests, if files that it wrote or its output tell them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
     /// The attempts before the one that counts, oldest first; only with retries.
@@ -166,29 +167,6 @@ pub struct Attempt {
     /// The end of this attempt.
     #[serde(flatten)]
     pub outcome: Outcome,
-}
-
-/// The results of single tests, as a test runner reported them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestReport {
-    /// The number of tests, with those that were skipped.
-    pub total: u64,
-    /// The reason why the report is missing or incomplete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// The number of skipped tests.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub skipped: u64,
-    /// The names of the tests that failed, sorted.
-    #[serde(default)]
-    pub failing: Vec<String>,
-    /// The names of the tests that passed, sorted. Only the baseline keeps them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passing: Vec<String>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl StageResult {

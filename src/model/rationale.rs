@@ -1,9 +1,10 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::candidate::State;
 use crate::model::name::Name;
-use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult, TestReport};
+use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
+use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -57,7 +58,7 @@ impl DecisionInputs<'_> {
                 "; the base passes, too: this shows that nothing broke, not that the change works",
             );
         }
-        text.push_str(&to_check(kind, winner));
+        text.push_str(&to_check(kind, winner, self.baseline));
         text
     }
 
@@ -304,9 +305,10 @@ impl DecisionInputs<'_> {
         let (Some(baseline), Some(stopped)) = (self.baseline, closest.stopped_at()) else {
             return String::new();
         };
-        if let Some(comparison) = baseline.compare(closest) {
+        if let Some(comparison) = Comparison::of(baseline, closest) {
             let kinds = [
                 (&comparison.broken, "passed on the base"),
+                (&comparison.only_here, "did not fail on the base"),
                 (&comparison.before, "fail on the base, too"),
                 (&comparison.new, "are not in the base"),
             ];
@@ -331,8 +333,9 @@ impl DecisionInputs<'_> {
 }
 
 /// The flags of the recommended candidate, as a reason to look at it.
-fn to_check(kind: DecisionKind, winner: &Entry) -> String {
-    let flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
+fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> String {
+    let mut flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
+    flags.extend(base.and_then(|base| MoreSkipped::of(base, winner)).map(MoreSkipped::in_words));
     if kind == DecisionKind::NoOracle || flags.is_empty() {
         return String::new();
     }
@@ -430,8 +433,13 @@ pub fn stopped_in(result: &StageResult) -> String {
         _ if *outcome == Outcome::CannotTell => {
             format!("was skipped by {stage} (exit {CANNOT_TELL}: cannot tell)")
         }
-        Some(TestReport { failing, total, .. }) if !failing.is_empty() => {
-            format!("failed {stage} ({outcome}; {} of {total} tests)", failing.len())
+        Some(report) if !report.failing.is_empty() => {
+            let failing = report.failing.len();
+            let plural = if failing == 1 { "" } else { "s" };
+            match report.total {
+                0 => format!("failed {stage} ({outcome}; {failing} test{plural})"),
+                total => format!("failed {stage} ({outcome}; {failing} of {total} tests)"),
+            }
         }
         _ => format!("failed {stage} ({outcome})"),
     }

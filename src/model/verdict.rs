@@ -257,35 +257,6 @@ impl Baseline {
     pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
         self.stopped_at().filter(|r| r.stage == stage)
     }
-
-    /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
-    /// report.
-    pub fn compare(&self, entry: &Entry) -> Option<Comparison> {
-        let base = self.results.iter().find_map(|r| r.tests.as_ref())?;
-        let mut comparison = Comparison::default();
-        for name in entry.failing_tests()? {
-            let list = if base.failing.binary_search(name).is_ok() {
-                &mut comparison.before
-            } else if base.passing.binary_search(name).is_ok() {
-                &mut comparison.broken
-            } else {
-                &mut comparison.new
-            };
-            list.push(name.clone());
-        }
-        Some(comparison)
-    }
-}
-
-/// A candidate's failing tests, by their result on the base.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Comparison {
-    /// Tests that pass on the base.
-    pub broken: Vec<String>,
-    /// Tests that also fail on the base.
-    pub before: Vec<String>,
-    /// Tests that the base does not have.
-    pub new: Vec<String>,
 }
 
 /// The recommended candidate, and the reason for it.

@@ -1,7 +1,6 @@
 //! The oracle: the project's commands, the clean checkouts to run them in, and the cache of
 //! their results.
 pub mod cache;
-pub mod junit;
 pub mod outcomes;
 pub mod pool;
 pub mod programs;
@@ -9,6 +8,7 @@ pub mod restricted;
 pub mod run;
 pub mod sealed;
 pub mod surroundings;
+pub mod test_reports;
 
 use std::fmt;
 

@@ -80,7 +80,8 @@ impl PrivateDirectories {
         Ok(own)
     }
 
-    fn temporary(&self) -> PathBuf {
+    /// The directory for temporary files.
+    pub fn temporary(&self) -> PathBuf {
         self.dir.join("tmp")
     }
 

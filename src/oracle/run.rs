@@ -11,8 +11,8 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
-use crate::oracle::junit;
 use crate::oracle::sealed::surroundings::SandboxOptions;
+use crate::oracle::test_reports::TestReports;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::world_spec::Confinement;
@@ -106,11 +106,21 @@ fn run_with_retries(
     let limits = Limits { hard: Some(options.timeout), idle: None };
     let ExecContext { dir, policy, written, .. } = *context;
     let confinement = (context.confinement)(stage);
+    let reports = match stage {
+        Stage::Test => Some(TestReports::of(
+            &command.command,
+            options.junit.as_deref(),
+            (dir, written),
+            confinement.as_ref(),
+            policy,
+        )?),
+        _ => None,
+    };
     let job = Job {
         argv: &argv,
         dir,
         policy,
-        env: Vec::new(),
+        env: reports.as_ref().map(TestReports::variables).unwrap_or_default(),
         hide: &env::ALL,
         stdin: None,
         log: &log,
@@ -119,10 +129,7 @@ fn run_with_retries(
     };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
-        let expected_report = match &options.junit {
-            Some(path) if stage == Stage::Test => Some(junit::expect(written, path)),
-            _ => None,
-        };
+        let expected = reports.as_ref().map(TestReports::expect);
         let end = match process::run_until(&job, context.cancel) {
             // An earlier command has removed the checkout: that is a failure of this tree alone.
             Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => {
@@ -143,6 +150,7 @@ fn run_with_retries(
             Outcome::Failed { code: CANNOT_TELL } => Outcome::CannotTell,
             other => other,
         };
+        let tests = expected.and_then(|expected| expected.read(&log));
         let failed = matches!(
             outcome,
             Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut
@@ -157,7 +165,6 @@ fn run_with_retries(
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
             if flaky { Outcome::Flaky { refused: options.refuse_flaky } } else { outcome };
-        let tests = expected_report.map(|expected| expected.read());
         return Ok(Some(StageResult {
             leaky: end.leaky,
             tests,

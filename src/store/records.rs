@@ -237,8 +237,9 @@ mod tests {
     use crate::model::candidate::State;
     use crate::model::flag::Flag;
     use crate::model::oracle::{CommandLine, OracleCommand};
-    use crate::model::outcome::{Outcome, Stage, StageResult, TestReport};
+    use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::run::{Addition, Parent};
+    use crate::model::test_report::TestReport;
     use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
     use jiff::Timestamp;
     use proptest::collection::vec;

@@ -10,11 +10,13 @@ use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oracle::as_options;
-use crate::model::outcome::{Outcome, StageResult, TestReport};
+use crate::model::outcome::{Outcome, StageResult};
 use crate::model::rationale::some_of;
+use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
+use crate::ui::test_words;
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -41,7 +43,7 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
-    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, false, false)).collect();
+    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, (false, false))).collect();
     grid(styles, &rows) + &world
 }
 
@@ -76,12 +78,16 @@ pub fn as_json(verdict: &Verdict) -> Value {
     let mut value = serde_json::to_value(verdict).unwrap_or_default();
     value["verified"] = json!(verdict.verified());
     value["exit_code"] = json!(exit_code(verdict));
+    let base = verdict.baseline.as_ref();
     for (at, entry) in verdict.candidates.iter().enumerate() {
         value["candidates"][at]["usable"] = json!(entry.usable());
         value["candidates"][at]["passed"] = json!(entry.passed());
         value["candidates"][at]["verified"] = json!(entry.verified());
-        if let Some(comparison) = verdict.baseline.as_ref().and_then(|b| b.compare(entry)) {
+        if let Some(comparison) = base.and_then(|base| Comparison::of(base, entry)) {
             value["candidates"][at]["failing_tests"] = json!(comparison);
+        }
+        if let Some(more) = base.and_then(|base| MoreSkipped::of(base, entry)) {
+            value["candidates"][at]["more_skipped"] = json!(more);
         }
     }
     value
@@ -100,7 +106,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     }
     if let Some(report) = tests {
         line.push_str("; ");
-        line.push_str(&test_summary(report));
+        line.push_str(&test_words::summary(report));
     }
     if !changed.is_empty() {
         line.push_str(&format!(
@@ -112,15 +118,6 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
         line.push_str("; it left processes behind, which were ended");
     }
     line
-}
-
-fn test_summary(report: &TestReport) -> String {
-    let TestReport { total, problem, failing, .. } = report;
-    match problem {
-        Some(problem) => problem.clone(),
-        None if failing.is_empty() => format!("{total} tests"),
-        None => format!("{} of {total} tests failed: {}", failing.len(), some_of(failing)),
-    }
 }
 
 /// Notes on the verdict: the commands that were run and saved, and what makes the verdict weaker.
@@ -280,14 +277,16 @@ pub struct ComparisonRow {
 /// candidate.
 pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
     let recommended = |e: &Entry| verdict.decision.recommended.as_ref() == Some(&e.candidate);
-    let candidates = verdict.candidates.iter().map(|e| row(e, recommended(e), verdict.verified()));
-    verdict.baseline.as_ref().map(base_row).into_iter().chain(candidates).collect()
+    let (base, verified) = (verdict.baseline.as_ref(), verdict.verified());
+    let candidates = verdict.candidates.iter().map(|e| row(e, base, (recommended(e), verified)));
+    base.map(base_row).into_iter().chain(candidates).collect()
 }
 
 fn base_row(base: &Baseline) -> ComparisonRow {
     let none = || "-".to_owned();
     // Nothing is decided by the base's results, so that it does not matter whether they are claims.
-    let mut remarks = remarks_on(&base.results);
+    let mut remarks = test_words::of_base(base);
+    remarks.extend(remarks_on(&base.results));
     remarks.retain(|word| word != "warm");
     ComparisonRow {
         recommended: false,
@@ -303,10 +302,15 @@ fn base_row(base: &Baseline) -> ComparisonRow {
     }
 }
 
-fn row(entry: &Entry, recommended: bool, verified: bool) -> ComparisonRow {
+fn row(
+    entry: &Entry,
+    base: Option<&Baseline>,
+    (recommended, verified): (bool, bool),
+) -> ComparisonRow {
     let beware = entry.passed_own_tests_only()
         || (!entry.flags.is_empty() && entry.base_tests.is_none())
-        || !entry.dropped.is_empty();
+        || !entry.dropped.is_empty()
+        || base.is_some_and(|base| MoreSkipped::of(base, entry).is_some());
     ComparisonRow {
         recommended,
         verified,
@@ -316,7 +320,7 @@ fn row(entry: &Entry, recommended: bool, verified: bool) -> ComparisonRow {
         lines: entry.blast.lines.to_string(),
         files: entry.blast.files.to_string(),
         agreement: entry.agreement.map_or("-".into(), |score| format!("{score:.2}")),
-        remarks: flags(entry),
+        remarks: flags(entry, base),
         remarks_tone: if beware { Tone::Caution } else { Tone::Dim },
     }
 }
@@ -417,7 +421,7 @@ fn stop(result: &StageResult) -> (String, Tone) {
 }
 
 /// Remarks on a candidate besides its outcome.
-fn flags(entry: &Entry) -> Vec<String> {
+fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     if entry.problem.is_some() {
         words.push("not captured".into());
@@ -441,10 +445,7 @@ fn flags(entry: &Entry) -> Vec<String> {
     if !entry.dropped.is_empty() {
         words.push(format!("dropped {}", entry.dropped.len()));
     }
-    let failing = entry.failing_tests().map_or(0, <[String]>::len);
-    if failing > 0 {
-        words.push(format!("{failing} failing"));
-    }
+    words.extend(test_words::of_entry(entry, base));
     // The cause: a stale build output, or the overlay.
     words.extend(entry.stale.iter().filter_map(|s| s.split(':').next()).map(str::to_owned));
     words.extend(remarks_on(&entry.results));

@@ -7,6 +7,7 @@ pub mod screen;
 pub mod style;
 pub mod table;
 mod terminal;
+mod test_words;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;

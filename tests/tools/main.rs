@@ -21,6 +21,7 @@ mod sealed_suites;
 mod spread;
 mod terminal;
 mod terminal_output;
+mod test_reports;
 mod tool;
 mod toolchains;
 mod traces;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     trials.extend(sealed_layers::trials());
     trials.extend(sealed_suites::trials());
     trials.extend(terminal_output::trials());
+    trials.extend(test_reports::trials());
     trials.extend(toolchains::trials());
     trials.extend(typing::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

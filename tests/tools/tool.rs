@@ -39,11 +39,13 @@ tools! {
             mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay at; mount -t proc proc /proc'",
         "`unshare` cannot make namespaces, or mount an overlay in them";
     NODE: "node --version", "node is not installed";
+    NEXTEST: "cargo nextest --version", "cargo-nextest is not installed";
     NO_REFLINKS: "echo > a && ! cp --reflink=always a b", "files can share blocks on this disk";
     NPM: "npm --version", "npm is not installed";
     ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
         "root cannot start the program as another user here";
     PARALLEL: "parallel --version | grep -q GNU", "GNU parallel is not installed";
+    PYTEST: "pytest --version", "pytest is not installed";
     PYTHON: "python3 --version", "python3 is not installed";
     PYTHON_YAML: "python3 -c 'import yaml'", "python3 has no module yaml";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",

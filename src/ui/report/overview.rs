@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::model::outcome::TestReport;
+use crate::model::test_report::TestReport;
 use crate::model::verdict::Verdict;
 use crate::ui::comparison::{self, ComparisonRow};
 use crate::ui::report::candidate::logs;

@@ -11,74 +11,70 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::fs::regular;
-use crate::model::outcome::TestReport;
+use crate::model::test_report::{TestEnd, TestReport};
 
-/// The most bytes that are read of one file.
+/// The most bytes that are read of the files of one report.
 const LARGEST: u64 = 64 << 20;
 
 /// The files that a command is about to write.
 pub struct ExpectedReport {
-    path: PathBuf,
-    name: String,
+    find: Box<dyn Fn() -> Vec<PathBuf>>,
     /// The files that were there before. The command did not write those that are still the same.
-    before: Vec<(PathBuf, FileMark)>,
+    before: Vec<MarkedFile>,
 }
 
-/// Tells a file from the one that was there before: inode and change time.
-type FileMark = (u64, i64, i64);
-
-/// Looks at what lies at `name` in the checkout before the command runs: a file, or a directory of
-/// `.xml` files.
-pub fn expect(checkout: &Path, name: &str) -> ExpectedReport {
-    let path = checkout.join(name);
-    ExpectedReport { before: files(&path), path, name: name.to_owned() }
-}
+/// A file, and what tells it from the one that was there before: inode and change time.
+type MarkedFile = (PathBuf, (u64, i64, i64));
 
 impl ExpectedReport {
-    /// Reads the files that are new. A file that cannot be read becomes the report's problem.
-    pub fn read(&self) -> TestReport {
-        let new: Vec<PathBuf> = files(&self.path)
-            .into_iter()
-            .filter(|file| !self.before.contains(file))
-            .map(|(path, _)| path)
-            .collect();
-        let mut report = TestReport::default();
+    /// Looks at the files that `find` gives before the command runs.
+    pub fn of(find: impl Fn() -> Vec<PathBuf> + 'static) -> ExpectedReport {
+        ExpectedReport { before: marked(find()), find: Box::new(find) }
+    }
+
+    /// Reads the files that are new; none if there are none. A file that cannot be read becomes the
+    /// report's problem.
+    pub fn read(&self) -> Option<TestReport> {
+        let mut new = marked((self.find)());
+        new.retain(|file| !self.before.contains(file));
         if new.is_empty() {
-            report.problem = Some(format!("the tests wrote no '{}'", self.name));
+            return None;
         }
-        for file in new {
-            match read_cases(&file) {
-                Ok(cases) => cases.iter().for_each(|case| add(&mut report, case)),
+        let mut report = TestReport::default();
+        let mut left = LARGEST;
+        for (file, _) in new {
+            match read_cases(&file, &mut left) {
+                Ok(cases) => {
+                    cases.iter().for_each(|case| report.count(&case.full_name(), case.result));
+                }
                 Err(why) => {
-                    report.problem = Some(format!("'{}' is no JUnit file: {why}", self.name));
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    report.problem = Some(format!("'{name}' is no JUnit file: {why}"));
                 }
             }
         }
-        for names in [&mut report.failing, &mut report.passing] {
-            names.sort();
-            names.dedup();
-        }
-        // A test that passed once and failed once has failed.
-        let failing = std::mem::take(&mut report.failing);
-        report.passing.retain(|name| failing.binary_search(name).is_err());
-        report.failing = failing;
-        report
+        report.settle();
+        Some(report)
     }
 }
 
-fn files(path: &Path) -> Vec<(PathBuf, FileMark)> {
+/// The files at a path, which is that of a file, or of a directory of `.xml` files.
+pub fn files_at(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let listing = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
+    let mut found: Vec<_> = listing.filter(|p| p.extension().is_some_and(|e| e == "xml")).collect();
+    found.sort();
+    found
+}
+
+fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
     let mark = |path: PathBuf| {
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, (meta.ino(), meta.ctime(), meta.ctime_nsec())))
     };
-    if !path.is_dir() {
-        return mark(path.to_owned()).into_iter().collect();
-    }
-    let listing = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
-    let mut found: Vec<_> =
-        listing.filter(|p| p.extension().is_some_and(|e| e == "xml")).filter_map(mark).collect();
-    found.sort();
-    found
+    paths.into_iter().filter_map(mark).collect()
 }
 
 /// One `<testcase>`.
@@ -89,15 +85,7 @@ struct TestCase {
     class: Option<String>,
     /// The source file, which some runners write in place of a class.
     file: Option<String>,
-    result: CaseResult,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum CaseResult {
-    #[default]
-    Passed,
-    Failed,
-    Skipped,
+    result: TestEnd,
 }
 
 impl TestCase {
@@ -122,23 +110,22 @@ impl TestCase {
         Ok(case)
     }
 
-    /// The name that tells this test from all others, on one line.
+    /// The name that tells this test from all others.
     fn full_name(&self) -> String {
-        let name = match self.class.as_ref().or(self.file.as_ref()) {
+        match self.class.as_ref().or(self.file.as_ref()) {
             Some(place) => format!("{place}::{}", self.name),
             None => self.name.clone(),
-        };
-        name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+        }
     }
 }
 
-fn read_cases(file: &Path) -> Result<Vec<TestCase>, String> {
+/// Reads a file, if it is no larger than what is left to read.
+fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     let describe = |e: io::Error| crate::error::describe(&e);
-    if fs::symlink_metadata(file).map_err(describe)?.len() > LARGEST {
-        return Err("it is too large".into());
-    }
+    let length = fs::symlink_metadata(file).map_err(describe)?.len();
+    *left = left.checked_sub(length).ok_or("it is too large")?;
     let file = regular::open(file).map_err(describe)?;
-    parse(BufReader::new(file.take(LARGEST)))
+    parse(BufReader::new(file.take(length)))
 }
 
 /// The test cases below `<testsuites>` and `<testsuite>`, in one pass. Of a case's children only
@@ -179,12 +166,12 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
             }
             child if in_case && depth == suites + 1 => {
                 let result = match child {
-                    "failure" | "error" => CaseResult::Failed,
-                    "skipped" => CaseResult::Skipped,
-                    _ => CaseResult::Passed,
+                    "failure" | "error" => TestEnd::Failed,
+                    "skipped" => TestEnd::Skipped,
+                    _ => TestEnd::Passed,
                 };
                 if let Some(case) = cases.last_mut()
-                    && result != CaseResult::Passed
+                    && result != TestEnd::Passed
                 {
                     case.result = result;
                 }
@@ -206,25 +193,20 @@ fn first_line(e: &dyn std::error::Error) -> String {
     e.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn add(report: &mut TestReport, case: &TestCase) {
-    report.total += 1;
-    match case.result {
-        CaseResult::Skipped => report.skipped += 1,
-        CaseResult::Passed => report.passing.push(case.full_name()),
-        CaseResult::Failed => report.failing.push(case.full_name()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn expect(path: PathBuf) -> ExpectedReport {
+        ExpectedReport::of(move || files_at(&path))
+    }
+
     fn report(text: &str) -> TestReport {
         let dir = tempfile::tempdir().expect("a directory");
-        let expected = expect(dir.path(), "r.xml");
+        let expected = expect(dir.path().join("r.xml"));
         fs::write(dir.path().join("r.xml"), text).expect("a file");
-        expected.read()
+        expected.read().expect("a new file")
     }
 
     #[test]
@@ -300,11 +282,11 @@ mod tests {
         let one = "<testsuite><testcase name='a'/></testsuite>";
         fs::create_dir(dir.path().join("out")).expect("a directory");
         fs::write(dir.path().join("out/old.xml"), one).expect("a file");
-        let expected = expect(dir.path(), "out");
-        assert_eq!(expected.read().problem.as_deref(), Some("the tests wrote no 'out'"));
+        let expected = expect(dir.path().join("out"));
+        assert_eq!(expected.read(), None);
         fs::write(dir.path().join("out/new.xml"), one.replace("'a'", "'b'")).expect("a file");
         std::os::unix::fs::symlink("/dev/zero", dir.path().join("out/zero.xml")).expect("a link");
-        assert_eq!(expected.read().passing, ["b"]);
+        assert_eq!(expected.read().expect("a new file").passing, ["b"]);
     }
 
     proptest! {

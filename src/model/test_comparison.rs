@@ -1,0 +1,85 @@
+//! A candidate's single tests beside those of the base.
+use serde::Serialize;
+
+use crate::model::outcome::StageResult;
+use crate::model::test_report::TestReport;
+use crate::model::verdict::{Baseline, Entry};
+
+/// A candidate's failing tests, by their result on the base.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Tests that pass on the base.
+    pub broken: Vec<String>,
+    /// Tests that also fail on the base.
+    pub before: Vec<String>,
+    /// Tests that the base does not have.
+    pub new: Vec<String>,
+    /// Tests that do not fail on the base, whose report does not name those that pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only_here: Vec<String>,
+}
+
+impl Comparison {
+    /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
+    /// report of the same kind, or the names would not be the same.
+    pub fn of(base: &Baseline, entry: &Entry) -> Option<Comparison> {
+        let (base, _) = reports(base, entry)?;
+        let all = base.failing.len() + base.passing.len();
+        let names_all = base.skipped + all as u64 >= base.total && base.total > 0;
+        let mut comparison = Comparison::default();
+        for name in entry.failing_tests()? {
+            let list = if base.failing.binary_search(name).is_ok() {
+                &mut comparison.before
+            } else if base.passing.binary_search(name).is_ok() {
+                &mut comparison.broken
+            } else if names_all {
+                &mut comparison.new
+            } else {
+                &mut comparison.only_here
+            };
+            list.push(name.clone());
+        }
+        Some(comparison)
+    }
+
+    /// The lists with words for each, in the order of their weight.
+    pub fn kinds(&self) -> [(&'static str, &[String]); 4] {
+        [
+            ("passes on the base", &self.broken),
+            ("does not fail on the base", &self.only_here),
+            ("is not in the base", &self.new),
+            ("fails on the base, too", &self.before),
+        ]
+    }
+}
+
+/// The numbers of skipped tests where a candidate skips more than the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MoreSkipped {
+    /// The number on the base.
+    pub base: u64,
+    /// The candidate's.
+    pub candidate: u64,
+}
+
+impl MoreSkipped {
+    /// The numbers of a candidate; none if it skips no more tests than the base, or if nobody knows.
+    pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
+        let (base, own) = reports(base, entry)?;
+        (own.skipped > base.skipped)
+            .then_some(MoreSkipped { base: base.skipped, candidate: own.skipped })
+    }
+
+    /// The numbers as a clause without its subject.
+    pub fn in_words(self) -> String {
+        let plural = if self.candidate == 1 { "" } else { "s" };
+        format!("skips {} test{plural}, where the base skips {}", self.candidate, self.base)
+    }
+}
+
+/// The reports of the base and of a candidate, if they are of the same kind and whole.
+fn reports<'a>(base: &'a Baseline, entry: &'a Entry) -> Option<(&'a TestReport, &'a TestReport)> {
+    let report = |results: &'a [StageResult]| results.iter().find_map(|r| r.tests.as_ref());
+    let (base, own) = (report(&base.results)?, report(&entry.results)?);
+    (base.printed_by == own.printed_by).then_some((base, own))
+}

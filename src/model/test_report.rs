@@ -1,0 +1,145 @@
+//! The results of single tests, as a test runner reported them.
+//!
+//! The code under test may write such a report. So it decides nothing but which near-miss is shown
+//! first, its size has a limit, and its names can do no harm.
+use serde::{Deserialize, Serialize};
+
+/// The most names that each list of a report has.
+const MOST_NAMES: usize = 20_000;
+
+/// The most characters of a test's name.
+const LONGEST_NAME: usize = 300;
+
+/// The end of a single test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TestEnd {
+    /// It passed.
+    #[default]
+    Passed,
+    /// It failed.
+    Failed,
+    /// It was not run.
+    Skipped,
+}
+
+/// The results of single tests, as a test runner reported them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestReport {
+    /// The number of tests, with those that were skipped; 0 if nobody told it.
+    pub total: u64,
+    /// The test runners whose printed output this is; none for JUnit files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed_by: Option<String>,
+    /// The reason why the report is missing or incomplete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The number of skipped tests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+    /// The names of the tests that failed, sorted.
+    #[serde(default)]
+    pub failing: Vec<String>,
+    /// The names of the tests that passed, sorted. Only the baseline keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passing: Vec<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl TestReport {
+    /// Counts one test.
+    pub fn count(&mut self, name: &str, end: TestEnd) {
+        self.total += 1;
+        match end {
+            TestEnd::Passed => self.name_passing(name),
+            TestEnd::Failed => self.name_failing(name),
+            TestEnd::Skipped => self.skipped += 1,
+        }
+    }
+
+    /// Names a test that failed, without counting it.
+    pub fn name_failing(&mut self, name: &str) {
+        push(&mut self.failing, name);
+    }
+
+    /// Names a test that passed, without counting it.
+    pub fn name_passing(&mut self, name: &str) {
+        push(&mut self.passing, name);
+    }
+
+    /// Adds what another runner reported.
+    pub fn add(&mut self, other: TestReport) {
+        self.total += other.total;
+        self.skipped += other.skipped;
+        self.failing.extend(other.failing);
+        self.passing.extend(other.passing);
+        self.printed_by = match (self.printed_by.take(), other.printed_by) {
+            (Some(one), Some(other)) => Some(format!("{one}, {other}")),
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// Sorts the names. A test that passed once and failed once has failed.
+    pub fn settle(&mut self) {
+        for names in [&mut self.failing, &mut self.passing] {
+            names.sort();
+            names.dedup();
+            names.truncate(MOST_NAMES);
+        }
+        let TestReport { failing, passing, .. } = self;
+        passing.retain(|name| failing.binary_search(name).is_err());
+    }
+
+    /// The failing tests in words: `2 of 297 tests fail`.
+    pub fn failures(&self) -> String {
+        let (failing, total) = (self.failing.len(), self.total);
+        let verb = if failing == 1 { "fails" } else { "fail" };
+        match total {
+            0 if failing == 1 => "1 test fails".to_owned(),
+            0 => format!("{failing} tests fail"),
+            _ => format!("{failing} of {total} tests {verb}"),
+        }
+    }
+}
+
+/// Adds a name on one line, without what could turn or hide text beside it.
+fn push(names: &mut Vec<String>, name: &str) {
+    if names.len() > 4 * MOST_NAMES {
+        return;
+    }
+    let is_hidden = |c: &char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let shown = name.chars().filter(|c| !is_hidden(c)).take(LONGEST_NAME);
+    names.push(shown.map(|c| if c.is_control() { ' ' } else { c }).collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_few_and_on_one_line() {
+        let mut report = TestReport::default();
+        report.count("a\n\u{1b}[31m\u{202e}b", TestEnd::Failed);
+        report.count(&"x".repeat(10_000), TestEnd::Failed);
+        for n in 0..200_000 {
+            report.count(&format!("test {n}"), TestEnd::Passed);
+        }
+        report.settle();
+        assert_eq!((report.total, report.passing.len()), (200_002, MOST_NAMES));
+        assert_eq!(report.failing[0], "a  [31mb");
+        assert_eq!(report.failing[1].len(), LONGEST_NAME);
+    }
+
+    #[test]
+    fn a_test_that_passed_once_and_failed_once_has_failed() {
+        let mut report = TestReport::default();
+        for (name, end) in [("a", TestEnd::Passed), ("b", TestEnd::Passed), ("a", TestEnd::Failed)]
+        {
+            report.count(name, end);
+        }
+        report.settle();
+        assert_eq!((report.failing, report.passing), (vec!["a".into()], vec!["b".into()]));
+    }
+}

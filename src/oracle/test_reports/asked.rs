@@ -1,0 +1,141 @@
+//! Asks pytest for a JUnit file of our own, by the environment. Its exit code stays the same, and so
+//! does its output but for one line, which is taken out of the log.
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::fs::{atomic, regular};
+use crate::model::env;
+use crate::model::oracle::CommandLine;
+use crate::oracle::restricted::PrivateDirectories;
+use crate::process::environment::Policy;
+use crate::process::world_spec::{Confinement, Mount};
+
+/// The name of the report among the command's temporary files.
+const NAME: &str = "git-frites-tests.xml";
+
+/// The variable whose options come before those of pytest's command line.
+const OPTIONS: &str = "PYTEST_ADDOPTS";
+
+/// The files that configure pytest.
+const SETTINGS: [&str; 7] = [
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+];
+
+/// The largest such file that is read, in bytes.
+const LARGEST_SETTINGS: u64 = 1 << 20;
+
+/// A report that a test runner is asked for.
+pub struct AskedReport {
+    /// Its path as the command sees it.
+    inside: PathBuf,
+    /// The file itself.
+    pub file: PathBuf,
+    options: OsString,
+    /// Keeps the directory of the file, where nothing else does.
+    _own: Option<PrivateDirectories>,
+}
+
+impl AskedReport {
+    /// A report of the command, if it runs pytest once, and nothing in the command, the environment or
+    /// the checkout at `dir` speaks of JUnit: then somebody else wants such a file, or none.
+    pub fn of(
+        command: &CommandLine,
+        dir: &Path,
+        confinement: Option<&Confinement>,
+        policy: &Policy,
+    ) -> Result<Option<AskedReport>> {
+        let is_pytest = |word: &&String| matches!(word.as_str(), "pytest" | "py.test");
+        let environment = policy.environment(&env::ALL, &[]);
+        let options = environment.get(&OsString::from(OPTIONS)).cloned().unwrap_or_default();
+        let is_named = speaks_of_junit(command.to_string().as_bytes())
+            || speaks_of_junit(options.as_encoded_bytes())
+            || SETTINGS.iter().any(|name| is_named_in(dir, name, confinement));
+        if is_named || super::words(command).iter().filter(is_pytest).count() != 1 {
+            return Ok(None);
+        }
+        let (place, own) = match confinement {
+            Some(Confinement::Landlock(restriction)) => {
+                ((restriction.temporary.clone(), restriction.temporary.clone()), None)
+            }
+            Some(Confinement::Sealed(world)) => {
+                let temporary = world.mounts.iter().find_map(|mount| match mount {
+                    Mount::Directory { at, from } if at != dir => Some((at.clone(), from.clone())),
+                    _ => None,
+                });
+                let Some(place) = temporary else { return Ok(None) };
+                (place, None)
+            }
+            None => {
+                let own = PrivateDirectories::make()?;
+                ((own.temporary(), own.temporary()), Some(own))
+            }
+        };
+        let (inside, file) = (place.0.join(NAME), place.1.join(NAME));
+        // pytest reads the variable as a shell would.
+        let Some(path) = inside.to_str().filter(|path| !path.contains(char::is_whitespace)) else {
+            return Ok(None);
+        };
+        let mut options = options;
+        options.push(format!("{}--junitxml={path}", if options.is_empty() { "" } else { " " }));
+        Ok(Some(AskedReport { inside, file, options, _own: own }))
+    }
+
+    /// The variable that asks.
+    pub fn variable(&self) -> (String, OsString) {
+        (OPTIONS.to_owned(), self.options.clone())
+    }
+
+    /// Takes the line out of a log by which pytest names the file.
+    pub fn hide_in(&self, log: &Path) {
+        let Ok(text) = regular::read_own(log) else { return };
+        let named = format!("generated xml file: {}", self.inside.display());
+        let is_named =
+            |line: &&[u8]| line.windows(named.len()).any(|part| part == named.as_bytes());
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let (hidden, kept): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(is_named);
+        if !hidden.is_empty() {
+            // The log is all the same without the rest of this.
+            let _ = atomic::write(log, &kept.concat());
+        }
+    }
+}
+
+fn speaks_of_junit(text: &[u8]) -> bool {
+    text.windows(5).any(|part| part.eq_ignore_ascii_case(b"junit"))
+}
+
+/// True if a file in the root of the checkout speaks of JUnit, or cannot be read.
+fn is_named_in(dir: &Path, name: &str, confinement: Option<&Confinement>) -> bool {
+    let Some(file) = find(dir, name, confinement) else { return false };
+    let is_large = fs::symlink_metadata(&file).is_ok_and(|meta| meta.len() > LARGEST_SETTINGS);
+    is_large || regular::read_own(&file).map_or(true, |text| speaks_of_junit(&text))
+}
+
+/// The file that commands see in the root of their checkout.
+fn find(dir: &Path, name: &str, confinement: Option<&Confinement>) -> Option<PathBuf> {
+    let roots = match confinement {
+        Some(Confinement::Sealed(world)) => world.mounts.iter().find_map(|mount| match mount {
+            Mount::Directory { at, from } if at == dir => Some(vec![from.clone()]),
+            Mount::Overlay { at, lower, upper, .. } if at == dir => {
+                Some([std::slice::from_ref(upper), lower].concat())
+            }
+            _ => None,
+        })?,
+        _ => vec![dir.to_owned()],
+    };
+    let mut there = roots.iter().filter_map(|root| {
+        let path = root.join(name);
+        fs::symlink_metadata(&path).ok().map(|meta| (path, meta))
+    });
+    // A layer says by a device that a file of those below is gone.
+    let (path, meta) = there.next()?;
+    (meta.is_file() || meta.is_symlink()).then_some(path)
+}

@@ -1,0 +1,111 @@
+//! How the results of single tests are learnt: from files that the configuration names, from files
+//! that build tools write by themselves, from a file that the runner is asked for, or from what the
+//! runner prints.
+//!
+//! The code under test can write all of these. So nothing of them decides whether a tree passes.
+mod asked;
+mod junit;
+mod outputs;
+mod printed;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::fs::regular;
+use crate::model::oracle::CommandLine;
+use crate::model::test_report::TestReport;
+use crate::oracle::test_reports::asked::AskedReport;
+use crate::oracle::test_reports::junit::{ExpectedReport, files_at};
+use crate::oracle::test_reports::outputs::OutputPlaces;
+use crate::process::environment::Policy;
+use crate::process::world_spec::Confinement;
+
+/// The ways by which a command's test results are learnt.
+pub struct TestReports {
+    /// The configured file, or directory of files: as it is called, and its path.
+    configured: Option<(String, PathBuf)>,
+    /// The directory in which files appear that the command writes to the checkout.
+    written: PathBuf,
+    asked: Option<AskedReport>,
+    outputs: Option<OutputPlaces>,
+}
+
+/// The results of one try of a command, before it runs.
+pub struct ExpectedTests<'a> {
+    reports: &'a TestReports,
+    files: Option<ExpectedReport>,
+}
+
+impl TestReports {
+    /// The ways for this command. `dir` is the checkout as it sees it, and `configured` the file that
+    /// the configuration names, from the checkout's root.
+    pub fn of(
+        command: &CommandLine,
+        configured: Option<&str>,
+        (dir, written): (&Path, &Path),
+        confinement: Option<&Confinement>,
+        policy: &Policy,
+    ) -> Result<TestReports> {
+        let configured = configured.map(|name| (name.to_owned(), written.join(name)));
+        let mut reports =
+            TestReports { configured, written: written.to_owned(), asked: None, outputs: None };
+        if reports.configured.is_none() {
+            reports.outputs = OutputPlaces::of(command);
+            reports.asked = AskedReport::of(command, dir, confinement, policy)?;
+        }
+        Ok(reports)
+    }
+
+    /// The variables by which the runner is asked for a report.
+    pub fn variables(&self) -> Vec<(String, OsString)> {
+        self.asked.iter().map(AskedReport::variable).collect()
+    }
+
+    /// Looks at the files that are there before the command runs.
+    pub fn expect(&self) -> ExpectedTests<'_> {
+        let files = if let Some((_, path)) = self.configured.clone() {
+            Some(ExpectedReport::of(move || files_at(&path)))
+        } else if let Some(asked) = &self.asked {
+            let file = asked.file.clone();
+            Some(ExpectedReport::of(move || vec![file.clone()]))
+        } else {
+            let written = self.written.clone();
+            self.outputs.map(|places| ExpectedReport::of(move || places.find(&written)))
+        };
+        ExpectedTests { reports: self, files }
+    }
+}
+
+impl ExpectedTests<'_> {
+    /// The results after the command has ended and left this log; none if nothing tells any.
+    pub fn read(&self, log: &Path) -> Option<TestReport> {
+        let report = self.files.as_ref().and_then(ExpectedReport::read);
+        if let Some((name, _)) = &self.reports.configured {
+            return Some(report.unwrap_or_else(|| TestReport {
+                problem: Some(format!("the tests wrote no '{name}'")),
+                ..TestReport::default()
+            }));
+        }
+        if let Some(asked) = &self.reports.asked {
+            asked.hide_in(log);
+        }
+        // A file that is damaged tells no more than the output.
+        report.filter(|report| report.problem.is_none() && report.total > 0).or_else(|| {
+            let text = regular::read_own(log).ok()?;
+            printed::read(&String::from_utf8_lossy(&text))
+        })
+    }
+}
+
+/// The words of a command, each without the directories before it.
+fn words(command: &CommandLine) -> Vec<String> {
+    let word = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
+    match command {
+        CommandLine::Argv(words) => words.iter().map(|text| word(text)).collect(),
+        CommandLine::Shell(text) => {
+            let parts = text.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']);
+            parts.filter(|part| !part.is_empty()).map(word).collect()
+        }
+    }
+}

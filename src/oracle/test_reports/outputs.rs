@@ -1,0 +1,133 @@
+//! The JUnit files that build tools write by themselves, at places of their own.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::model::oracle::CommandLine;
+
+/// The directories in which build tools leave JUnit files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputPlaces {
+    /// The tool's directory for outputs in each of the project's parts.
+    output: &'static str,
+    /// The directories in it, of which each holds files or directories of files.
+    reports: &'static [&'static str],
+}
+
+const MAVEN: OutputPlaces =
+    OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
+const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
+const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
+
+/// The programs that write such files.
+const WRITERS: [(&str, OutputPlaces); 7] = [
+    ("mvn", MAVEN),
+    ("mvnw", MAVEN),
+    ("mvnd", MAVEN),
+    ("gradle", GRADLE),
+    ("gradlew", GRADLE),
+    ("nextest", NEXTEST),
+    ("cargo-nextest", NEXTEST),
+];
+
+/// The most directories that a search looks at.
+const MOST_DIRECTORIES: usize = 10_000;
+
+/// The most files that it finds.
+const MOST_FILES: usize = 10_000;
+
+/// The deepest directory that it looks at.
+const DEEPEST: usize = 8;
+
+impl OutputPlaces {
+    /// The places for the first program of a command that writes such files.
+    pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
+        let writer = |word: &String| WRITERS.iter().find(|(name, _)| name == word);
+        super::words(command).iter().find_map(writer).map(|(_, places)| *places)
+    }
+
+    /// The JUnit files at these places below a checkout. No link is followed.
+    pub fn find(self, checkout: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut left = MOST_DIRECTORIES;
+        self.search(checkout, 0, &mut left, &mut found);
+        found.sort();
+        found.truncate(MOST_FILES);
+        found
+    }
+
+    fn search(self, dir: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+        if depth > DEEPEST || *left == 0 {
+            return;
+        }
+        *left -= 1;
+        for path in directories(dir) {
+            let name = path.file_name().unwrap_or_default();
+            if name == self.output {
+                for reports in self.reports.iter().map(|reports| path.join(reports)) {
+                    if fs::symlink_metadata(&reports).is_ok_and(|meta| meta.is_dir()) {
+                        collect(&reports, found);
+                        directories(&reports).iter().for_each(|inner| collect(inner, found));
+                    }
+                }
+            } else if name != "node_modules" && !name.as_encoded_bytes().starts_with(b".") {
+                self.search(&path, depth + 1, left, found);
+            }
+        }
+    }
+}
+
+/// The directories in a directory, without links.
+fn directories(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_directory).map(|entry| entry.path()).collect()
+}
+
+fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| path.extension().is_some_and(|e| e == "xml"));
+    found.extend(files.take(MOST_FILES));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(text: &str) -> CommandLine {
+        CommandLine::Shell(text.to_owned())
+    }
+
+    #[test]
+    fn the_words_of_a_command_tell_who_writes_files() {
+        assert_eq!(OutputPlaces::of(&shell("cd a && sh ./mvnw -B test")), Some(MAVEN));
+        assert_eq!(OutputPlaces::of(&shell("gradle --no-daemon check")), Some(GRADLE));
+        assert_eq!(OutputPlaces::of(&shell("cargo nextest run;true")), Some(NEXTEST));
+        assert_eq!(OutputPlaces::of(&shell("make test")), None);
+    }
+
+    #[test]
+    fn files_are_found_in_every_part_and_never_through_a_link() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            fs::write(path, "x").expect("a file");
+        };
+        for path in [
+            "target/surefire-reports/TEST-a.xml",
+            "part/target/surefire-reports/TEST-b.xml",
+            "part/target/surefire-reports/b.txt",
+            "part/target/other/TEST-c.xml",
+            "node_modules/x/target/surefire-reports/TEST-d.xml",
+            "elsewhere/surefire-reports/TEST-e.xml",
+        ] {
+            write(path);
+        }
+        std::os::unix::fs::symlink("elsewhere", dir.path().join("linked")).expect("a link");
+        fs::create_dir(dir.path().join("third")).expect("a directory");
+        std::os::unix::fs::symlink("../elsewhere", dir.path().join("third/target")).expect("link");
+        let found = MAVEN.find(dir.path());
+        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        assert_eq!(names, ["TEST-b.xml", "TEST-a.xml"]);
+    }
+}

@@ -1,0 +1,499 @@
+//! The results of single tests that well-known test runners print.
+//!
+//! Each runner's closing summary has a form of its own, so a log may hold several: the project's
+//! command may run several test runners.
+use std::ops::Range;
+
+use crate::model::plain;
+use crate::model::test_report::{TestEnd, TestReport};
+
+/// The longest line that is looked at, in bytes.
+const LONGEST_LINE: usize = 4096;
+
+/// Reads what one runner printed; none if the summary of that runner is not there.
+type Reader = fn(&[String]) -> Option<TestReport>;
+
+/// The runners, each with the name that a report gets.
+const RUNNERS: [(&str, Reader); 11] = [
+    ("cargo test", libtest),
+    ("nextest", nextest),
+    ("pytest", pytest),
+    ("unittest", unittest),
+    ("go test", go),
+    ("TAP", tap),
+    ("node", node),
+    ("jest", jest),
+    ("vitest", vitest),
+    ("mocha", mocha),
+    ("rspec", rspec),
+];
+
+/// The results that a log tells; none if no known runner printed any.
+pub fn read(log: &str) -> Option<TestReport> {
+    let lines = log.lines().filter(|line| line.len() <= LONGEST_LINE);
+    let lines: Vec<String> = lines.map(|line| plain::line(line).trim_end().to_owned()).collect();
+    let mut found: Option<TestReport> = None;
+    for (name, reader) in RUNNERS {
+        if let Some(report) = reader(&lines) {
+            let report = TestReport { printed_by: Some(name.to_owned()), ..report };
+            match &mut found {
+                Some(all) => all.add(report),
+                None => found = Some(report),
+            }
+        }
+    }
+    if let Some(report) = &mut found {
+        report.settle();
+    }
+    found
+}
+
+/// The number before a word, such as 2 in `1 failed, 2 passed`.
+fn number_before(line: &str, words: &[&str]) -> u64 {
+    let parts = line.split([' ', ',', ';', '|', '(', ')', '=']).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let pairs = parts.windows(2).filter(|pair| words.contains(&pair[1]));
+    pairs.filter_map(|pair| number(pair[0])).sum()
+}
+
+/// A number that can be added to as many others as a log holds.
+fn number(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok().map(|number| number.min(1 << 32))
+}
+
+/// The number in a text such as `skipped=2`.
+fn number_after(line: &str, name: &str) -> u64 {
+    let rest = line.split_once(name).map_or("", |(_, rest)| rest);
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(number).unwrap_or_default()
+}
+
+/// The lines below one, up to the first that does not begin so.
+fn block<'l>(lines: &'l [String], after: usize, start: &'l str) -> impl Iterator<Item = &'l str> {
+    lines[after + 1..].iter().map_while(move |line| line.strip_prefix(start))
+}
+
+/// Rust's own harness. Tests get the name of their binary, which cargo tells before.
+fn libtest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let mut binary = String::new();
+    let mut is_there = false;
+    for (at, line) in lines.iter().enumerate() {
+        let named = |name: &str| match binary.as_str() {
+            "" => name.to_owned(),
+            binary => format!("{binary}::{name}"),
+        };
+        if let Some(file) = line.trim_start().strip_prefix("Running ") {
+            let file = file.rsplit_once('(').map_or("", |(_, file)| file.trim_end_matches(')'));
+            let name = file.rsplit('/').next().unwrap_or_default();
+            binary = name.rsplit_once('-').map_or("", |(name, _)| name).to_owned();
+        } else if let Some(library) = line.trim_start().strip_prefix("Doc-tests ") {
+            binary = library.to_owned();
+        } else if line == "failures:" {
+            block(lines, at, "    ").for_each(|name| report.name_failing(&named(name)));
+        } else if line.starts_with("test result: ") {
+            is_there = true;
+            report.total += number_before(line, &["passed", "failed", "ignored", "measured"]);
+            report.skipped += number_before(line, &["ignored"]);
+        } else if let Some(name) =
+            line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
+        {
+            report.name_passing(&named(name));
+        }
+    }
+    is_there.then_some(report)
+}
+
+fn nextest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let mut is_there = false;
+    for line in lines.iter().map(|line| line.trim_start()) {
+        let Some((word, rest)) = line.split_once(" [") else { continue };
+        let Some((_, name)) = rest.split_once("] ") else { continue };
+        // The place in the whole list may come before the name.
+        let name = name.trim_start();
+        let name = match name.split_once(") ") {
+            Some((place, name)) if place.starts_with('(') => name,
+            _ => name,
+        };
+        match word.trim_end() {
+            "Summary" => {
+                is_there = true;
+                report.total += number_before(name, &["tests", "test"]);
+                let skipped = number_before(name, &["skipped"]);
+                report.total += skipped;
+                report.skipped += skipped;
+            }
+            "PASS" => report.name_passing(name),
+            "FAIL" | "TIMEOUT" | "SIGABRT" | "SIGSEGV" | "ABORT" => report.name_failing(name),
+            _ => {}
+        }
+    }
+    is_there.then_some(report)
+}
+
+/// The words of pytest's last line, for tests.
+const PYTEST: [&str; 7] = ["failed", "passed", "skipped", "xfailed", "xpassed", "error", "errors"];
+
+fn pytest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let mut is_there = false;
+    for line in lines {
+        let summary = line.trim_matches(['=', ' ']);
+        let (counts, time) = summary.rsplit_once(" in ").unwrap_or_default();
+        let is_time = time.split(' ').next().is_some_and(|time| {
+            time.strip_suffix('s').is_some_and(|seconds| seconds.parse::<f64>().is_ok())
+        });
+        let words = counts.split(", ").all(|part| {
+            part.split_once(' ').is_some_and(|(number, _)| number.parse::<u64>().is_ok())
+        });
+        let total = number_before(counts, &PYTEST);
+        if is_time && words && total > 0 {
+            is_there = true;
+            report.total += total;
+            report.skipped += number_before(counts, &["skipped"]);
+        } else if let Some(test) =
+            line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
+        {
+            report.name_failing(test.split(" - ").next().unwrap_or(test));
+        }
+    }
+    is_there.then_some(report)
+}
+
+fn unittest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let mut is_there = false;
+    for (at, line) in lines.iter().enumerate() {
+        let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test"));
+        if let Some((count, rest)) = ran
+            && rest.contains(" in ")
+            && let Some(number) = number(count)
+            && let Some(end) = lines.get(at + 2)
+            && (end.starts_with("OK") || end.starts_with("FAILED") || end.starts_with("NO TESTS"))
+        {
+            is_there = true;
+            report.total += number;
+            report.skipped += number_after(end, "skipped=");
+        } else if let Some(test) = line.strip_prefix("FAIL: ").or(line.strip_prefix("ERROR: "))
+            && at > 0
+            && lines[at - 1].starts_with("=====")
+        {
+            let (name, place) = test.split_once(" (").unwrap_or((test, ""));
+            let place = place.split(')').next().unwrap_or_default();
+            match place {
+                "" => report.name_failing(name),
+                // Since Python 3.11 the place ends with the name.
+                place if place.rsplit('.').next() == Some(name) => report.name_failing(place),
+                place => report.name_failing(&format!("{place}.{name}")),
+            }
+        }
+    }
+    is_there.then_some(report)
+}
+
+/// `go test`, also with `-v` or `-json`, and gotestsum. Without these nobody tells how many there are.
+fn go(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
+    let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
+    // The failing tests whose package is told after them.
+    let mut failing: Vec<&str> = Vec::new();
+    for line in lines {
+        let text = line.trim_start();
+        let named = |start: &str| text.strip_prefix(start)?.split(" (").next();
+        if let Some((name, end)) = go_event(text) {
+            report.count(&name, end);
+        } else if let Some((package, name)) = named("=== FAIL: ").and_then(|t| t.split_once(' ')) {
+            report.name_failing(&format!("{package}.{name}"));
+        } else if done.is_some() {
+            continue;
+        } else if let Some(name) = named("--- FAIL: ") {
+            report.total += u64::from(is_verbose);
+            failing.push(name);
+        } else if let Some(name) = named("--- PASS: ") {
+            report.count(name, TestEnd::Passed);
+        } else if let Some(name) = named("--- SKIP: ") {
+            report.count(name, TestEnd::Skipped);
+        } else if let Some(package) = line.strip_prefix("FAIL ") {
+            let package = package.trim_start().split(' ').next().unwrap_or_default();
+            for name in failing.drain(..) {
+                report.name_failing(&format!("{package}.{name}"));
+            }
+        }
+    }
+    if let Some(done) = done {
+        report.total = number_before(done, &["tests", "test"]);
+        report.skipped = number_before(done, &["skipped"]);
+    }
+    failing.iter().for_each(|name| report.name_failing(name));
+    // A test of which a part failed is left out.
+    let all = report.failing.clone();
+    report.failing.retain(|name| !all.iter().any(|other| is_part_of(other, name)));
+    (report.total > 0 || !report.failing.is_empty()).then_some(report)
+}
+
+fn is_part_of(part: &str, whole: &str) -> bool {
+    part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// A test's name and end in the lines of `go test -json`.
+fn go_event(line: &str) -> Option<(String, TestEnd)> {
+    if !line.starts_with("{\"Time\":") && !line.starts_with("{\"Action\":") {
+        return None;
+    }
+    let event: serde_json::Value = serde_json::from_str(line).ok()?;
+    let end = match event["Action"].as_str()? {
+        "pass" => TestEnd::Passed,
+        "fail" => TestEnd::Failed,
+        "skip" => TestEnd::Skipped,
+        _ => return None,
+    };
+    let name = format!("{}.{}", event["Package"].as_str()?, event["Test"].as_str()?);
+    Some((name, end))
+}
+
+/// The Test Anything Protocol: what `node --test`, prove and bats print. A test with subtests is
+/// their group, and does not count itself.
+fn tap(lines: &[String]) -> Option<TestReport> {
+    let is_plan =
+        |line: &str| line.strip_prefix("1..").is_some_and(|number| number.parse::<u64>().is_ok());
+    lines.iter().find(|line| line.starts_with("TAP version") || is_plan(line))?;
+    // The ended tests with their depth, name and end, whose groups may not have ended yet.
+    let mut ended: Vec<(usize, String, TestEnd)> = Vec::new();
+    for line in lines {
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        let (rest, mut end) = match (text.strip_prefix("not ok"), text.strip_prefix("ok")) {
+            (Some(rest), _) => (rest, TestEnd::Failed),
+            (_, Some(rest)) => (rest, TestEnd::Passed),
+            _ => continue,
+        };
+        let numbered = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        if !rest.starts_with(' ') && !rest.is_empty() {
+            continue;
+        }
+        let name = numbered.trim_start().trim_start_matches("- ");
+        let (name, directive) = name.split_once(" # ").unwrap_or((name, ""));
+        let directive = directive.to_ascii_uppercase();
+        if directive.starts_with("SKIP") {
+            end = TestEnd::Skipped;
+        } else if directive.starts_with("TODO") {
+            end = TestEnd::Passed;
+        }
+        let parts = Range {
+            start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
+            end: ended.len(),
+        };
+        if parts.is_empty() {
+            ended.push((depth, name.to_owned(), end));
+        } else {
+            for part in &mut ended[parts] {
+                *part = (depth, format!("{name} > {}", part.1), part.2);
+            }
+        }
+    }
+    let mut report = TestReport::default();
+    ended.iter().for_each(|(_, name, end)| report.count(name, *end));
+    (report.total > 0).then_some(report)
+}
+
+/// The longer form of `node --test`, for people.
+fn node(lines: &[String]) -> Option<TestReport> {
+    let count = |name: &str| {
+        let line = lines.iter().find_map(|line| line.strip_prefix("ℹ ")?.strip_prefix(name));
+        line.and_then(|text| number(text.trim()))
+    };
+    let mut report = TestReport {
+        total: count("tests ")?,
+        skipped: count("skipped ").unwrap_or_default(),
+        ..TestReport::default()
+    };
+    let failing = lines.iter().skip_while(|line| *line != "✖ failing tests:").skip(1);
+    for name in failing.filter_map(|line| line.strip_prefix("✖ ")) {
+        report.name_failing(name.rsplit_once(" (").map_or(name, |(name, _)| name));
+    }
+    Some(report)
+}
+
+fn jest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let summary = lines.iter().find_map(|line| line.strip_prefix("Tests:  "))?;
+    report.total = number_before(summary, &["total"]);
+    report.skipped = number_before(summary, &["skipped", "todo"]);
+    let names = lines.iter().filter_map(|line| line.strip_prefix("  ● "));
+    for name in names.filter(|name| *name != "Console" && !name.starts_with("Test suite failed")) {
+        report.name_failing(name);
+    }
+    (report.total > 0).then_some(report)
+}
+
+fn vitest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let summary = lines.iter().find_map(|line| line.trim_start().strip_prefix("Tests  "))?;
+    let total = summary.rsplit_once('(')?.1.trim_end_matches(')');
+    report.total = number(total)?;
+    report.skipped = number_before(summary, &["skipped", "todo"]);
+    let names = lines.iter().filter_map(|line| line.trim_start().strip_prefix("FAIL  "));
+    for name in names.filter(|name| name.contains(" > ")) {
+        report.name_failing(name);
+    }
+    Some(report)
+}
+
+fn mocha(lines: &[String]) -> Option<TestReport> {
+    let counted = |line: &&String| {
+        let rest = line.strip_prefix("  ")?;
+        let (count, word) = rest.split_once(' ')?;
+        Some((number(count)?, word.split(' ').next()?.to_owned()))
+    };
+    let first = lines.iter().position(|line| {
+        counted(&line).is_some_and(|(_, word)| word == "passing") && line.ends_with(')')
+    })?;
+    let mut report = TestReport::default();
+    for (number, word) in lines[first..].iter().take(3).map_while(|line| counted(&line)) {
+        report.total += number;
+        report.skipped += if word == "pending" { number } else { 0 };
+    }
+    // `  1) the suite`, then the titles below it, the last with a colon.
+    let mut titles: Option<String> = None;
+    for line in &lines[first..] {
+        let text = line.trim_start();
+        let is_numbered = text.split_once(") ").is_some_and(|(n, _)| n.parse::<u64>().is_ok());
+        if line.starts_with("  ") && is_numbered {
+            titles = text.split_once(") ").map(|(_, suite)| suite.to_owned());
+        } else if let Some(above) = &mut titles {
+            above.push_str(&format!(" > {}", text.trim_end_matches(':')));
+        }
+        if text.ends_with(':') || text.is_empty() {
+            titles.take().iter().for_each(|name| report.name_failing(name.trim_end_matches(':')));
+        }
+    }
+    Some(report)
+}
+
+fn rspec(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let is_summary = |line: &&String| {
+        let words: Vec<&str> = line.split(' ').collect();
+        matches!(
+            words[..],
+            [_, "examples," | "example,", _, "failures" | "failures," | "failure" | "failure,", ..]
+        )
+    };
+    let summary = lines.iter().rfind(is_summary)?;
+    report.total = number_before(summary, &["examples", "example"]);
+    report.skipped = number_before(summary, &["pending"]);
+    for line in lines.iter().filter_map(|line| line.strip_prefix("rspec ")) {
+        report.name_failing(line.split_once(" # ").map_or(line, |(_, name)| name));
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is read of an output: total, skipped, failing, and who printed it.
+    #[track_caller]
+    fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
+        let report = read(log).expect("a summary");
+        assert_eq!((report.total, report.skipped), (total, skipped), "{log}");
+        assert_eq!(report.failing, failing, "{log}");
+        assert_eq!(report.printed_by.as_deref(), Some(by), "{log}");
+    }
+
+    #[test]
+    fn cargo_test_is_read() {
+        let log = "   Compiling tiny v0.1.0 (/x)\n     Running unittests src/lib.rs (target/debug/deps/tiny-9a3b)\n\nrunning 3 tests\n\
+            test inner::bad ... FAILED\ntest later ... ignored, slow\ntest fine ... ok\n\nfailures:\n\n---- inner::bad stdout ----\nthread panicked\n\n\n\
+            failures:\n    inner::bad\n\ntest result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n\
+            error: test failed, to rerun pass `--lib`\n   Doc-tests tiny\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+        assert_read(log, (3, 1), &["tiny::inner::bad"], "cargo test");
+        assert_eq!(read(log).expect("a summary").passing, ["tiny::fine"]);
+    }
+
+    #[test]
+    fn nextest_is_read() {
+        let log = "    Starting 3 tests across 1 binary (1 test skipped)\n        PASS [   0.003s] (1/3) tiny fine\n        FAIL [   0.004s] (2/3) tiny inner::bad\n\
+            \n     Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 1 skipped\n        FAIL [   0.004s] (2/3) tiny inner::bad\nerror: test run failed\n";
+        assert_read(log, (4, 1), &["tiny inner::bad"], "nextest");
+    }
+
+    #[test]
+    fn pytest_is_read() {
+        let log = "=== short test summary info ===\nFAILED tests/test_a.py::test_x[1 - a] - assert 1 == 2\nERROR tests/test_b.py::test_y\n\
+            ====== 1 failed, 3 passed, 2 skipped, 1 warning, 1 error in 61.20s (0:01:01) ======\n";
+        let failing = ["tests/test_a.py::test_x[1", "tests/test_b.py::test_y"];
+        assert_read(log, (7, 2), &failing, "pytest");
+        assert_read("...\n3 passed in 0.01s\n", (3, 0), &[], "pytest");
+        assert_eq!(read("I took 3 apples in 5s\n== no tests ran in 0.01s ==\n"), None);
+    }
+
+    #[test]
+    fn unittest_is_read() {
+        let log = "F.s\n======================================================================\nFAIL: test_x (tests.test_a.A.test_x)\n----------\nTraceback\n\
+            ======================================================================\nERROR: test_y (test_a.A)\n----------\n\nRan 4 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)\n";
+        assert_read(log, (4, 1), &["test_a.A.test_y", "tests.test_a.A.test_x"], "unittest");
+        assert_read("Ran 1 test in 0.000s\n\nOK\n", (1, 0), &[], "unittest");
+    }
+
+    #[test]
+    fn go_test_is_read() {
+        let log = "--- FAIL: TestAdd (0.00s)\n    --- FAIL: TestAdd/big (0.00s)\n        a_test.go:9: no\nFAIL\nFAIL\texample.com/a\t0.002s\nok  \texample.com/b\t0.001s\nFAIL\n";
+        assert_read(log, (0, 0), &["example.com/a.TestAdd/big"], "go test");
+        let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
+        assert_read(log, (3, 1), &["p.TestBad"], "go test");
+        let log = "{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n{\"Time\":\"t\",\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"TestA\",\"Output\":\"--- FAIL: TestA (0.00s)\\n\"}\n\
+            {\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"TestA\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"skip\",\"Package\":\"p\",\"Test\":\"TestB\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Elapsed\":0}\n";
+        assert_read(log, (2, 1), &["p.TestA"], "go test");
+        let log = "✖  p (2ms)\n\n=== Failed\n=== FAIL: p TestA (0.00s)\n--- FAIL: TestA (0.00s)\n\nDONE 5 tests, 1 skipped, 1 failure in 0.213s\n";
+        assert_read(log, (5, 1), &["p.TestA"], "go test");
+        assert_eq!(read("ok  \texample.com/b\t0.001s\n"), None);
+    }
+
+    #[test]
+    fn the_test_anything_protocol_is_read() {
+        let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
+        assert_read(log, (6, 1), &["bad", "suite > out"], "TAP");
+        assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
+        assert_eq!(read("ok 1 - I think\nok\n"), None);
+    }
+
+    #[test]
+    fn runners_for_javascript_are_read() {
+        let node = "✔ a (1ms)\n✖ b c (1.2ms)\nℹ tests 7\nℹ fail 1\nℹ skipped 1\n\n✖ failing tests:\n\ntest at a.test.js:2:23\n✖ b c (1.2ms)\n  Error\n";
+        assert_read(node, (7, 1), &["b c"], "node");
+        let jest = "  ● suite › adds\n\n    expect\n\n  ● Console\n\nTests:       1 failed, 1 skipped, 4 passed, 6 total\nTime:        1 s\n";
+        assert_read(jest, (6, 1), &["suite › adds"], "jest");
+        let vitest = " FAIL  src/a.test.ts > suite > adds\nAssertionError\n\n Test Files  1 failed (1)\n      Tests  1 failed | 4 passed | 1 skipped (6)\n";
+        assert_read(vitest, (6, 1), &["src/a.test.ts > suite > adds"], "vitest");
+        let mocha = "  suite\n    ✔ fine\n    1) adds\n\n\n  4 passing (5ms)\n  1 pending\n  2 failing\n\n  1) suite\n       adds:\n     AssertionError: no\n      at x\n\n  2) suite\n       deep\n         two:\n\n     Error\n";
+        assert_read(mocha, (7, 1), &["suite > adds", "suite > deep > two"], "mocha");
+    }
+
+    #[test]
+    fn rspec_is_read() {
+        let log = "Finished in 0.01 seconds (files took 0.1 seconds to load)\n10 examples, 1 failure, 2 pending\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # Foo adds\n";
+        assert_read(log, (10, 2), &["Foo adds"], "rspec");
+    }
+
+    #[test]
+    fn two_runners_in_one_log_are_added_and_colours_do_not_matter() {
+        let log = "\x1b[1mRan 2 tests in 0.000s\x1b[0m\n\nOK (skipped=1)\nTests:       \x1b[32m3 passed\x1b[39m, 3 total\n";
+        assert_read(log, (5, 1), &[], "unittest, jest");
+        assert_eq!(read("all good\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(parts in prop::collection::vec(prop::sample::select(vec![
+            "test result: ", "99999999999999999999 passed", "18446744073709551615 failed; ", "\n", "failures:", "    a", "TAP version 13", "not ok", " - a # SKIP",
+            "1..", "=====", "FAIL: a (", "Ran 1 test in 1s", "ℹ tests ", "✖ ", "Tests:  ", " 3 total", "Tests  (", ")", "  1 passing (", "  1) a", "rspec ", "2 examples, 1 failure",
+            "Summary [", "] ", "(1/2) ", "{\"Action\":", "--- FAIL: ", "DONE ", " in 1s", "Running (", "\u{1b}[31m", "é", "\r", "\t",
+        ]), 0..40)) {
+            drop(read(&parts.concat()));
+        }
+    }
+}
