@@ -64,6 +64,8 @@ pub fn main() -> ExitCode {
         Err(e) => return ExitCode::from(refuse(&e)),
     };
     let ui = Ui::new(cli.color_mode(), cli.quiet(), cli.verbose);
+    let told = ui.clone();
+    interrupt::on_request(move |requests| told.tell_stopping(requests));
     let verbose = cli.verbose;
     let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
     for name in git::ref_list::broken_refs().iter() {

@@ -35,8 +35,8 @@ fn the_base_is_judged_first_and_the_verdict_says_how_it_ends() {
         let answer = world.frites(judge.iter().chain(options)).expect(0);
         let row =
             answer.out().lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(row.starts_with("(base) test exit 1 "), "{}", answer.out());
-        assert!(answer.stderr.contains("1, base: test exit 1 ("), "{}", answer.stderr);
+        assert!(row.starts_with("1/@base test exit 1 "), "{}", answer.out());
+        assert!(answer.stderr.contains("1/@base: test exit 1 ("), "{}", answer.stderr);
         let ran = runs(&world);
         assert_eq!(ran.iter().filter(|line| *line == "two").count(), 1, "{ran:?}");
         assert!(options.contains(&"3") || ran[0] == "two", "{ran:?}");
@@ -53,7 +53,7 @@ fn a_base_that_passes_makes_the_verdict_say_that_a_pass_proves_less() {
     let world = World::new();
     world.attempts(&[SMALL]);
     let out = world.frites(["judge", "--test", "true"]).expect(0).out();
-    assert!(out.lines().nth(1).unwrap().contains("(base)     passed"), "{out}");
+    assert!(out.lines().nth(1).unwrap().contains("1/@base    passed"), "{out}");
     assert!(
         out.contains(
             "the base passes, too: this shows that nothing broke, not that the change works"
@@ -92,8 +92,8 @@ fn run_judges_the_base_once_while_the_attempts_work() {
     let at = |words: &str| {
         answer.stderr.find(words).unwrap_or_else(|| panic!("{words}: {}", answer.stderr))
     };
-    assert!(at("1, base: test exit 1 (") < at("1/c1: test passed ("), "{}", answer.stderr);
-    assert!(answer.out().contains("(base)     test exit 1"), "{}", answer.out());
+    assert!(at("1/@base: test exit 1 (") < at("1/c1: test passed ("), "{}", answer.stderr);
+    assert!(answer.out().contains("1/@base    test exit 1"), "{}", answer.out());
     assert_effort(&world, 1, 1);
     assert_eq!(answer.warnings().len(), 0, "{}", answer.stderr);
     world.assert_clean();

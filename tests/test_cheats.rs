@@ -73,9 +73,9 @@ fn cheat_ranks_behind_every_other_and_the_table_says_why() {
     let out = answer.out();
     let row =
         |name: &str| out.lines().skip_while(|l| !l.contains(name)).take(2).collect::<String>();
-    assert!(row(" c1 ").contains("only its own tests"), "{out}");
+    assert!(row("1/c1 ").contains("only its own tests"), "{out}");
     assert!(row("* ").contains("c3") && row("* ").contains("base's tests pass too"), "{out}");
-    assert!(!row(" c2 ").starts_with('*'), "{out}");
+    assert!(!row("1/c2 ").starts_with('*'), "{out}");
     let words = "judge: 3 of 3 passed, but c1 only with its own tests or commands; c3 changes the \
                  fewest lines, with 6 lines in 3 files; next is c2";
     assert!(out.lines().last().unwrap().starts_with(words), "{out}");
@@ -255,7 +255,7 @@ fn synthesis_that_passes_only_with_its_own_tests_does_not_win() {
     world.frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", cheat]).expect(0);
     let answer = world.frites(["judge"]).expect(0);
     let out = answer.out();
-    assert!(out.contains("*  c1"), "{out}");
+    assert!(out.contains("*  1/c1"), "{out}");
     let words = "synthesis-1 is not preferred: it passes only with its own tests or commands";
     assert!(out.contains(words), "{out}");
     world.assert_clean();

@@ -96,7 +96,12 @@ impl Strsim {
         let answer = self.world.frites(words).expect(0);
         let lines: String = candidates
             .iter()
-            .map(|c| format!("1/{c}\t{}\n", self.world.worktree(&format!("1/{c}")).display()))
+            .map(|c| {
+                let path = self.world.worktree(&format!("1/{c}"));
+                // That of an attempt that changed nothing is gone.
+                let path = path.exists().then(|| path.display().to_string());
+                format!("1/{c}\t{}\n", path.unwrap_or_default())
+            })
             .collect();
         assert_eq!(answer.out(), lines);
         answer.stderr
@@ -196,13 +201,13 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
     };
     let expected = format!(
         "candidate outcome time lines files agree flags
-(base) test exit 101 - - -
-large passed {lines} 2 0.06
-no-build build exit 101 2 1 0.45
-no-test test exit 101 2 1 0.44
-* small passed 2 1 0.38
-nothing - - 0 0 - empty
-exits-3 - - 2 1 - failed
+1/@base test exit 101 - - -
+* 1/small passed 2 1 0.38
+1/large passed {lines} 2 0.06
+1/no-test test exit 101 2 1 0.44
+1/no-build build exit 101 2 1 0.45
+1/nothing - - 0 0 - empty
+1/exits-3 - - 2 1 - failed
 
 the commands ran unconfined, in the open world
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \

@@ -20,9 +20,10 @@ fn run_goes_from_attempts_to_a_verdict_and_hints_at_apply() {
     let out = answer.out();
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..3], ["candidate", "outcome", "time"], "{out}");
-    assert_eq!(rows[1][..4], ["(base)", "test", "exit", "1"], "{out}");
-    assert_eq!(rows[2][..4], ["c1", "test", "exit", "1"], "{out}");
-    assert_eq!((rows[3][0], rows[3][1], rows[3][2]), ("*", "c2", "passed"), "{out}");
+    assert_eq!(rows[1][..4], ["1/@base", "test", "exit", "1"], "{out}");
+    assert_eq!(rows[2][..3], ["*", "1/c2", "passed"], "{out}");
+    assert_eq!(rows[3][..2], ["1/c3", "passed"], "the second in rank: {out}");
+    assert_eq!(rows[4][..4], ["1/c1", "test", "exit", "1"], "{out}");
     assert!(
         out.contains("judge: 2 of 3 passed; c2 changes the fewest lines, with 1 line in 1 file"),
         "{out}"
@@ -303,7 +304,11 @@ fn status_shows_the_progress_of_a_running_run() {
     assert!(candidates[1]["doing"]["seconds"].as_f64().unwrap() < 60.0);
     assert_eq!(candidates[0]["doing"], serde_json::Value::Null);
     let text = gated.world.frites(["status", "1"]).expect(0).out();
-    assert_eq!(text.lines().filter(|line| line.starts_with("c2  running  ")).count(), 1, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("● 1/c2  running  ")).count(),
+        1,
+        "{text}"
+    );
     gated
         .world
         .frites(["run", "--resume", "1"])

@@ -387,3 +387,12 @@ fn spawn_does_not_need_the_configuration_lock() {
     fs::remove_file(&lock).unwrap();
     world.assert_clean();
 }
+
+#[test]
+fn no_path_is_printed_of_a_worktree_that_is_gone() {
+    let world = World::new();
+    let script = "test $FRITES_INDEX = 1 || echo more >>README";
+    let told = world.frites(["spawn", "-n", "2", "--", "sh", "-c", script]).expect(0).out();
+    let path = world.worktree("1/c2");
+    assert_eq!(told, format!("1/c1\t\n1/c2\t{}\n", path.display()));
+}

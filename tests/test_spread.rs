@@ -339,7 +339,7 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
         world.frites(["judge", "--replay", "1"].into_iter().chain(bundles))
     };
     replay(&[&one]).expect(3);
-    assert!(replay(&[&one, &two]).expect(0).out().contains("\n*  c2 "));
+    assert!(replay(&[&one, &two]).expect(0).out().contains("\n*  1/c2 "));
     // A forged one: an outcome under another name, and a capture.
     world
         .sh(

@@ -293,3 +293,28 @@ fn torn_last_line_of_the_log_is_skipped_and_kept_apart() {
     assert_eq!(world.spawn(["-n", "1"]), "4");
     assert_eq!(told(&world), ["spawned 4"]);
 }
+
+#[test]
+fn status_shows_the_newest_run_and_those_with_worktrees_unless_asked_for_all() {
+    let world = World::new();
+    for run in ["gone", "kept", "newest"] {
+        world.spawn(["-n", "1", "--run", run]);
+    }
+    world.frites(["clean", "gone", "newest"]).expect(0);
+    let headings = |args: &[&str]| -> Vec<String> {
+        let text = world.frites(args).expect(0).out();
+        let headings = text.lines().filter_map(|line| line.strip_prefix("run "));
+        headings.filter_map(|rest| Some(rest.split_once(',')?.0.to_owned())).collect()
+    };
+    assert_eq!(headings(&["status"]), ["kept", "newest"]);
+    assert_eq!(headings(&["status", "--all"]), ["gone", "kept", "newest"]);
+    assert_eq!(headings(&["status", "gone"]), ["gone"]);
+    let hint = world.frites(["status"]).expect(0).stderr;
+    assert!(
+        hint.contains("1 older run has no worktree any more: `git frites status --all`"),
+        "{hint}"
+    );
+    assert!(!world.frites(["status", "-a"]).expect(0).stderr.contains("older"));
+    let all = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!(all["runs"].as_array().unwrap().len(), 3, "a script sees all");
+}

@@ -100,7 +100,7 @@ fn other_synthesis_leaves_the_best_attempt_recommended_with_the_reason() {
     for (script, sentence) in cases {
         let world = world_with(script);
         let out = run(&world, &[]).expect(0).out();
-        assert!(out.contains("*  maker-1 ") && out.contains("judge: "), "{script}: {out}");
+        assert!(out.contains("*  1/maker-1 ") && out.contains("judge: "), "{script}: {out}");
         assert!(out.contains(sentence), "{script}: no '{sentence}' in\n{out}");
         let replayed = world.frites(["judge", "--replay", "--json"]).expect(0).json();
         assert!(replayed["rationale"].as_str().unwrap().contains(sentence), "{replayed:#}");

@@ -166,7 +166,7 @@ fn render_parts(
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
         let settings = parts.first().map(|part| part.judging.settings.clone()).unwrap_or_default();
-        ui.answer(comparison::table(ui.out, &settings, entries()))?;
+        ui.answer(comparison::table(ui.out, &run.run, &settings, entries()))?;
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
             run.run,

@@ -31,6 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::Value;
 
 use crate::config::keys;
+use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::run::Run;
@@ -111,6 +112,7 @@ fn print_verdict(
 ) -> Result<()> {
     let ui = &session.ui;
     let run = &verdict.run;
+    notify(session, &verdict_in_brief(verdict));
     if let Some(document) = document {
         return ui.answer(json::document(document));
     }
@@ -121,6 +123,25 @@ fn print_verdict(
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     hints.iter().for_each(|hint| ui.hint(hint));
     Ok(())
+}
+
+/// The decision, for a notification.
+fn verdict_in_brief(verdict: &Verdict) -> String {
+    let decision = &verdict.decision;
+    let kind = decision.decision.as_str();
+    match &decision.recommended {
+        Some(name) => format!("{}/{name}: {kind}", verdict.run),
+        None => format!("run {}: {kind}", verdict.run),
+    }
+}
+
+/// Tells somebody who looks elsewhere that work has ended, as `ui.notify` says.
+fn notify(session: &Session, words: &str) {
+    match session.config.get(keys::UI_NOTIFY) {
+        NotifyMode::Off => {}
+        NotifyMode::Bell => session.ui.ring(),
+        NotifyMode::Auto => session.ui.notify(words),
+    }
 }
 
 /// The hints about the next step after a verdict.

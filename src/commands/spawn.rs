@@ -8,14 +8,13 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{resume_hint, values};
+use crate::commands::{notify, resume_hint, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, ErrorKind, IoContext, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
-use crate::ops::capture::Captured;
 use crate::ops::mirror::{self, MirrorUse};
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{self, ChangeSource};
@@ -30,7 +29,7 @@ use crate::ui::{Ui, json};
 /// `git frites spawn`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate. The command after -- runs in each \
+    after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate, without a path if its worktree was removed. The command after -- runs in each \
 worktree, never through a shell. {run}, {candidate}, {index}, {worktree}, \
 {prompt} and {prompt_file} in its arguments are replaced by their values. The command reads \
 the prompt from standard input, unless an argument contains {prompt} or {prompt_file}.\n\n\
@@ -305,7 +304,9 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
 fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
     let run = &run.run;
-    let usable = report.results.iter().any(Captured::usable);
+    let count = report.results.iter().filter(|captured| captured.usable()).count();
+    let usable = count > 0;
+    notify(session, &format!("run {run}: {count} of {} usable", report.results.len()));
     if !usable {
         ui.warn("no candidate is usable");
     }
@@ -361,9 +362,9 @@ fn answer(
     for name in names {
         let candidate = session.store.candidate(run, name);
         let path = candidate.worktree();
-        session.ui.answer(
-            [format!("{candidate}\t").as_bytes(), path.as_os_str().as_bytes(), b"\n"].concat(),
-        )?;
+        // That of an attempt that changed nothing is gone.
+        let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
+        session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::git::diff::ChangeStatus;
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::blast::Blast;
+use crate::model::board::Row;
 use crate::model::candidate::{Candidate, Capture, Landing, State};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
@@ -23,7 +24,7 @@ use crate::ops::progress;
 use crate::ops::session::ReadSession;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
-use crate::ui::progress::{self as live, ProgressLine};
+use crate::ui::progress::texts;
 use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
@@ -32,7 +33,7 @@ use crate::ui::{comparison, json};
 /// `git frites status`
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Run or candidate to show  [default: all runs]
+    /// Run or candidate to show  [default: the newest run, and those that have worktrees]
     #[arg(
         value_name = "RUN[/CAND]",
         value_parser = values::address,
@@ -48,6 +49,9 @@ pub struct StatusArgs {
         add = ArgValueCompleter::new(complete::tasks),
     )]
     pub task: Option<String>,
+    /// Show all runs, also older ones without worktrees; --json always does
+    #[arg(short, long, conflicts_with = "address")]
+    pub all: bool,
     /// Update the display every second until no command runs; if the output is not a terminal,
     /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
@@ -103,6 +107,8 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             }
         }
     }
+    let (shown, left_out) = worth_showing(session, args, runs);
+    let runs = shown;
     let mut text = show_all(session, &runs)?;
     if let ([(run, None)], Some(_)) = (runs.as_slice(), &args.address)
         && let Some(verdict) = session.store.verdict(&run.run)?
@@ -113,7 +119,32 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         }
     }
     session.ui.answer(text)?;
+    if left_out > 0 {
+        let plural = if left_out == 1 { "run has" } else { "runs have" };
+        session.ui.hint(format!(
+            "{left_out} older {plural} no worktree any more: `git frites status --all`"
+        ));
+    }
     Ok(exit::OK)
+}
+
+/// The runs that people look for, and the number of those that are left out: with neither an address nor
+/// a task nor `--all`, the newest run and those that have worktrees.
+fn worth_showing(
+    session: &ReadSession,
+    args: &StatusArgs,
+    mut runs: Vec<(Run, Option<Name>)>,
+) -> (Vec<(Run, Option<Name>)>, usize) {
+    if args.all || args.address.is_some() || args.task.is_some() {
+        return (runs, 0);
+    }
+    let all = runs.len();
+    let newest = runs.iter().map(|(run, _)| run.created).max();
+    runs.retain(|(run, _)| {
+        Some(run.created) == newest || session.store.candidates(run).any(|c| c.worktree().exists())
+    });
+    let left_out = all - runs.len();
+    (runs, left_out)
 }
 
 fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<Name>)>> {
@@ -129,14 +160,14 @@ fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<N
 
 /// Updates the display until no command runs; without a terminal, prints each change.
 fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
-    let draws = Screen::possible(&session.ui);
+    let draws = session.ui.can_redraw();
     let mut screen = Screen::default();
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     let mut idle = 0;
     loop {
         let began = Instant::now();
         session.repo.remember_refs(session.repo.refs_of_runs()?);
-        let runs = chosen(session, args)?;
+        let (runs, _) = worth_showing(session, args, chosen(session, args)?);
         let mut busy = false;
         let mut news = String::new();
         for (run, only) in &runs {
@@ -154,7 +185,7 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             }
         }
         if draws {
-            screen.draw(&session.ui, &show_all(session, &runs)?)?;
+            session.ui.redraw(&mut screen, &show_all(session, &runs)?)?;
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
@@ -255,9 +286,10 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
     }
     // The progress lines that `run` shows, for a run that was started in another process.
     let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    let at_work: Vec<ProgressLine> =
+    let at_work: Vec<Row> =
         members.filter_map(|name| progress::at_work(session.store.candidate(run, name))).collect();
-    text.push_str(&live::texts(&at_work).map(|line| format!("{line}\n")).collect::<String>());
+    let lines = texts(&at_work, ui.out);
+    text.extend(lines.iter().map(|line| format!("{line}\n")));
     Ok(text)
 }
 

@@ -7,7 +7,8 @@ use toml::Value;
 
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
-    MergeStrategy, Network, SandboxHome, SandboxMode, Setting, SynthesisMode, Tie, WarmMode,
+    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SynthesisMode, Tie,
+    WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -164,6 +165,7 @@ keys! {
     LIMITS_LAYERS: ByteSize = "limits.layers", Is("'20GiB'"), "The disk space for the bases' build outputs that are kept for later judgings, for each repository.";
     POOL_SIZE: u32 = "pool.size", Is("0"), "The number of removed worktrees that `clean` keeps, so that a later run takes their files; 0 for none.";
     CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "How often commands start `clean --expired` in the background when they end, at most.";
+    UI_NOTIFY: NotifyMode = "ui.notify", Is("'off'"), "How you are told on a terminal that `run`, `judge` or `spawn` has ended: not at all, by the bell, or by a notification where the terminal is known to have them, and else by the bell (auto).";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
     RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which `clean --expired` removes the worktree of a candidate that failed, timed out or was cancelled.";
     RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which `clean --expired` removes any other worktree.";

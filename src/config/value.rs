@@ -200,6 +200,11 @@ choice! {
     Flaky: "pass" Pass, "fail" Fail
 }
 choice! {
+    /// How somebody who looks elsewhere is told that the work has ended.
+    NotifyMode: "off" Off, "bell" Bell, "auto" Auto
+}
+
+choice! {
     /// `synthesis.mode`
     SynthesisMode: "passing-only" PassingOnly, "off" Off
 }

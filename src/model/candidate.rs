@@ -233,9 +233,11 @@ impl Candidate {
         self.ended?.duration_since(self.started?).try_into().ok()
     }
 
-    /// The state with its cause, for people: `failed (exit 3)`.
+    /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
+    /// started is `waiting`.
     pub fn state_in_words(&self) -> String {
         match (self.state, self.exit_code, self.signal, &self.reason) {
+            (State::Running, ..) if self.started.is_none() => "waiting".to_owned(),
             (State::Failed, Some(code), _, _) => format!("failed (exit {code})"),
             (State::Failed, _, Some(signal), _) => format!("failed (signal {signal})"),
             (State::Failed | State::Cancelled, _, _, Some(reason)) => {

@@ -3,6 +3,7 @@ pub mod address;
 pub mod agreement;
 pub mod base_tests;
 pub mod blast;
+pub mod board;
 pub mod candidate;
 pub mod checkup;
 pub mod decision;

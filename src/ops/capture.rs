@@ -46,6 +46,14 @@ pub struct Captured {
     pub problem: Option<String>,
 }
 
+/// Lines added and deleted by changes; none if git counts one of the files as binary.
+pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
+    changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
+        let (added, deleted) = change.lines?;
+        Some((sum.0 + added, sum.1 + deleted))
+    })
+}
+
 impl Captured {
     /// The newest capture's tree, or the base's if there is none.
     pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
@@ -169,6 +177,23 @@ impl Session {
             Ok(there && capture::is_unchanged(&self.repo, source)?)
         })?;
         Ok(unchanged.then_some(previous))
+    }
+
+    /// Lines added and deleted in a worktree so far. Writes nothing, and tells nothing where only a
+    /// capture could.
+    pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
+        let previous = candidate.latest().ok()?;
+        let peeked = self.with_source(candidate, previous.as_ref(), |source, there| {
+            Ok(if there { capture::lines_changed(&self.repo, source) } else { None })
+        });
+        peeked.ok()?
+    }
+
+    /// Lines added and deleted by a candidate's newest capture; none if there is none, or if git
+    /// counts one of its files as binary.
+    pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
+        let tree = candidate.latest().ok()??.tree;
+        lines_of(&self.changes_of(candidate.run, &tree).ok()?)
     }
 
     /// The parts of a worktree that no capture can hold. Writes nothing.

@@ -1,85 +1,246 @@
-//! The progress of a run's candidates, for the changing lines on a terminal and for `status`.
+//! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Result;
+use crate::model::board::{Row, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
+use crate::process::interrupt;
 use crate::process::progress::{self, Running};
 use crate::store::candidate::CandidateRef;
-use crate::ui::progress::{Live, ProgressLine};
+use crate::store::logs::{AGENT, BASE_TESTS};
+use crate::ui::progress::{View, whole_seconds};
 
 /// The interval between two redraws.
 const REDRAW: Duration = Duration::from_millis(200);
 
+/// The shortest time between two looks at the size of the changes in a worktree.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
+/// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
+const REST: u32 = 20;
+
 /// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
-    progress::running(&candidate.directory())
+    running_in(&candidate.directory())
 }
 
-/// Does `work` for some candidates of a run. On a terminal, a line for each of them shows its
-/// progress.
+/// The command that writes a log in a directory of logs, or in that of its second judging.
+fn running_in(directory: &Path) -> Option<Running> {
+    progress::running(directory).or_else(|| {
+        let again = progress::running(&directory.join(BASE_TESTS))?;
+        Some(Running { what: format!("base's {}", again.what), ..again })
+    })
+}
+
+/// What a run's candidates do in one part of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Their own commands run.
+    Attempts,
+    /// They are judged.
+    Judging,
+}
+
+/// How the work on one candidate ended.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// How the candidate stands now.
+    pub standing: Standing,
+    /// The end in words.
+    pub words: String,
+    /// The time that the commands took.
+    pub elapsed: Option<Duration>,
+    /// Lines added and deleted; as last seen if none.
+    pub size: Option<(u64, u64)>,
+}
+
+/// What is known of the candidates while they are worked on. Whoever works on one says so here; a
+/// record would tell of the part before.
+pub struct Board {
+    kind: WorkKind,
+    jobs: usize,
+    began: Instant,
+    state: Mutex<BoardState>,
+}
+
+#[derive(Default)]
+struct BoardState {
+    at_work: BTreeMap<Name, Instant>,
+    ended: BTreeMap<Name, Ending>,
+    sizes: BTreeMap<Name, (u64, u64)>,
+    /// The stage that was last seen of those at work.
+    seen: BTreeMap<Name, String>,
+    /// The time that one tree is expected to take.
+    each: Option<Duration>,
+}
+
+impl Board {
+    /// An empty board for a part in which so many candidates are worked on at once.
+    pub fn new(kind: WorkKind, jobs: usize) -> Board {
+        Board { kind, jobs, began: Instant::now(), state: Mutex::default() }
+    }
+
+    /// Says that work on a candidate begins.
+    pub fn began(&self, name: &Name) {
+        self.lock().at_work.insert(name.clone(), Instant::now());
+    }
+
+    /// Says how the work on a candidate ended.
+    pub fn ended(&self, name: &Name, ending: Ending) {
+        let mut state = self.lock();
+        state.at_work.remove(name);
+        state.ended.insert(name.clone(), ending);
+    }
+
+    /// Says how long one tree is expected to take, as the base did.
+    pub fn expect(&self, each: Duration) {
+        self.lock().each = Some(each).filter(|each| !each.is_zero());
+    }
+
+    /// Says how many lines a candidate has added and deleted, if that is known.
+    fn saw(&self, name: &Name, lines: Option<(u64, u64)>) {
+        if let Some(lines) = lines {
+            self.lock().sizes.insert(name.clone(), lines);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoardState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
+        let mut state = self.lock();
+        let base = running_in(&session.store.run_dir(&run.run).join("base"));
+        let base = base.map(|running| row_at_work(format!("{}/@base", run.run), running));
+        let rows =
+            names.iter().map(|name| self.row(&mut state, session.store.candidate(run, name)));
+        let rows: Vec<Row> = base.into_iter().chain(rows).collect();
+        View { rows, summary: self.summary(&state, names) }
+    }
+
+    fn row(&self, state: &mut BoardState, candidate: CandidateRef<'_>) -> Row {
+        let size = state.sizes.get(candidate.name).copied();
+        let row = |standing, doing: &str, elapsed| Row {
+            address: candidate.address(),
+            standing,
+            doing: doing.to_owned(),
+            elapsed,
+            size,
+            last_line: None,
+        };
+        if let Some(Ending { standing, words, elapsed, size: of_end }) =
+            state.ended.get(candidate.name)
+        {
+            return Row { size: of_end.or(size), ..row(*standing, words, *elapsed) };
+        }
+        let Some(since) = state.at_work.get(candidate.name) else {
+            return row(Standing::Waiting, "waiting", None);
+        };
+        match running(candidate) {
+            Some(running) => {
+                state.seen.insert(candidate.name.clone(), running.what.clone());
+                Row { size, ..row_at_work(candidate.address(), running) }
+            }
+            None => {
+                let doing = match state.seen.get(candidate.name) {
+                    None => "preparing",
+                    Some(last) if last == AGENT => "capturing",
+                    Some(last) => last,
+                };
+                row(Standing::Running, doing, Some(since.elapsed()))
+            }
+        }
+    }
+
+    fn summary(&self, state: &BoardState, names: &[Name]) -> String {
+        let what = match self.kind {
+            WorkKind::Attempts => "attempts",
+            WorkKind::Judging => "judging",
+        };
+        let (done, all) = (state.ended.len(), names.len());
+        let elapsed = whole_seconds(self.began.elapsed());
+        let mut words = format!("{what}: {done} of {all} done, {elapsed}");
+        if let Some(each) = state.each {
+            let running: Vec<Duration> = state.at_work.values().map(Instant::elapsed).collect();
+            let waiting = all.saturating_sub(done + running.len());
+            let left = remaining(each, self.jobs, &running, waiting);
+            if !left.is_zero() {
+                words.push_str(&format!(", about {} left", whole_seconds(left)));
+            }
+        }
+        words
+    }
+
+    /// The candidates whose worktrees change now.
+    fn changing(&self) -> Vec<Name> {
+        match self.kind {
+            WorkKind::Attempts => self.lock().at_work.keys().cloned().collect(),
+            WorkKind::Judging => Vec::new(),
+        }
+    }
+}
+
+/// Does `work` for some candidates of a run. On a terminal, a row for each of them shows its progress.
 pub fn live<T>(
     session: &Session,
     run: &Run,
     names: &[Name],
+    board: &Board,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    if session.ui.is_quiet() {
+    if !session.ui.begin_live() {
         return work();
     }
-    let Some(live) = Live::on_terminal() else { return work() };
-    session.ui.begin_live(live);
     let result = thread::scope(|scope| {
         let (done, waiting) = channel::<()>();
+        let (peeked, looks) = channel::<()>();
         scope.spawn(move || {
             // The loop ends when `done` is dropped.
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(REDRAW) {
-                let lines: Vec<ProgressLine> =
-                    names.iter().map(|name| line(session.store.candidate(run, name))).collect();
-                session.ui.show_live(&lines);
+                session.ui.show_live(&board.view(session, run, names), interrupt::requests());
+            }
+        });
+        scope.spawn(move || {
+            if board.kind == WorkKind::Judging {
+                for name in names {
+                    let lines = session.captured_lines(session.store.candidate(run, name));
+                    board.saw(name, lines);
+                }
+                return;
+            }
+            let mut rest = BETWEEN_LOOKS;
+            while let Err(RecvTimeoutError::Timeout) = looks.recv_timeout(rest) {
+                let began = Instant::now();
+                for name in board.changing() {
+                    board.saw(&name, session.peek(session.store.candidate(run, &name)));
+                }
+                rest = BETWEEN_LOOKS.max(began.elapsed() * REST);
             }
         });
         let result = work();
-        drop(done);
+        drop((done, peeked));
         result
     });
     session.ui.end_live();
     result
 }
 
-/// The progress line of a candidate for which a command runs, in any process; none if nothing runs.
-pub fn at_work(candidate: CandidateRef<'_>) -> Option<ProgressLine> {
-    let Running { what, elapsed, last_line } = running(candidate)?;
-    let doing = if what == "agent" { State::Running.to_string() } else { what };
-    Some(ProgressLine {
-        name: candidate.name.to_string(),
-        doing,
-        elapsed: Some(elapsed),
-        last_line,
-    })
+/// The row of a candidate for which a command runs, in any process; none if nothing runs.
+pub fn at_work(candidate: CandidateRef<'_>) -> Option<Row> {
+    Some(row_at_work(candidate.address(), running(candidate)?))
 }
 
-fn line(candidate: CandidateRef<'_>) -> ProgressLine {
-    let line = |doing: String, elapsed| ProgressLine {
-        name: candidate.name.to_string(),
-        doing,
-        elapsed,
-        last_line: None,
-    };
-    if let Some(line) = at_work(candidate) {
-        return line;
-    }
-    let Ok(record) = candidate.record() else {
-        return line(String::new(), None);
-    };
-    match (record.state, record.started) {
-        (State::Running, None) => line("waiting".into(), None),
-        // Its command has ended, and it is being captured.
-        (State::Running, Some(_)) => line("ended".into(), None),
-        (_, _) => line(record.state_in_words(), record.run_time()),
-    }
+fn row_at_work(address: String, running: Running) -> Row {
+    let Running { what, elapsed, last_line } = running;
+    let doing = if what == AGENT { State::Running.to_string() } else { what };
+    let elapsed = Some(elapsed);
+    Row { address, standing: Standing::Running, doing, elapsed, size: None, last_line }
 }

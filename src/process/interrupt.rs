@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
@@ -12,9 +13,15 @@ use signal_hook::iterator::Signals;
 
 use crate::process::protocol::order;
 
+/// `git frites` is two processes: git passes a signal on that the terminal has sent to both of them. What
+/// comes so soon after the same signal is that.
+const PASSED_ON: Duration = Duration::from_millis(100);
+
 static FIRST: AtomicI32 = AtomicI32::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LINES: Mutex<BTreeMap<u64, Line>> = Mutex::new(BTreeMap::new());
+static LAST: Mutex<Option<(i32, Instant)>> = Mutex::new(None);
+static TELL: OnceLock<Box<dyn Fn(usize) + Send + Sync>> = OnceLock::new();
 
 /// The way to one supervisor.
 struct Line {
@@ -37,6 +44,17 @@ fn lines() -> MutexGuard<'static, BTreeMap<u64, Line>> {
 /// The signal that asked us to stop, if any did.
 pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
+}
+
+/// Calls `tell` at each later request to end, with its number from 1, before anything is ended. Only
+/// the first call of this function counts.
+pub fn on_request(tell: impl Fn(usize) + Send + Sync + 'static) {
+    let _ = TELL.set(Box::new(tell));
+}
+
+/// The number of requests to end so far.
+pub fn requests() -> usize {
+    COUNT.load(Ordering::SeqCst)
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and
@@ -83,9 +101,25 @@ fn received(signal: i32) {
     }
 }
 
+/// True if git passed on a signal that has been received already.
+fn is_passed_on(signal: i32) -> bool {
+    let now = Instant::now();
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace((signal, now));
+    let is_same = last.is_some_and(|(before, then)| before == signal && now - then < PASSED_ON);
+    // git sets this variable for programs that it starts.
+    is_same && std::env::var_os("GIT_EXEC_PATH").is_some()
+}
+
 fn end_requested(signal: i32) {
+    if is_passed_on(signal) {
+        return;
+    }
     let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
-    let byte = match COUNT.fetch_add(1, Ordering::SeqCst) {
+    let before = COUNT.fetch_add(1, Ordering::SeqCst);
+    if let Some(tell) = TELL.get() {
+        tell(before + 1);
+    }
+    let byte = match before {
         0 => order::TERMINATE,
         1 => order::KILL,
         // Nothing that is still to be done is worth a third wait; the pipes end with us.

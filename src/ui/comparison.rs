@@ -25,7 +25,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, &rows(verdict)) + "\n"
+        grid(styles, &verdict.run, &rows(verdict)) + "\n"
     };
     let world = world(styles, &verdict.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
@@ -36,15 +36,16 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     )
 }
 
-/// The table of candidates that were judged by themselves, all with the same settings.
+/// The table of candidates of a run that were judged by themselves, all with the same settings.
 pub fn table<'a>(
     styles: Styles,
+    run: &Name,
     settings: &JudgeSettings,
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
     let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, (false, false))).collect();
-    grid(styles, &rows) + &world
+    grid(styles, run, &rows) + &world
 }
 
 /// The line about the world in which commands ran, if any did.
@@ -255,7 +256,7 @@ pub struct ComparisonRow {
     pub recommended: bool,
     /// True if that one is verified, too.
     pub verified: bool,
-    /// The candidate's name, or `(base)`.
+    /// The candidate's name, or `@base`.
     pub name: String,
     /// How its commands ended, in words.
     pub outcome: (String, Tone),
@@ -274,11 +275,16 @@ pub struct ComparisonRow {
 }
 
 /// The rows of a verdict's comparison: that of the base if it was judged, then one for each
-/// candidate.
+/// candidate, in the order of the ranking. What cannot be ranked comes last, in spawn order.
 pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
     let recommended = |e: &Entry| verdict.decision.recommended.as_ref() == Some(&e.candidate);
     let (base, verified) = (verdict.baseline.as_ref(), verdict.verified());
-    let candidates = verdict.candidates.iter().map(|e| row(e, base, (recommended(e), verified)));
+    let mut entries: Vec<&Entry> = verdict.candidates.iter().collect();
+    entries.sort_by_key(|e| {
+        let place = verdict.decision.ranking.iter().position(|name| *name == e.candidate);
+        place.unwrap_or(usize::MAX)
+    });
+    let candidates = entries.into_iter().map(|e| row(e, base, (recommended(e), verified)));
     base.map(base_row).into_iter().chain(candidates).collect()
 }
 
@@ -291,7 +297,7 @@ fn base_row(base: &Baseline) -> ComparisonRow {
     ComparisonRow {
         recommended: false,
         verified: false,
-        name: "(base)".into(),
+        name: "@base".into(),
         outcome: base.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
         time: time(&base.results),
         lines: none(),
@@ -327,7 +333,7 @@ fn row(
 
 /// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
 /// are at the end of the row if they fit there, and otherwise below it.
-fn grid(styles: Styles, rows: &[ComparisonRow]) -> String {
+fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow]) -> String {
     let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
@@ -335,7 +341,7 @@ fn grid(styles: Styles, rows: &[ComparisonRow]) -> String {
         let tone = if row.recommended && row.verified { Tone::Good } else { Tone::Plain };
         grid.row(vec![
             (if row.recommended { "*" } else { "" }.to_owned(), tone),
-            (shortened(&row.name), tone),
+            (format!("{run}/{}", shortened(&row.name)), tone),
             row.outcome.clone(),
             (row.time.clone(), Tone::Dim),
             (row.lines.clone(), Tone::Plain),
@@ -407,8 +413,8 @@ fn outcome(entry: &Entry) -> (String, Tone) {
     }
 }
 
-/// The end of the first command that did not pass.
-fn stop(result: &StageResult) -> (String, Tone) {
+/// The end of a command that did not pass, and what it means.
+pub fn stop(result: &StageResult) -> (String, Tone) {
     let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
         Outcome::CannotTell => return (format!("{stage} cannot tell"), Tone::Caution),

@@ -1,6 +1,7 @@
 //! The only module that prints: the answer to stdout, everything else to stderr.
 pub mod comparison;
 pub mod json;
+mod notify;
 pub mod progress;
 pub mod report;
 pub mod screen;
@@ -16,10 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use console::truncate_str;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ui::progress::{Live, ProgressLine};
+use crate::ui::progress::{Live, View};
+use crate::ui::screen::Screen;
 use crate::ui::style::{ColorMode, Styles};
 use crate::ui::table::printable;
-use crate::ui::terminal::window;
+use crate::ui::terminal::{moves_cursor, window};
 
 /// The most columns of a line of a command's output where nothing tells the terminal's width.
 const LONG_LINE: usize = 200;
@@ -58,15 +60,36 @@ impl Ui {
         self.quiet
     }
 
-    /// Starts progress lines at the end of standard error; everything else is printed above them.
-    pub fn begin_live(&self, live: Live) {
-        *self.live() = Some(live);
+    /// Starts changing rows at the end of standard error; everything else is printed above them.
+    /// False if there are none: with `-q`, or if that is no terminal that can move its cursor.
+    pub fn begin_live(&self) -> bool {
+        let live = if self.quiet { None } else { Live::on_terminal(self.err) };
+        let begun = live.is_some();
+        *self.live() = live;
+        begun
     }
 
-    /// Shows these progress lines, if progress is shown.
-    pub fn show_live(&self, lines: &[ProgressLine]) {
+    /// Shows these rows, if rows are shown. After requests to end, their last line tells of them.
+    pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &*self.live() {
-            live.show(lines);
+            live.show(view, stopping(requests));
+        }
+    }
+
+    /// Tells whoever sits at the terminal that a request to end was heard, the first or a later one. The
+    /// last one leaves no row behind.
+    pub fn tell_stopping(&self, requests: usize) {
+        let words = stopping(requests).filter(|_| !self.quiet);
+        match (&*self.live(), words) {
+            (Some(live), Some(words)) => return live.say_last(words),
+            (None, Some(words)) if io::stderr().is_terminal() => {
+                // The terminal has shown ^C where its cursor is.
+                let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.paint(words));
+            }
+            _ => {}
+        }
+        if words.is_none() {
+            self.end_live();
         }
     }
 
@@ -98,9 +121,36 @@ impl Ui {
         }
     }
 
+    /// Rings the bell of the terminal, if there is one and without `-q`.
+    pub fn ring(&self) {
+        self.signal(notify::BELL);
+    }
+
+    /// Shows a notification, or rings the bell of a terminal that has none.
+    pub fn notify(&self, words: &str) {
+        self.signal(&notify::notification(words, |name| std::env::var(name).ok()));
+    }
+
+    fn signal(&self, sequence: &str) {
+        if !self.quiet && io::stderr().is_terminal() {
+            self.log(sequence.as_bytes());
+        }
+    }
+
     /// True if stdout is a terminal.
     pub fn on_terminal(&self) -> bool {
         self.terminal
+    }
+
+    /// True if standard output is a terminal that can move its cursor.
+    pub fn can_redraw(&self) -> bool {
+        self.terminal && moves_cursor()
+    }
+
+    /// Writes a text in place of the one that was drawn on the screen before.
+    pub fn redraw(&self, screen: &mut Screen, text: &str) -> Result<()> {
+        let (rows, columns) = window();
+        self.answer(screen.frame(text.lines(), rows.unwrap_or(24), columns.unwrap_or(80)))
     }
 
     /// Writes the answer, byte for byte.
@@ -194,6 +244,16 @@ impl Ui {
             "an error says what to type next: {}",
             error.message
         );
+    }
+}
+
+/// What is told after so many requests to end; nothing before the first, and after the one that ends
+/// git-frites at once.
+fn stopping(requests: usize) -> Option<&'static str> {
+    match requests {
+        1 => Some("stopping … (again: kill)"),
+        2 => Some("killing … (again: leave at once)"),
+        _ => None,
     }
 }
 

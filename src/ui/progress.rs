@@ -1,88 +1,199 @@
-//! Progress lines on a terminal's standard error, while commands run.
-use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+//! Rows on a terminal's standard error that change while commands run.
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use console::measure_text_width;
 
+use crate::model::board::{Row, Standing, fold};
+use crate::ui::screen::Screen;
+use crate::ui::style::{Styles, Tone};
 use crate::ui::table;
 use crate::ui::terminal::moves_cursor;
 
-/// The progress of one candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgressLine {
-    /// The candidate.
-    pub name: String,
-    /// The stage that runs, or the result.
-    pub doing: String,
-    /// The time that the stage has taken so far.
-    pub elapsed: Option<Duration>,
-    /// The last line that the command printed.
-    pub last_line: Option<String>,
+/// The rows of a terminal that are left to what is printed above the changing rows.
+const ABOVE: usize = 2;
+
+/// What is shown: the rows, and the line below them.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// The candidates.
+    pub rows: Vec<Row>,
+    /// What is done, and how long it takes.
+    pub summary: String,
 }
 
-/// The lines as text, with aligned columns.
-pub fn texts(lines: &[ProgressLine]) -> impl Iterator<Item = String> {
-    let names = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
-    let doing = lines.iter().map(|line| line.doing.len()).max().unwrap_or_default();
-    lines.iter().map(move |ProgressLine { name, doing: what, elapsed, last_line }| {
-        // Tenths of a second would redraw every line all the time.
-        let elapsed = match elapsed.map(|e| e.as_secs()) {
-            None => String::new(),
-            Some(few @ 0..10) => format!("{few}s"),
-            Some(seconds) => table::duration(seconds as f64),
-        };
-        let last = last_line.as_deref().unwrap_or_default();
-        format!("{name:names$}  {what:doing$}  {elapsed:>6}  {last}").trim_end().to_owned()
-    })
+/// The rows as text, with aligned columns.
+pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
+    let cells: Vec<[String; 4]> = rows.iter().map(cells).collect();
+    let width = |at: usize| cells.iter().map(|c| measure_text_width(&c[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let padded = |text: &str, at: usize| " ".repeat(widths[at] - measure_text_width(text));
+    let line = |(row, cells): (&Row, &[String; 4])| {
+        let [address, doing, elapsed, size] = cells;
+        let paint = styles.of(tone(row.standing));
+        let mut line = paint.paint(&row.standing.mark().to_string());
+        line.push_str(&format!(" {address}{}  ", padded(address, 0)));
+        line.push_str(&format!("{}{}  ", paint.paint(doing), padded(doing, 1)));
+        line.push_str(&format!("{}{elapsed}", padded(elapsed, 2)));
+        if widths[3] > 0 {
+            line.push_str(&format!("  {size}{}", padded(size, 3)));
+        }
+        let last = row.last_line.as_deref().unwrap_or_default();
+        if !last.is_empty() {
+            line.push_str(&format!("  {}", styles.dim.paint(&table::printable(last))));
+        }
+        line.trim_end().to_owned()
+    };
+    rows.iter().zip(&cells).map(line).collect()
 }
 
-/// The progress lines on the terminal. Other output goes above them.
+/// Address, stage, time and size of a row.
+fn cells(row: &Row) -> [String; 4] {
+    let size = row.size.filter(|size| *size != (0, 0));
+    let size = size.map(|(added, deleted)| format!("+{added} −{deleted}"));
+    [
+        table::printable(&row.address),
+        table::brief(&table::printable(&row.doing)),
+        row.elapsed.map(whole_seconds).unwrap_or_default(),
+        size.unwrap_or_default(),
+    ]
+}
+
+/// A time that changes once a second: tenths would redraw every row all the time.
+pub fn whole_seconds(time: Duration) -> String {
+    match time.as_secs() {
+        few @ 0..10 => format!("{few}s"),
+        seconds => table::duration(seconds as f64),
+    }
+}
+
+fn tone(standing: Standing) -> Tone {
+    match standing {
+        Standing::Running => Tone::Plain,
+        Standing::Bad => Tone::Bad,
+        Standing::Caution => Tone::Caution,
+        Standing::Good => Tone::Good,
+        Standing::Waiting => Tone::Dim,
+    }
+}
+
+/// The changing rows on the terminal. Other output goes above them.
 #[derive(Debug)]
 pub struct Live {
-    all: MultiProgress,
-    bars: Mutex<Vec<ProgressBar>>,
+    styles: Styles,
+    drawn: Mutex<DrawnRows>,
+}
+
+#[derive(Debug, Default)]
+struct DrawnRows {
+    screen: Screen,
+    lines: Vec<String>,
+}
+
+impl DrawnRows {
+    fn draw(&mut self) {
+        // The cursor stays in the row below the last one.
+        let (rows, columns) = console::Term::stderr().size();
+        let lines = self.lines.iter().map(String::as_str);
+        write(&self.screen.frame(lines, rows.into(), columns.into()));
+    }
+}
+
+/// Writes to standard error at once; there is nobody to tell of a failure.
+fn write(text: &str) {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 impl Live {
-    /// Progress lines on standard error; none unless that is a terminal that can move its cursor.
-    pub fn on_terminal() -> Option<Live> {
-        let able = std::io::stderr().is_terminal() && moves_cursor();
-        able.then(|| Live {
-            all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)),
-            bars: Mutex::default(),
-        })
+    /// Changing rows on standard error; none unless that is a terminal that can move its cursor.
+    pub fn on_terminal(styles: Styles) -> Option<Live> {
+        let able = io::stderr().is_terminal() && moves_cursor();
+        able.then(|| Live { styles, drawn: Mutex::default() })
     }
 
-    /// Replaces the lines, as many as fit on the terminal.
-    pub fn show(&self, lines: &[ProgressLine]) {
-        let room = usize::from(console::Term::stderr().size().0).saturating_sub(2).max(1);
-        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
-        while bars.len() > lines.len().min(room) {
-            bars.pop().inspect(ProgressBar::finish_and_clear);
-        }
-        for (at, text) in texts(lines).take(room).enumerate() {
-            if bars.len() == at {
-                let plain =
-                    ProgressStyle::with_template("{wide_msg}").expect("a template of indicatif's");
-                bars.push(self.all.add(ProgressBar::no_length().with_style(plain)));
-            }
-            if bars[at].message() != text {
-                bars[at].set_message(text);
-            }
+    /// Replaces the rows, as many as fit on the terminal. `stopping` takes the place of the summary.
+    pub fn show(&self, view: &View, stopping: Option<&str>) {
+        let rows = usize::from(console::Term::stderr().size().0);
+        let room = rows.saturating_sub(ABOVE + 2).max(2);
+        let (shown, rest) = fold(view.rows.clone(), room);
+        let mut lines = texts(&shown, self.styles);
+        lines.extend(rest.map(|rest| format!("  {}", self.styles.dim.paint(&rest))));
+        lines.push(match stopping {
+            Some(words) => self.styles.caution.paint(words),
+            None => self.styles.dim.paint(&view.summary),
+        });
+        let mut drawn = self.lock();
+        if drawn.lines != lines {
+            drawn.lines = lines;
+            drawn.draw();
         }
     }
 
-    /// Prints above the lines.
+    /// Replaces the last row, at once.
+    pub fn say_last(&self, words: &str) {
+        let mut drawn = self.lock();
+        drawn.lines.pop();
+        drawn.lines.push(self.styles.caution.paint(words));
+        drawn.draw();
+    }
+
+    /// Prints above the rows.
     pub fn aside(&self, print: impl FnOnce()) {
-        self.all.suspend(print);
+        let mut drawn = self.lock();
+        write(&drawn.screen.erase());
+        print();
+        drawn.draw();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DrawnRows> {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        for bar in self.bars.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            bar.finish_and_clear();
+        write(&self.lock().screen.erase());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(address: &str, standing: Standing, doing: &str, seconds: Option<u64>) -> Row {
+        Row {
+            address: address.into(),
+            standing,
+            doing: doing.into(),
+            elapsed: seconds.map(Duration::from_secs),
+            size: None,
+            last_line: None,
         }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_a_last_line_controls_nothing() {
+        let rows = [
+            Row { size: Some((2, 1)), ..row("1/c1", Standing::Good, "passed", Some(42)) },
+            Row {
+                last_line: Some("\u{1b}[31mred".into()),
+                ..row("1/c10", Standing::Running, "test", Some(7))
+            },
+            row("1/c2", Standing::Bad, "test exit 1", Some(125)),
+            row("1/c3", Standing::Waiting, "waiting", None),
+        ];
+        let expected = [
+            "✓ 1/c1   passed         42s  +2 −1",
+            "● 1/c10  test            7s         \\u{1b}[31mred",
+            "✗ 1/c2   test exit 1  2m05s",
+            "· 1/c3   waiting",
+        ];
+        assert_eq!(texts(&rows, Styles::default()), expected);
+        let colored = texts(&rows, Styles::colored());
+        let plain: Vec<_> = colored.iter().map(|l| console::strip_ansi_codes(l)).collect();
+        assert_eq!(plain.iter().map(|l| l.trim_end()).collect::<Vec<_>>(), expected);
+        assert!(colored[0].starts_with("\u{1b}[32m✓") && colored[2].contains("\u{1b}[31mtest"));
     }
 }

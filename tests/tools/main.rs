@@ -11,6 +11,7 @@ mod completion;
 mod file_systems;
 mod guard;
 mod landlock;
+mod live_view;
 mod manual;
 mod report;
 mod sealed;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
     trials.extend(landlock::trials());
+    trials.extend(live_view::trials());
     trials.extend(manual::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());

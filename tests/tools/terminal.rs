@@ -1,5 +1,6 @@
 //! A terminal that a test can type into: util-linux' `script` makes it.
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
@@ -43,6 +44,29 @@ impl Terminal {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
+    /// What a terminal of this size shows now, line by line, without blanks at the ends.
+    pub fn lines(&self, rows: u16, columns: u16) -> Vec<String> {
+        let size = |n: u16| NonZero::new(n).unwrap();
+        let mut screen = vt100::Parser::new(size(rows), size(columns), 0);
+        screen.process(&self.shown.lock().unwrap());
+        screen.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// Waits until a terminal of this size shows what is wanted; gives its lines.
+    #[track_caller]
+    pub fn wait_for_lines(
+        &self,
+        (rows, columns): (u16, u16),
+        wanted: impl Fn(&[String]) -> bool,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        poll(|| {
+            lines = self.lines(rows, columns);
+            wanted(&lines)
+        });
+        lines
+    }
+
     /// Presses keys.
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
@@ -71,6 +95,9 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(std::io::stderr(), "the terminal showed: {:?}", self.screen());
+        }
         // `script` hands the end of its input on as the end of the terminal.
         let _ = self.child.kill();
         let _ = self.child.wait();

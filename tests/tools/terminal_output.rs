@@ -157,11 +157,11 @@ fn run_shows_a_progress_line_per_candidate() {
     world.write("attempt", script);
     world.write("check", test);
     world.commit("scripts");
-    let line = "stty rows 24 cols 60; TERM=xterm git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
+    let line = "stty rows 24 cols 60; TERM=xterm NO_COLOR=1 git frites run -n 2 -j 1 --test 'sh check' -- sh attempt; echo \"exit $?\"";
     let shown = Terminal::start(&world, line);
-    shown.wait_for("c1  running");
+    shown.wait_for("1/c1  running");
     shown.wait_for("thinking about c1");
-    shown.wait_for("c2  waiting");
+    shown.wait_for("1/c2  waiting");
     fs::write(gate, "").unwrap();
     shown.wait_for("1/c2: succeeded in");
     shown.wait_for("checking");
@@ -175,7 +175,7 @@ fn run_shows_a_progress_line_per_candidate() {
     assert!(screen.contains("\x1b["), "lines are drawn over");
     // No line of progress is left on the last screen: each was erased or drawn over.
     let end = screen.rsplit("1/c1: test passed").next().unwrap();
-    assert!(!end.split("\x1b[2K").last().unwrap().contains("c1  test"), "{end:?}");
+    assert!(!end.split("\x1b[J").last().unwrap().contains("1/c1  test"), "{end:?}");
 }
 
 fn output_is_paged_and_controls_nothing_on_a_terminal() {

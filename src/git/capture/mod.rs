@@ -10,12 +10,14 @@ pub mod dirty;
 pub mod excludes;
 pub mod mtimes;
 pub mod omitted;
+mod peek;
 mod private_index;
 mod scan;
 mod source;
 mod staging;
 mod walk;
 
+pub use peek::lines_changed;
 pub use private_index::{copy_index, size_on_disk};
 pub use source::CaptureSource;
 

@@ -58,7 +58,7 @@ impl<'a> BaseBeside<'a> {
         match self.try_judge(cancel) {
             Ok(judged) => *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = judged,
             Err(error) if interrupt::signal().is_none() => {
-                self.session.ui.warn(format!("{}, base: {}", self.run.run, error.message));
+                self.session.ui.warn(format!("{}/@base: {}", self.run.run, error.message));
             }
             Err(_) => {}
         }

@@ -19,6 +19,7 @@ mod record;
 mod replay;
 mod runner;
 mod schedule;
+mod shown;
 pub mod spread;
 mod tamper;
 mod terms;

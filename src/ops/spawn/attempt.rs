@@ -7,18 +7,20 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::worktree::{self, WorktreeLock};
 use crate::integrity::watch::TamperReport;
 use crate::integrity::{trust, watch};
+use crate::model::board::Standing;
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
-use crate::ops::capture::Captured;
+use crate::ops::capture::{self, Captured};
+use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
-use crate::ops::{clean, log_end, progress};
+use crate::ops::{clean, log_end};
 use crate::process::interrupt::Cancel;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
@@ -67,15 +69,19 @@ pub fn run_attempts(
     let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
+    let board = Board::new(WorkKind::Attempts, options.jobs);
     let span = tracing::Span::current();
     let results = std::thread::scope(|scope| {
         scope.spawn(|| span.in_scope(|| beside(&cancel)));
-        progress::live(session, run, &names, || {
+        progress::live(session, run, &names, &board, || {
             checkpoint::beside(session, run, &names, options.checkpoint, || {
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
-                    attempt(session, candidate, command, options, guard.as_ref())
-                        .inspect_err(|error| mark_cancelled(candidate, error))
+                    board.began(name);
+                    let done = attempt(session, candidate, command, options, guard.as_ref())
+                        .inspect_err(|error| mark_cancelled(candidate, error));
+                    board.ended(name, ending(&done));
+                    done
                 })
             })
         })
@@ -104,6 +110,25 @@ pub fn run_attempts(
     done?;
     let TamperReport { words, affects_outcomes } = watched?;
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
+}
+
+/// The end of an attempt as a row on the terminal shows it.
+fn ending(done: &Result<Captured>) -> Ending {
+    let Ok(Captured { candidate, changes, problem, .. }) = done else {
+        let words = State::Cancelled.to_string();
+        return Ending { standing: Standing::Bad, words, elapsed: None, size: None };
+    };
+    let standing = match candidate.state {
+        _ if problem.is_some() => Standing::Bad,
+        State::Open | State::Running | State::Succeeded => Standing::Good,
+        State::Empty | State::Cancelled => Standing::Caution,
+        State::Failed | State::TimedOut => Standing::Bad,
+    };
+    let words = match problem {
+        Some(_) => "not captured".to_owned(),
+        None => candidate.state_in_words(),
+    };
+    Ending { standing, words, elapsed: candidate.run_time(), size: capture::lines_of(changes) }
 }
 
 fn is_running(candidate: CandidateRef<'_>) -> bool {

@@ -52,7 +52,7 @@ impl OracleRunner<'_> {
 
     fn report_of_base(&self) -> ReportTo {
         ReportTo {
-            name: format!("{}, base", self.run.run),
+            name: format!("{}/@base", self.run.run),
             logs: self.session.store.base_logs(&self.run.run).judging(None),
         }
     }

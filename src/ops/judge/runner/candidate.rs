@@ -7,9 +7,10 @@ use crate::model::outcome::{self, Outcome, StageResult};
 use crate::model::verdict::{Effort, Entry};
 use crate::ops::judge::entry_outcome::{EntryOutcome, commands_run};
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
-use crate::ops::judge::keep;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::Judge;
+use crate::ops::judge::{keep, shown};
+use crate::ops::progress::Board;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::run::OracleEnd;
 use crate::oracle::sealed::Warmth;
@@ -24,6 +25,8 @@ pub(super) struct EntryJudge<'r, 'a> {
     alone: bool,
     /// The share of the base's outputs to judge over.
     warmth: Warmth,
+    /// The place that is told how each candidate stands.
+    board: &'r Board,
 }
 
 impl<'r, 'a> EntryJudge<'r, 'a> {
@@ -31,13 +34,12 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         runner: &'r OracleRunner<'a>,
         workers: usize,
         warmth: Warmth,
+        board: &'r Board,
     ) -> EntryJudge<'r, 'a> {
-        EntryJudge { runner, alone: workers == 1, warmth }
+        EntryJudge { runner, alone: workers == 1, warmth, board }
     }
-}
 
-impl Judge for EntryJudge<'_, '_> {
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+    fn run_oracle(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
         let runner = self.runner;
         let name = &entry.candidate;
         let report = runner.report_to(entry)?;
@@ -65,6 +67,15 @@ impl Judge for EntryJudge<'_, '_> {
             effort.add(more);
         }
         Ok(Some(EntryOutcome { results, base_tests, effort }))
+    }
+}
+
+impl Judge for EntryJudge<'_, '_> {
+    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+        self.board.began(&entry.candidate);
+        let judged = self.run_oracle(entry, cancel)?;
+        self.board.ended(&entry.candidate, shown::ending(judged.as_ref()));
+        Ok(judged)
     }
 }
 

@@ -8,7 +8,8 @@ use crate::ops::judge::kept_trees;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::candidate::EntryJudge;
 use crate::ops::judge::schedule::{Scheduler, StopWhen};
-use crate::ops::progress;
+use crate::ops::judge::shown;
+use crate::ops::progress::{self, Board, WorkKind};
 use crate::oracle::cache::Cache;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -48,18 +49,22 @@ impl OracleRunner<'_> {
         let workers = scheduler.workers(jobs, usize::from(with_base));
         // The candidates wait for the outputs of the base.
         let base_first = workers == 1 || self.sealed.is_some() && self.may_be_warm;
-        progress::live(self.session, self.run, &waiting, || {
+        let board = Board::new(WorkKind::Judging, workers);
+        shown::expect(&board, base.as_ref());
+        progress::live(self.session, self.run, &waiting, &board, || {
             if with_base && base_first {
                 base = self.judge_base(&Cancel::default(), true)?;
+                shown::expect(&board, base.as_ref());
             }
             let warmth = self.warmth();
             let judge_base = |cancel: &Cancel| {
                 if with_base && !base_first {
                     base = self.judge_base(cancel, false)?;
+                    shown::expect(&board, base.as_ref());
                 }
                 Ok(())
             };
-            scheduler.run(workers, judge_base, &EntryJudge::new(self, workers, warmth));
+            scheduler.run(workers, judge_base, &EntryJudge::new(self, workers, warmth, &board));
             Ok(())
         })?;
         let mut effort = scheduler.finish(self.oracle.len())?;
@@ -100,8 +105,9 @@ impl OracleRunner<'_> {
         let scheduler = Scheduler::new(entries, false, stop);
         let waiting = scheduler.waiting();
         let workers = scheduler.workers(jobs.min(waiting.len()), 0);
-        progress::live(self.session, self.run, &waiting, || {
-            let judge = EntryJudge::new(self, workers, Warmth::Cold);
+        let board = Board::new(WorkKind::Judging, workers);
+        progress::live(self.session, self.run, &waiting, &board, || {
+            let judge = EntryJudge::new(self, workers, Warmth::Cold, &board);
             scheduler.run(workers, |_| Ok(()), &judge);
             Ok(())
         })?;

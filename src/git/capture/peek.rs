@@ -1,0 +1,67 @@
+//! The size of an attempt's change while the attempt works: read, never written, and at little cost.
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use gix::bstr::ByteSlice;
+
+use crate::fs::regular;
+use crate::git::capture::private_index::trustworthy_index;
+use crate::git::capture::source::CaptureSource;
+use crate::git::capture::walk;
+use crate::git::repo::Repo;
+use crate::git::text::TextChange;
+use crate::git::trees;
+use crate::model::path::TreePath;
+
+/// The most changed files whose lines are counted.
+const MOST: usize = 500;
+
+/// The largest file whose lines are counted, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// Lines added and deleted in a worktree since the base, by one look at the stat data of its files and
+/// the content of those that differ. None if a capture would need git, or if there is too much to read.
+pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
+    let index = trustworthy_index(repo, source.index)?;
+    let listing = walk::list(repo, source.worktree, &index).ok()??;
+    let gix = repo.gix();
+    let mut paths: BTreeSet<TreePath> =
+        listing.changed.into_iter().chain(listing.deleted).collect();
+    let is_its_own = |path: &TreePath| {
+        !source.excludes.hides(path) && !source.seeds.still_hold(source.worktree, path)
+    };
+    paths.extend(listing.untracked.into_iter().filter(is_its_own));
+    // The private index has the files of the last capture, and not those of the base.
+    if let Some(previous) = source.previous {
+        let captured = trees::differences(repo, source.base, &previous.tree)?;
+        paths.extend(captured.into_iter().map(|difference| difference.path));
+    }
+    if paths.len() > MOST {
+        return None;
+    }
+    let mut sum = (0, 0);
+    for path in &paths {
+        let before = match repo.id_at(source.base, path.as_bstr()) {
+            Some(id) => gix.find_object(id).ok()?.detach().data,
+            None => Vec::new(),
+        };
+        let after = content(&path.on_disk(source.worktree))?;
+        // A binary file has no lines.
+        let (added, deleted) = TextChange::new(&before, &after).map_or((0, 0), |text| text.lines());
+        sum = (sum.0 + added, sum.1 + deleted);
+    }
+    Some(sum)
+}
+
+/// The content of a file as git would store it, empty if there is none; none if it is too large, or
+/// nothing that git can hold.
+fn content(file: &Path) -> Option<Vec<u8>> {
+    let Ok(meta) = fs::symlink_metadata(file) else { return Some(Vec::new()) };
+    if meta.is_symlink() {
+        return fs::read_link(file).ok().map(|target| OsString::from(target).into_vec());
+    }
+    (meta.is_file() && meta.len() <= LARGEST).then(|| regular::read_own(file).ok())?
+}

@@ -1,0 +1,141 @@
+//! What a terminal shows while a run's candidates work or are judged: which rows there is room for, and
+//! how long it will take.
+use std::time::Duration;
+
+/// How a candidate stands at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// One of its commands runs.
+    Running,
+    /// It ended badly: its command failed, or a stage did.
+    Bad,
+    /// It ended, and somebody should look at it.
+    Caution,
+    /// It ended well.
+    Good,
+    /// Nothing of it has started.
+    Waiting,
+}
+
+impl Standing {
+    /// The character in front of its row.
+    pub fn mark(self) -> char {
+        match self {
+            Standing::Running => '●',
+            Standing::Bad => '✗',
+            Standing::Caution => '!',
+            Standing::Good => '✓',
+            Standing::Waiting => '·',
+        }
+    }
+}
+
+/// One candidate, or the base, at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// `RUN/CAND`.
+    pub address: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// The stage that runs, or how it ended.
+    pub doing: String,
+    /// The time that the stage has taken so far, or that all of it took.
+    pub elapsed: Option<Duration>,
+    /// Lines added and deleted so far.
+    pub size: Option<(u64, u64)>,
+    /// The last line that its command printed.
+    pub last_line: Option<String>,
+}
+
+/// The rows for a terminal with room for `room` of them: running ones first, then those that ended,
+/// then those that wait. Where the room does not do, the last rows are folded into one line of words.
+pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
+    rows.sort_by_key(|row| match row.standing {
+        Standing::Running => 0,
+        Standing::Waiting => 2,
+        _ => 1,
+    });
+    if rows.len() <= room {
+        return (rows, None);
+    }
+    let rest = rows.split_off(room.saturating_sub(1));
+    let words = [
+        (Standing::Running, "running"),
+        (Standing::Good, "fine"),
+        (Standing::Caution, "to check"),
+        (Standing::Bad, "failed"),
+        (Standing::Waiting, "waiting"),
+    ];
+    let counts = words.into_iter().filter_map(|(standing, word)| {
+        let count = rest.iter().filter(|row| row.standing == standing).count();
+        (count > 0).then(|| format!("{count} {word}"))
+    });
+    let counts: Vec<String> = counts.collect();
+    (rows, Some(format!("{} more: {}", rest.len(), counts.join(", "))))
+}
+
+/// The time that is still needed if each tree takes `each`, `jobs` at once: those that run have run for
+/// `running`, and `waiting` have not started.
+pub fn remaining(each: Duration, jobs: usize, running: &[Duration], waiting: usize) -> Duration {
+    let left = running.iter().map(|elapsed| each.saturating_sub(*elapsed));
+    let longest = left.clone().max().unwrap_or_default();
+    let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+    let jobs = u32::try_from(jobs.max(1)).unwrap_or(u32::MAX);
+    let work = left.sum::<Duration>() + each.saturating_mul(waiting);
+    longest.max(work / jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Standing::{Bad, Caution, Good, Running, Waiting};
+
+    fn rows(standings: &[Standing]) -> Vec<Row> {
+        let row = |(at, standing): (usize, &Standing)| Row {
+            address: format!("1/c{}", at + 1),
+            standing: *standing,
+            doing: String::new(),
+            elapsed: None,
+            size: None,
+            last_line: None,
+        };
+        standings.iter().enumerate().map(row).collect()
+    }
+
+    fn folded(standings: &[Standing], room: usize) -> (String, Option<String>) {
+        let (rows, rest) = fold(rows(standings), room);
+        (rows.iter().map(|row| row.address[2..].to_owned()).collect::<Vec<_>>().join(" "), rest)
+    }
+
+    #[test]
+    fn running_ones_come_first_and_the_others_keep_their_order() {
+        let all = [Waiting, Good, Running, Bad, Waiting, Running];
+        assert_eq!(folded(&all, 6), ("c3 c6 c2 c4 c1 c5".into(), None));
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let all = [Waiting, Good, Running, Bad, Waiting, Running, Caution];
+        assert_eq!(
+            folded(&all, 4),
+            ("c3 c6 c2".into(), Some("4 more: 1 to check, 1 failed, 2 waiting".into()))
+        );
+        assert_eq!(
+            folded(&all, 1),
+            (
+                String::new(),
+                Some("7 more: 2 running, 1 fine, 1 to check, 1 failed, 2 waiting".into())
+            )
+        );
+        assert_eq!(folded(&all, 0).0, "", "no room at all");
+    }
+
+    #[test]
+    fn what_remains_is_spread_over_the_jobs_and_takes_as_long_as_its_longest_part() {
+        let s = Duration::from_secs;
+        assert_eq!(remaining(s(60), 2, &[s(30), s(10)], 2), s(100), "(30 + 50 + 120) / 2");
+        assert_eq!(remaining(s(60), 4, &[s(30), s(10)], 0), s(50));
+        assert_eq!(remaining(s(60), 1, &[s(90)], 1), s(60), "one takes longer than expected");
+        assert_eq!(remaining(s(60), 0, &[], 0), s(0));
+    }
+}

@@ -1,0 +1,78 @@
+//! What the changing rows on a terminal say of a candidate that was judged.
+use std::time::Duration;
+
+use crate::model::board::Standing;
+use crate::model::outcome::{self, Outcome, StageResult};
+use crate::ops::judge::entry_outcome::EntryOutcome;
+use crate::ops::judge::judged_base::JudgedBase;
+use crate::ops::progress::{Board, Ending};
+use crate::ui::comparison;
+use crate::ui::style::Tone;
+
+/// The end of a candidate's commands as a row shows it; without an outcome, they were ended because it
+/// could not matter any more.
+pub fn ending(outcome: Option<&EntryOutcome>) -> Ending {
+    let Some(outcome) = outcome else {
+        let words = "not needed".to_owned();
+        return Ending { standing: Standing::Waiting, words, elapsed: None, size: None };
+    };
+    let EntryOutcome { results, base_tests, .. } = outcome;
+    let is_flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. });
+    let (standing, words) = match outcome::first_failure(results).map(comparison::stop) {
+        Some((words, Tone::Caution)) => (Standing::Caution, words),
+        Some((words, _)) => (Standing::Bad, words),
+        None if !base_tests.is_empty() && !outcome::all_passed(base_tests) => {
+            (Standing::Caution, "passed only its own tests".to_owned())
+        }
+        None if results.iter().any(is_flaky) => (Standing::Caution, "flaky".to_owned()),
+        None => (Standing::Good, "passed".to_owned()),
+    };
+    let elapsed = time_of(results) + time_of(base_tests);
+    Ending { standing, words, elapsed: Some(elapsed), size: None }
+}
+
+/// Tells the board how long each tree is expected to take: as long as the base, if that ran.
+pub fn expect(board: &Board, base: Option<&JudgedBase>) {
+    let results = base.map(|base| base.baseline.results.as_slice());
+    board.expect(time_of(results.unwrap_or_default()));
+}
+
+/// The time that commands took.
+fn time_of(results: &[StageResult]) -> Duration {
+    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
+    // Records of other machines may hold any number.
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::Stage;
+
+    fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
+        let all = |outcomes: &[Outcome]| {
+            let result = |outcome: &Outcome| StageResult::new(Stage::Test, 1.0, outcome.clone());
+            outcomes.iter().map(result).collect::<Vec<_>>()
+        };
+        let (results, base_tests) = (all(results), all(base_tests));
+        let outcome = EntryOutcome { results, base_tests, ..EntryOutcome::default() };
+        let ending = ending(Some(&outcome));
+        (ending.standing, ending.words, ending.elapsed.unwrap_or_default().as_secs())
+    }
+
+    #[test]
+    fn only_a_pass_without_a_doubt_is_good() {
+        use Outcome::{CannotTell, Failed, Flaky, Passed, Skipped};
+        assert_eq!(shown(&[Passed, Passed], &[]), (Standing::Good, "passed".into(), 2));
+        assert_eq!(
+            shown(&[Passed, Failed { code: 2 }, Skipped], &[]),
+            (Standing::Bad, "test exit 2".into(), 3)
+        );
+        assert_eq!(shown(&[CannotTell], &[]), (Standing::Caution, "test cannot tell".into(), 1));
+        assert_eq!(shown(&[Flaky { refused: false }], &[]), (Standing::Caution, "flaky".into(), 1));
+        assert_eq!(
+            shown(&[Passed], &[Failed { code: 1 }]),
+            (Standing::Caution, "passed only its own tests".into(), 2)
+        );
+    }
+}
