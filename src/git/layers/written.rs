@@ -3,10 +3,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
+use crate::fs::stat::change_time;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, read_index};
 use crate::git::layers::{is_opaque, is_whiteout, visit};
@@ -43,9 +45,21 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
 }
 
 /// The tracked files of a plain directory that are not as they were checked out, sorted. `index` is
-/// the index file of the tree in it.
-pub fn changed_in(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>> {
+/// the index file of the tree in it, and `since` the time at which the directory was complete.
+///
+/// A file that nobody has touched since is not changed, even if git would write it differently.
+pub fn changed_in(
+    git: &Git,
+    index: &Path,
+    directory: &Path,
+    since: SystemTime,
+) -> Result<Vec<TreePath>> {
+    let is_touched = |path: &TreePath| {
+        let meta = fs::symlink_metadata(path.on_disk(directory));
+        meta.map_or(true, |meta| change_time(&meta) > since)
+    };
     let mut changed = differing(git, index, directory)?;
+    changed.retain(is_touched);
     changed.sort();
     Ok(changed)
 }
@@ -73,10 +87,10 @@ fn differing(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>>
         .and_then(|_| fs::metadata(index)?.modified())
         .and_then(|time| fs::File::options().write(true).open(scratch.file())?.set_modified(time))
         .context(|| "could not write a temporary index".into())?;
-    let list = scratch
-        .git()
-        .call("diff-files")
-        .args(["-z", "--name-only", "--ignore-submodules=all"])
-        .bytes()?;
+    let git = scratch.git();
+    // A file with new stat data may have its old content.
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    let list =
+        git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=all"]).bytes()?;
     Ok(nul_separated(&list).map(TreePath::new).collect())
 }

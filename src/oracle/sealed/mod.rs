@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::value::{LayerKind, Network};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
+use crate::fs::stat::change_time;
 use crate::fs::tree::disk_usage;
 use crate::git::layers::base::BaseLayer;
 use crate::git::layers::{self, copied, difference, inherited, written};
@@ -109,6 +110,8 @@ pub struct SealedCheckout {
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
     /// (GIT-FACTS, "Worlds").
     pub is_overlay: bool,
+    /// The time from which on commands change files.
+    complete: SystemTime,
     /// The reason why the tree is incomplete: a submodule at a commit that the user's checkout has
     /// not.
     pub problem: Option<String>,
@@ -162,7 +165,7 @@ impl<'a> SealedCheckouts<'a> {
             Some(laid) => laid,
             None => self.check_out(commit, &room)?,
         };
-        self.write_git_dir(commit, &room)?;
+        let complete = self.write_git_dir(commit, &room)?;
         let is_overlay = !layers.is_empty();
         let home = self.lock().as_ref().and_then(|base| base.layer.home());
         let above = Layers { checkout: layers, home: home.into_iter().collect() };
@@ -180,7 +183,16 @@ impl<'a> SealedCheckouts<'a> {
             }),
         };
         let network = self.options.network;
-        Ok(SealedCheckout { room, _room: guard, spec, network, has_outputs, is_overlay, problem })
+        Ok(SealedCheckout {
+            room,
+            _room: guard,
+            spec,
+            network,
+            has_outputs,
+            is_overlay,
+            complete,
+            problem,
+        })
     }
 
     /// A tree in a plain directory, with nothing of the base's.
@@ -335,8 +347,8 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index is that
-    /// of its tree.
-    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<()> {
+    /// of its tree. Gives the time at which it was complete.
+    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<SystemTime> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
         let upper = room.git_dir();
@@ -363,7 +375,8 @@ impl<'a> SealedCheckouts<'a> {
         fs::copy(room.index(), &index).context(failed)?;
         // Every entry is racily clean: a git that a command runs then compares contents, always.
         let file = fs::File::options().write(true).open(&index).context(failed)?;
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1)).context(failed)
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1)).context(failed)?;
+        file.metadata().map(|meta| change_time(&meta)).context(failed)
     }
 }
 
@@ -408,7 +421,10 @@ impl SealedCheckout {
 
     /// The tracked files that commands have changed, sorted.
     pub fn changed(&self, repo: &Repo) -> Result<Vec<TreePath>> {
-        let changed = if self.is_overlay { written::changed } else { written::changed_in };
-        changed(&repo.git(), &self.room.index(), &self.written())
+        let (git, index, written) = (repo.git(), self.room.index(), self.written());
+        match self.is_overlay {
+            true => written::changed(&git, &index, &written),
+            false => written::changed_in(&git, &index, &written, self.complete),
+        }
     }
 }
