@@ -12,6 +12,11 @@ build:
 test:
 	$(CARGO) test --locked
 
+# Runs the tests on repositories in each world for judging that this machine has, and says which it has not.
+# WORLDS_ARGS=--confined leaves out the open world, and tests in which nothing is judged; other words choose tests.
+test-worlds:
+	CARGO="$(CARGO)" sh tests/worlds.sh $(WORLDS_ARGS)
+
 # Runs all steps in a temporary repository; KEEP=1 keeps the repository.
 demo: build
 	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
@@ -59,4 +64,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build test test-slurm demo bench soak lint install uninstall man
+.PHONY: build test test-worlds test-slurm demo bench soak lint install uninstall man

@@ -83,6 +83,7 @@ fn log_of_old_state_lists_every_event() {
 
 #[test]
 fn judge_replay_of_old_state_decides_as_before() {
+    crate::common::in_the_open_world();
     let world = old_state();
     let verdict = world.frites(["judge", "--replay", "2", "--json"]).expect(0).json();
     assert_eq!(verdict["recommended"], "c1");

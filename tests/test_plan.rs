@@ -10,6 +10,7 @@ fn plan(world: &World, words: &[&str], code: i32) -> Vec<String> {
 
 #[test]
 fn oracle_is_shown_before_the_first_run_and_nothing_is_made_or_run() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.write("Makefile", "test:\n\techo ran >> $(HOME)/ran\n.PHONY: test\n");
     let head = world.commit("a test");

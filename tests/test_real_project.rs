@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{World, source};
+use crate::common::{TestWorld, World, source};
 
 /// The line of strsim's Levenshtein distance that the bug is in, and with the bug.
 const RIGHT: &str = "result = min(result + 1, min(distance_a, distance_b + 1));";
@@ -199,6 +199,7 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
         let is_time = |w: &str| w.strip_suffix('s').is_some_and(|n| n.parse::<f64>().is_ok());
         line.split_whitespace().filter(|w| !is_time(w)).collect::<Vec<_>>().join(" ")
     };
+    let place = TestWorld::of_this_test().in_words();
     let expected = format!(
         "candidate outcome time lines files agree flags
 1/@base test exit 101 - - -
@@ -209,7 +210,7 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
 1/nothing - - 0 0 - empty
 1/exits-3 - - 2 1 - failed
 
-the commands ran unconfined, in the open world
+the commands ran {place}
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \
 next is large with {lines} lines in 2 files"
     );

@@ -51,6 +51,7 @@ fn status_and_log_without_a_run_are_empty_and_hint_at_spawn() {
 
 #[test]
 fn status_shows_runs_and_candidates_and_captures_nothing() {
+    crate::common::in_the_open_world();
     let world = edited();
     let base = world.git(["rev-parse", "--short=10", "HEAD"]);
     let first = world.frites(["status"]).expect(0).out();

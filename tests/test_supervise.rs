@@ -429,6 +429,7 @@ fn supervisors(mark: &str) -> Vec<u32> {
 
 #[test]
 fn end_of_a_command_that_kills_its_supervisor_is_an_error_and_no_outcome() {
+    crate::common::in_the_open_world();
     let (world, mark) = marked();
     world.attempts(&["echo x > README", "echo longer > README; echo y > MORE"]);
     let report = r#"{"code":0,"signal":null,"reason":null,"timed_out":false,"cancelled":false,"leaky":false}"#;

@@ -478,6 +478,15 @@ impl TestWorld {
             TestWorld::Sealed => "sealed",
         }
     }
+
+    /// Where commands ran, as a verdict says it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            TestWorld::Open => "unconfined, in the open world",
+            TestWorld::Landlock => "confined by Landlock",
+            TestWorld::Sealed => "in sealed worlds",
+        }
+    }
 }
 
 /// Where repositories are made: in memory where there is room for them and programs may run, for a disk makes git
