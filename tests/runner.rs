@@ -65,6 +65,7 @@ mod test_seed;
 mod test_seed_leads_back;
 mod test_spawn;
 mod test_spread;
+mod test_spread_machines;
 mod test_spread_replay;
 mod test_status;
 mod test_supervise;

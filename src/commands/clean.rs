@@ -1,6 +1,7 @@
 //! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use crate::model::name::Name;
 use crate::model::rationale::some_of;
 use crate::model::run::Run;
 use crate::ops::clean;
+use crate::ops::mirror::{self, IdleMirror};
 use crate::ops::session::Session;
 use crate::oracle::sealed::kept;
 use crate::oracle::{outcomes, pool};
@@ -48,7 +50,8 @@ pub struct CleanArgs {
     /// Let these candidates expire again
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes, build outputs and parked worktrees of this repository, and no run
+    /// Remove the cached outcomes, build outputs and parked worktrees of this repository, and unused
+    /// mirrors of all; no run
     #[arg(
         long,
         conflicts_with_all = [
@@ -159,10 +162,12 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let parked = trash::parked(&root);
     let of_parked = || parked.iter().map(|parked| tree::disk_usage(parked)).sum::<u64>();
     let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers) + of_parked();
-    let bytes = used();
+    let mirrors = mirror::idle(Duration::ZERO);
+    let bytes = used() + mirrors.iter().map(IdleMirror::disk_usage).sum::<u64>();
     if !args.dry_run {
         outcomes::forget_all(&home);
         kept::remove_oldest(&layers, 0)?;
+        mirrors.into_iter().try_for_each(IdleMirror::delete)?;
         for parked in &parked {
             tree::delete_tree(parked)
                 .context(|| format!("could not delete '{}'", parked.display()))?;

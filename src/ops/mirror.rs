@@ -1,17 +1,24 @@
 //! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
 //! judged. Each is used by one process at a time, and kept: the next one fetches only what is new.
+use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
 use crate::git::repo::{Repo, digest};
 use crate::ops::session::Session;
 use crate::oracle::pool;
+use crate::store::Store;
 use crate::ui::Ui;
 
 /// The directory of all mirrors in the user's cache.
 const MIRRORS: &str = "git-frites-remotes";
+
+/// The time for which a mirror is kept that nobody uses.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The most mirrors of one repository on one host.
 const MOST_MIRRORS: u32 = 4096;
@@ -65,9 +72,15 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     };
     let directory = all().join(format!("{}{suffix}", &key[..16]));
     for number in 1..=MOST_MIRRORS {
-        let Some(lock) = lock::attempt(&directory.join(format!("{number}.lock")))? else {
-            continue;
-        };
+        let lock_file = directory.join(format!("{number}.lock"));
+        let Some(lock) = lock::attempt(&lock_file)? else { continue };
+        // The time of its lock file is that of its last use.
+        let touched = File::options().write(true).open(&lock_file);
+        let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
+        // Those that nobody uses any more are no concern of this command.
+        for mirror in idle(KEPT_FOR) {
+            let _ = mirror.delete();
+        }
         return Ok((open_at(&directory.join(format!("{number}.git")))?, lock));
     }
     Err(Error::fatal(format!("all {MOST_MIRRORS} mirrors in '{}' are in use", directory.display()))
@@ -91,4 +104,56 @@ fn open_at(path: &Path) -> Result<Repo> {
         _ => {}
     }
     Repo::make_bare(path)
+}
+
+/// A mirror that nobody uses, and that nobody can use while this exists.
+pub struct IdleMirror {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl IdleMirror {
+    /// The disk space that it takes, in bytes.
+    pub fn disk_usage(&self) -> u64 {
+        tree::disk_usage(&self.path)
+    }
+
+    /// Deletes it. The next process that needs it makes it again.
+    pub fn delete(self) -> Result<()> {
+        let path = self.path.display();
+        tree::delete_tree(&self.path).context(|| format!("could not delete '{path}'"))
+    }
+}
+
+/// The mirrors that nobody has used for so long, without those that hold an attempt which is stored
+/// nowhere else.
+pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
+    let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let files = listed(&all()).flat_map(|directory| listed(&directory.path()));
+    let idle = |file: DirEntry| {
+        let lock_file = file.path();
+        let path = lock_file.with_extension("git");
+        let is_lock = lock_file.extension().is_some_and(|extension| extension == "lock");
+        let age = file.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
+        if !is_lock || age < unused_for || !path.exists() {
+            return None;
+        }
+        let lock = lock::attempt(&lock_file).ok()??;
+        (!holds_attempt(&path).unwrap_or(true)).then_some(IdleMirror { path, _lock: lock })
+    };
+    files.filter_map(idle).collect()
+}
+
+/// True if a candidate's worktree was not removed: that happens when its capture is stored.
+fn holds_attempt(mirror: &Path) -> Result<bool> {
+    let Ok(repo) = Repo::open(mirror) else { return Ok(false) };
+    let store = Store::of(&Arc::new(repo));
+    for run in store.runs()? {
+        for candidate in store.candidates(&run) {
+            if !candidate.record()?.cleaned {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }

@@ -14,7 +14,7 @@ use crate::model::run::Run;
 use crate::model::terms::SharedTerms;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
-use crate::store::records::{Parents, commit_of, newer, to_toml};
+use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
 
 /// The file of an outcome.
 const OUTCOME: &str = "outcome.toml";
@@ -140,7 +140,7 @@ impl Store {
         let judging = outcome.judging();
         if let Some(previous) = previous
             && let Some(bytes) = self.repo().file(&self.repo().commit(&previous)?.tree, OUTCOME)?
-            && is_newer(&bytes)
+            && is_newer(&String::from_utf8_lossy(&bytes))
         {
             return Err(newer(&format!("run {}", judging.run)));
         }
@@ -276,11 +276,4 @@ impl Store {
             self.repo().set_ref_whole(&name, commit, old.as_ref(), &known, "open")
         })
     }
-}
-
-/// True if a newer version wrote this outcome.
-fn is_newer(outcome: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(outcome);
-    let table = toml::from_str::<toml::Table>(&text).unwrap_or_default();
-    table.get("version").and_then(toml::Value::as_integer) > Some(i64::from(FORMAT))
 }

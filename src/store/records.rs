@@ -94,6 +94,10 @@ impl Store {
         let bytes = self.repo.blob(&blob)?;
         let text = String::from_utf8_lossy(&bytes);
         toml::from_str(&text).map(Some).map_err(|e| {
+            if is_newer(&text) {
+                let what = format!("{file} in {name} was written by a newer git-frites");
+                return Error::fatal(what).because(Cause::Damaged).hint("update git-frites here");
+            }
             Error::fatal(format!("{file} in {name} is damaged: {}", e.message()))
                 .because(Cause::Damaged)
                 .hint(format!(
@@ -172,6 +176,12 @@ impl Store {
         let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
         atomic::write(&dir.join("candidate.toml"), to_toml(candidate)?.as_bytes())
     }
+}
+
+/// True if a newer version wrote this record.
+pub(super) fn is_newer(record: &str) -> bool {
+    let table = toml::from_str::<toml::Table>(record).unwrap_or_default();
+    table.get("version").and_then(toml::Value::as_integer) > Some(i64::from(FORMAT))
 }
 
 /// The names of the runs that have a record among these refs.

@@ -17,7 +17,8 @@ use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 
-/// Captures a run, settles the terms and stores them; with a remote, pushes the run there.
+/// Captures a run, settles the terms and stores them; with a remote, takes the captures from there
+/// first, and pushes the run. Terms without a tree to judge are not stored.
 ///
 /// Terms that ask the same as those of before continue their round, so that outcomes stay; with
 /// `no_cache` a new round begins.
@@ -59,6 +60,9 @@ pub fn open(
         oracle: oracle.commands,
         trees: trees(store, run, &entries)?,
     };
+    if terms.trees.is_empty() {
+        return Ok(terms);
+    }
     terms.round = match store.terms(&run.run)? {
         Some(last) if last.ask_the_same_as(&terms) && !options.no_cache => last.round,
         _ => store.next_round(run)?,
