@@ -401,3 +401,30 @@ fn outcomes_of_eight_judges_at_once_all_arrive() {
     assert_eq!(arrived, 8 * rounds());
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
+
+/// Each of eight workers has its share of many candidates, and nothing is lost.
+#[test]
+fn outcomes_of_many_candidates_on_eight_workers_all_arrive() {
+    let world = World::new();
+    let url = with_remote(&world);
+    // 64 in the long proof.
+    let count = (rounds() * 8).min(64);
+    let script = "seq $((200 - FRITES_INDEX)) > new";
+    world.spawn(["-n", &count.to_string(), "--", "sh", "-c", script]);
+    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "1"];
+    assert_eq!(world.frites(open).expect(0).out(), format!("{}\n", count + 1));
+    let workers: Vec<_> = (1..=8)
+        .map(|k| {
+            let words = ["judge", "--remote", &url, "--shard", &format!("{k}/8"), "1"];
+            let mut command = world.command(&node(&world), "git-frites", words);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for worker in workers {
+        answer(&worker.wait_with_output().unwrap()).expect(0);
+    }
+    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    let json = replay(&world, &["--json"]).expect(0).json();
+    assert_eq!(json["passed"].as_array().unwrap().len(), count);
+    assert_eq!(json["recommended"], format!("c{count}"));
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::spread::with_remote;
 use crate::common::{Answer, World, make_executable, poll, source, write};
-use crate::tool::{PARALLEL, PYTHON_YAML, SLURM, trials};
+use crate::tool::{FAKETIME, PARALLEL, PYTHON_YAML, SLURM, trials};
 
 trials! {
     three_lines_judge_a_run_on_a_cluster: [SLURM];
@@ -13,6 +13,7 @@ trials! {
     cancelled_and_requeued_tasks_store_whole_outcomes_or_none: [SLURM];
     task_that_reaches_its_time_limit_stores_no_outcome: [SLURM];
     attempts_are_made_on_a_cluster: [SLURM];
+    clocks_of_machines_that_differ_change_nothing: [FAKETIME];
     parallel_makes_attempts_and_judges_what_is_pending: [PARALLEL];
     manifests_of_the_manual_are_what_the_engines_read: [PYTHON_YAML];
 }
@@ -278,6 +279,43 @@ fn attempts_are_made_on_a_cluster() {
     world.sh(&world.repo, &lines(&url)[1]).expect(0);
     let verdict = world.sh(&world.repo, &format!("{} -q", lines(&url)[2])).expect(0).out();
     assert_eq!(verdict, "fix/c1\n");
+}
+
+/// One machine is five minutes behind, and another one five minutes ahead.
+fn clocks_of_machines_that_differ_change_nothing() {
+    let (mut world, url) = seven_attempts("test \"$(wc -l < new || echo 9)\" -gt 2");
+    world.set_env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    world.set_env("NO_FAKE_STAT", "1");
+    let at = |offset: &str, words: &str| {
+        let line = format!("faketime -f {offset} git-frites {words}");
+        world.sh(&world.repo, &line).expect(0).out()
+    };
+    at("-300s", "judge --open --remote origin fix");
+    at("+300s", &format!("judge --remote {url} --shard 1/2 fix"));
+    // Opened again where it is early, and judged where it is late, the round goes on.
+    at("+300s", "judge --open --remote origin fix");
+    let again = at("-300s", &format!("judge --remote {url} --shard 1/2 fix"));
+    assert_eq!(again.matches("\tstored before\n").count(), 4, "{again}");
+    at("-300s", &format!("judge --remote {url} --shard 2/2 fix"));
+    let judged = |part: &str| -> String {
+        let file = format!("refs/frites/fix/@results/{part}:outcome.toml");
+        let text = world.git_in(Path::new(&url), ["show", &file]);
+        text.lines().find(|line| line.starts_with("judged = ")).unwrap().to_owned()
+    };
+    assert!(judged("c2") < judged("c1"), "the clocks did differ");
+    for offset in ["-300s", "+300s"] {
+        let waiting = "judge --replay --remote origin --wait 1m --until-pass -q fix";
+        assert_eq!(at(offset, waiting), "fix/c6\n");
+    }
+    // A whole judging ends the round, whatever the time is.
+    at("-300s", "judge -q fix");
+    let pending = world.frites(["judge", "--pending", "fix"]);
+    pending.refuses(128, "run fix was not opened for judging in parts");
+    let later = "spawn --later --remote origin --run late -n 1 -- touch new";
+    assert_eq!(at("+300s", later), "late/c1\n");
+    let attempt = format!("spawn --remote {url} --resume late -c c1");
+    assert_eq!(at("-300s", &attempt), "late/c1\tsucceeded\n");
+    assert_eq!(at("+300s", &attempt), "late/c1\tsucceeded\tstored before\n");
 }
 
 fn parallel_makes_attempts_and_judges_what_is_pending() {

@@ -23,6 +23,7 @@ tools! {
     CC: "cc --version", "no C compiler is installed";
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     CHROMIUM: "chromium --headless --no-sandbox --disable-gpu --dump-dom about:blank | grep -q html", "Chromium is not installed, or does not start here";
+    FAKETIME: "faketime -f -300s git-frites --version", "faketime is not installed";
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
     IMMUTABLE_FILE: "touch file && chattr +i file && ! rm -f file && chattr -i file", "`chattr +i` does not work here";
