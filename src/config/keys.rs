@@ -7,8 +7,8 @@ use toml::Value;
 
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
-    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SynthesisMode, Tie,
-    WarmMode,
+    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnWarm,
+    SynthesisMode, Tie, WarmMode,
 };
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
@@ -140,6 +140,7 @@ keys! {
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
     SPAWN_ISOLATE: IsolateMode = "spawn.isolate", Is("'worktree'"), "What the worktrees of a run are: linked worktrees of the repository (worktree), or repositories of their own that borrow its objects (fork).";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, HOME and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
+    SPAWN_WARM: SpawnWarm = "spawn.warm", Is("'auto'"), "Whether new worktrees get the build outputs that judging has kept of their base: where the file system can share their blocks (auto), always, as whole copies where it cannot (on), or never (off).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";
     ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";

@@ -251,6 +251,10 @@ choice! {
     GuardMode: "auto" Auto, "required" Required, "off" Off
 }
 choice! {
+    /// `spawn.warm`
+    SpawnWarm: "auto" Auto, "on" On, "off" Off
+}
+choice! {
     /// `oracle.warm`
     WarmMode: "base" Base, "never" Never
 }

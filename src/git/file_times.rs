@@ -1,4 +1,5 @@
 //! The times of the files of a new checkout.
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -38,24 +39,47 @@ impl FileTimes {
     /// Gives these times to the files that git has just checked out below `root`, and to their
     /// entries in the `index`. `new` is a file of the checkout with the time at which it was made.
     pub(super) fn set(self, root: &Path, index: &Path, new: &Path) -> Result<()> {
-        self.try_to_set(root, index, new)
-            .context(|| format!("could not set the times of files in '{}'", root.display()))
+        let times = self.stamp(new);
+        times
+            .and_then(|times| times.map_or(Ok(()), |times| set(root, index, |_| Ok(times.clone()))))
+            .context(|| failure(root))
     }
+}
 
-    fn try_to_set(self, root: &Path, index: &Path, new: &Path) -> io::Result<()> {
-        let Some(times) = self.stamp(new)? else { return Ok(()) };
-        let hash = gix::hash::Kind::Sha1;
-        let index = gix::index::File::at(index, hash, false, Default::default());
-        let mut index = index.map_err(io::Error::other)?;
-        let root = std::fs::File::open(root)?;
-        for (entry, path) in index.entries_mut_with_paths() {
-            if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
-                continue;
-            }
-            let path = std::ffi::OsStr::from_bytes(path);
-            rustix::fs::utimensat(&root, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-            entry.stat = entry_stat(&rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW)?);
+/// Gives the files of a checkout below `root`, and their entries in the `index`, the times that the
+/// files with these paths have below `from`.
+pub(super) fn take_from(from: &Path, root: &Path, index: &Path) -> Result<()> {
+    let times_of = |path: &OsStr| {
+        let stat = rustix::fs::lstat(from.join(path))?;
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let tv_nsec = stat.st_mtime_nsec.try_into().unwrap_or_default();
+        let last_modification = Timespec { tv_sec: stat.st_mtime, tv_nsec };
+        Ok(Timestamps { last_access, last_modification })
+    };
+    set(root, index, times_of).context(|| failure(root))
+}
+
+fn failure(root: &Path) -> String {
+    format!("could not set the times of files in '{}'", root.display())
+}
+
+fn set(
+    root: &Path,
+    index: &Path,
+    times_of: impl Fn(&OsStr) -> io::Result<Timestamps>,
+) -> io::Result<()> {
+    let hash = gix::hash::Kind::Sha1;
+    let index = gix::index::File::at(index, hash, false, Default::default());
+    let mut index = index.map_err(io::Error::other)?;
+    let root = std::fs::File::open(root)?;
+    for (entry, path) in index.entries_mut_with_paths() {
+        if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
+            continue;
         }
-        index.write(Default::default()).map_err(io::Error::other)
+        let path = OsStr::from_bytes(path);
+        let times = times_of(path)?;
+        rustix::fs::utimensat(&root, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        entry.stat = entry_stat(&rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW)?);
     }
+    index.write(Default::default()).map_err(io::Error::other)
 }

@@ -27,6 +27,7 @@ mod tool;
 mod toolchains;
 mod traces;
 mod typing;
+mod warm_attempts;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     trials.extend(terminal_output::trials());
     trials.extend(test_reports::trials());
     trials.extend(toolchains::trials());
+    trials.extend(warm_attempts::trials());
     trials.extend(typing::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

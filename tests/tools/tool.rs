@@ -51,6 +51,7 @@ tools! {
     PYTHON_YAML: "python3 -c 'import yaml'", "python3 has no module yaml";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
+    REFLINKS: "echo > a && cp --reflink=always a b", "files cannot share blocks on this disk";
     SECCOMP: "test -e /proc/sys/user/max_user_namespaces && python3 -c 'import sys; sys.exit(sys.maxsize < 2**32)' && grep -q Seccomp: /proc/self/status",
         "no system calls can be refused here";
     // Its daemons run as one user, and start tasks as any.

@@ -39,6 +39,13 @@ impl BaseLayer {
         &self.dir
     }
 
+    /// True if a copy in this directory can share its blocks with a file of the layers. Nothing is
+    /// left there.
+    pub fn shares_blocks_with(&self, directory: &Path) -> bool {
+        let Ok(scratch) = tempfile::tempdir_in(directory) else { return false };
+        reflink_copy::reflink(self.index(), scratch.path().join("index")).is_ok()
+    }
+
     /// The base's tracked files and seeds.
     pub fn sources(&self) -> PathBuf {
         self.dir.join("src")

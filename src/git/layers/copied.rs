@@ -53,6 +53,16 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Copies a file or a link to a path where there is nothing, with its mode and its time of change.
+pub(super) fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
+    let meta = fs::symlink_metadata(from)?;
+    if meta.is_symlink() {
+        symlink(fs::read_link(from)?, to)?;
+        return set_times(to, &meta);
+    }
+    copy_file(from, to, &meta)
+}
+
 /// Removes what an entry of a layer hides in those below it. True if that was a directory.
 fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };

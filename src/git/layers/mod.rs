@@ -3,6 +3,7 @@
 pub mod base;
 pub mod copied;
 pub mod difference;
+pub mod given;
 pub mod inherited;
 pub mod written;
 

@@ -11,6 +11,7 @@ pub mod prepare;
 pub mod recover;
 pub mod resume;
 pub mod synthesis;
+mod warm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -319,6 +320,7 @@ pub fn populate_all(
     let root = session.store.worktrees(run.worktree_root.as_deref());
     let parked = (session.config.get(keys::POOL_SIZE) > 0).then_some(root.as_path());
     fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times(), parked)?;
+    preparation.give_outputs(session, &plain)?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
     let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
         if let Some(tree) = run.seed(name) {

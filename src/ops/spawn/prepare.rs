@@ -9,7 +9,7 @@ use crate::git::file_times::FileTimes;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
-use crate::git::worktree;
+use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::State;
 use crate::model::env;
 use crate::model::name::Name;
@@ -21,6 +21,7 @@ use crate::model::run::Run;
 use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::ops::spawn::guard::{self, Guard};
+use crate::ops::spawn::warm::KeptOutputs;
 use crate::oracle::programs;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
@@ -37,6 +38,8 @@ pub struct Preparation {
     setup: Option<OracleCommand>,
     /// The guard for the setup command.
     guard: Option<Guard>,
+    /// What judging has built on the base.
+    outputs: Option<KeptOutputs>,
 }
 
 /// The age from which a seed is older than the files of a worktree that is made now, also by a
@@ -71,7 +74,8 @@ impl Preparation {
         for line in leads.warnings("the attempt's") {
             session.ui.warn(line);
         }
-        Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
+        let outputs = KeptOutputs::find(session, base)?;
+        Ok(Preparation { known: seeds.contents()?, seeds, setup, guard, outputs })
     }
 
     /// The times for the files of the worktrees: where a seed may be a build output, the files must
@@ -79,6 +83,17 @@ impl Preparation {
     pub fn file_times(&self) -> FileTimes {
         let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
+    }
+
+    /// Copies what judging has built on the base into worktrees whose files are checked out. Where a
+    /// seed may be a build output, the files must not look older than it.
+    pub fn give_outputs(&self, session: &Session, worktrees: &[&Worktree]) -> Result<()> {
+        match &self.outputs {
+            Some(outputs) if self.file_times() == FileTimes::LastSecond => {
+                outputs.give(session, worktrees, &self.seeds)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Prepares a worktree whose files are checked out, and records the untracked files in it:

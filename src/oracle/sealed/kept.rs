@@ -130,6 +130,26 @@ impl KeptLayer {
     }
 }
 
+/// The layers of a tree under any conditions, unless something changed them in one of these spans of
+/// time: those that were used last come first.
+pub fn of_tree(
+    root: &Path,
+    tree: &Oid,
+    distrusted: &[(SystemTime, SystemTime)],
+) -> Result<Option<(BaseLayer, Lock)>> {
+    let mut layers = list(root);
+    layers.sort_by_key(|(_, _, used)| std::cmp::Reverse(*used));
+    for (dir, _, _) in layers {
+        let name = dir.file_name().and_then(|name| LayerName::parse(name.to_str()?));
+        let Some(name) = name.filter(|name| name.tree == *tree) else { continue };
+        let kept = KeptLayer::at(root.to_owned(), name);
+        if let Some(found) = kept.open_unchanged(distrusted)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
 /// The disk space that the layers below a directory take.
 pub fn disk_usage(root: &Path) -> u64 {
     list(root).iter().map(|(_, size, _)| size).sum()

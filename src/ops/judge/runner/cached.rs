@@ -1,8 +1,7 @@
 //! The cache of outcomes that a judging may use.
-use std::time::SystemTime;
-
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
+use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, Conditions};
 use crate::oracle::run::OracleOptions;
@@ -17,28 +16,4 @@ pub fn open_cache(
     let conditions = Conditions::new(oracle, options, seeds, &session.policy);
     let distrusted = when_attempts_ran(session)?;
     Cache::open(&session.repo, session.home.as_deref(), conditions, distrusted)
-}
-
-/// The spans of time in which commands of any run's attempts may have been at work.
-///
-/// Each goes from the making of a run to the end of its last command, with no gap: the record of
-/// when each command began is a file that the command could write. It goes up to now where a start
-/// or an end is missing: the command was not started, git-frites was killed, or the record was
-/// lost. A candidate without a command counts only if `spawn --again` ran one for it.
-fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
-    let store = &session.store;
-    let mut spans = Vec::new();
-    for run in store.runs()? {
-        let mut attempts =
-            store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
-        attempts.retain(|c| {
-            run.has_command(&c.candidate) || c.again || c.started.is_some() || c.ended.is_some()
-        });
-        let ends = attempts.iter().map(|c| match (c.started, c.ended) {
-            (Some(_), Some(end)) => SystemTime::from(end),
-            _ => SystemTime::now(),
-        });
-        spans.extend(ends.max().map(|last| (SystemTime::from(run.created), last)));
-    }
-    Ok(spans)
 }

@@ -1,0 +1,53 @@
+//! Build outputs for new worktrees, from what judging has kept of their base (`spawn.warm`).
+use crate::config::keys;
+use crate::config::value::SpawnWarm;
+use crate::error::Result;
+use crate::fs::lock::Lock;
+use crate::fs::tree::nearest_real;
+use crate::git::layers::base::BaseLayer;
+use crate::git::layers::given::GivenOutputs;
+use crate::git::seed::find::Seeds;
+use crate::git::worktree::Worktree;
+use crate::model::oid::Oid;
+use crate::ops::attempt_times::when_attempts_ran;
+use crate::ops::session::Session;
+use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::sealed::kept;
+
+/// The kept layers of a run's base.
+pub struct KeptOutputs {
+    layer: BaseLayer,
+    /// Keeps others from removing the layers.
+    _lock: Lock,
+}
+
+impl KeptOutputs {
+    /// The layers of a base, if there are any that its worktrees may have.
+    pub fn find(session: &Session, base: &Oid) -> Result<Option<KeptOutputs>> {
+        let warm = session.config.get(keys::SPAWN_WARM);
+        let root = pool::home(&session.repo)?.join(LAYERS);
+        if warm == SpawnWarm::Off || session.home.is_none() || !root.is_dir() {
+            return Ok(None);
+        }
+        let tree = session.repo.commit(base)?.tree;
+        let found = kept::of_tree(&root, &tree, &when_attempts_ran(session)?)?;
+        Ok(found.map(|(layer, lock)| KeptOutputs { layer, _lock: lock }))
+    }
+
+    /// Copies the outputs into new worktrees of the base.
+    pub fn give(&self, session: &Session, worktrees: &[&Worktree], seeds: &Seeds) -> Result<()> {
+        let (Some(first), Some(checkout)) = (worktrees.first(), &session.home) else {
+            return Ok(());
+        };
+        let is_auto = session.config.get(keys::SPAWN_WARM) == SpawnWarm::Auto;
+        if is_auto && !self.layer.shares_blocks_with(&first.path) {
+            return Ok(());
+        }
+        let outputs = GivenOutputs::read(&self.layer, first, seeds, &nearest_real(checkout))?;
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        session.ui.note("the worktrees start with what judging has built on their base");
+        worktrees.iter().try_for_each(|worktree| outputs.place(worktree))
+    }
+}
