@@ -28,6 +28,7 @@ mod test_fan_out;
 mod test_fork;
 mod test_fuzzed_input;
 mod test_heal;
+mod test_hooks;
 mod test_hostile_config;
 mod test_housekeeping;
 mod test_inherit;

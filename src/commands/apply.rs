@@ -11,6 +11,7 @@ use crate::model::address::Address;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::ops::clean;
+use crate::ops::hooks;
 use crate::ops::land::change::LandedChange;
 use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
 use crate::ops::land::merge::{self, MergedCandidate};
@@ -145,6 +146,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         let merged = merge::merge(session, selection, &options, &target)?;
         let cleaned = args.clean.then(|| clean::after_end(session, &merged.plan.run));
         print_merged(session, args, &merged, cleaned.as_deref())?;
+        tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
         return Ok(exit::OK);
     }
     let fresh = FreshBranchOptions {
@@ -156,7 +158,10 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let landed = fresh_branch::land(session, selection, &options, &fresh)?;
     print_landed(session, args, &landed)?;
     match &landed.conflicts {
-        None => Ok(exit::OK),
+        None => {
+            tell_landed(session, &landed.plan, &landed.branch, landed.commit.as_ref());
+            Ok(exit::OK)
+        }
         Some(conflicts) => Err(Error::no(format!(
             "{} conflicts with HEAD in {}",
             landed.plan.address(),
@@ -177,6 +182,11 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
         "branch": branch.short(), "base": plan.run.base, "tree": plan.tree, "commit": commit,
         "verified": plan.verified,
     })
+}
+
+/// Runs the hook for a candidate that has landed; the commit is none if the change is only staged.
+pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Option<&Oid>) {
+    hooks::tell_landed(session, &plan.run.run, &plan.candidate, as_json(plan, branch, commit));
 }
 
 fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Entry, Verdict};
+use crate::ops::hooks;
 use crate::ops::judge::{self, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
@@ -187,5 +188,6 @@ fn print(session: &Session, args: &JudgeArgs, verdict: &Verdict) -> Result<u8> {
         None => next_steps(session, verdict),
     };
     print_verdict(session, verdict, document, args.quiet, &hints)?;
+    hooks::tell_verdict(session, &verdict.run, comparison::as_json(verdict));
     Ok(comparison::exit_code(verdict))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned};
+use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
@@ -20,6 +20,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
+use crate::ops::hooks;
 use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
@@ -293,14 +294,17 @@ fn conclude(
     });
     let hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
     print_verdict(session, &verdict, document, args.quiet, &hints)?;
-    if let Some(merged) = merged.transpose()?
-        && !args.json
-    {
-        for choice in &merged.plan.choices {
-            session.ui.note(choice.in_words());
+    hooks::tell_verdict(session, &run.run, comparison::as_json(&verdict));
+    if let Some(merged) = merged.transpose()? {
+        if !args.json {
+            for choice in &merged.plan.choices {
+                session.ui.note(choice.in_words());
+            }
+            let (address, branch) = (merged.plan.address(), merged.branch.short());
+            session.ui.note(format!("merged {address} into {branch}"));
+            session.ui.hint(merge_hint(&merged));
         }
-        session.ui.note(format!("merged {} into {}", merged.plan.address(), merged.branch.short()));
-        session.ui.hint(merge_hint(&merged));
+        tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
     }
     if let (Some(cleaned), false) = (cleaned, args.json) {
         note_cleaned(session, &cleaned);

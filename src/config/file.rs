@@ -75,7 +75,13 @@ impl Config {
                 self.read_table(&key, inner, file)?;
                 continue;
             }
-            let spec = find_key(&key, &file.position(name.span().start))?;
+            let position = file.position(name.span().start);
+            let spec = find_key(&key, &position)?;
+            if spec.is_users_own() {
+                let words = format!("{position}: '{key}' is yours alone, and not read from {FILE}");
+                let own = format!("set it for yourself: `git config --global frites.{key} …`");
+                return Err(Error::fatal(words).hint(own));
+            }
             let offset = value.span().start;
             let origin = Origin {
                 source: FILE.to_owned(),

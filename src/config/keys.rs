@@ -76,6 +76,12 @@ impl KeySpec {
             && parts.next().is_some()
     }
 
+    /// True if only the user's own configuration sets the key, and no file of the repository: such
+    /// a file may come from others.
+    pub fn is_users_own(&self) -> bool {
+        self.is_within("hooks")
+    }
+
     /// The environment variable that sets the key; none if the user chooses a part of its name.
     pub fn variable(&self) -> Option<String> {
         if self.name.contains('*') {
@@ -157,6 +163,11 @@ keys! {
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
+    HOOKS_CANDIDATE_ENDED: Option<Argv> = "hooks.candidate-ended", Unset("nothing runs", "['./ended']"), "The command that runs when a candidate's command has ended and its result is captured. Hooks are read from git's configuration and from variables, never from .frites.toml, and run without a shell.";
+    HOOKS_VERDICT: Option<Argv> = "hooks.verdict", Unset("nothing runs", "['notify-send', 'There is a verdict']"), "The command that runs when a run has a verdict.";
+    HOOKS_LANDED: Option<Argv> = "hooks.landed", Unset("nothing runs", "['./landed']"), "The command that runs when a candidate has landed.";
+    HOOKS_BEFORE_CLEAN: Option<Argv> = "hooks.before-clean", Unset("nothing runs", "['./before-clean']"), "The command that runs before a candidate's worktree is removed. If it fails, the worktree stays.";
+    HOOKS_TIMEOUT: Duration = "hooks.timeout", Is("'1m'"), "The time limit of each hook.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
     LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands that one run executes at the same time.";
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested: the command of a candidate can start a run of its own.";

@@ -292,18 +292,40 @@ mod tests {
         assert_eq!(config.get(keys::LIMITS_MIN_FREE_DISK).0, 2 << 30);
     }
 
-    /// Every key with a value that it takes, as a file would have them.
+    /// The keys that a file can set.
+    fn keys_of_files() -> impl Iterator<Item = &'static KeySpec> {
+        keys::ALL.iter().filter(|spec| !spec.is_users_own())
+    }
+
+    /// Every such key with a value that it takes, as a file would have them.
     fn file_with_every_key() -> String {
         let line = |spec: &KeySpec| {
             let (DefaultValue::Is(value) | DefaultValue::Unset(_, value)) = spec.default;
             format!("{} = {value}\n", spec.name.replace('*', "mine"))
         };
-        keys::ALL.iter().map(line).collect()
+        keys_of_files().map(line).collect()
     }
 
     #[test]
     fn a_file_with_every_key_is_read() {
-        assert_eq!(read(&file_with_every_key()).expect("valid").all().len(), keys::ALL.len());
+        assert_eq!(
+            read(&file_with_every_key()).expect("valid").all().len(),
+            keys_of_files().count()
+        );
+    }
+
+    #[test]
+    fn no_file_of_a_repository_names_a_hook() {
+        for text in ["hooks.verdict = 'x'\n", "[hooks]\ntimeout = '1h'\n"] {
+            let error = read(text).expect_err("it is the user's");
+            assert!(error.message.contains("is yours alone"), "{}", error.message);
+        }
+        let mut config = Config::default();
+        config.read_git("file:f\0frites.hooks.verdict\nnotify 'a b'\0").expect("valid");
+        assert_eq!(
+            config.get(keys::HOOKS_VERDICT).map(|argv| argv.0),
+            Some(vec!["notify".to_owned(), "a b".to_owned()])
+        );
     }
 
     #[test]

@@ -41,11 +41,11 @@ impl SeedProposal {
 pub fn text(seeds: &SeedProposal) -> String {
     let mut text = String::from(
         "# git-frites: how attempts at a change to this project are made and judged.\n\
-         # All keys. A commented-out line shows the default, or an example if there is no default;\n\
+         # All keys but hooks.*, which only your own configuration sets. A commented-out line shows the default, or an example if there is no default;\n\
          # remove its `#` to set the key. `git frites config` shows each effective value and its source.\n",
     );
     let mut section = "";
-    for spec in keys::ALL {
+    for spec in keys::ALL.iter().filter(|spec| !spec.is_users_own()) {
         let (within, key) = spec.name.rsplit_once('.').unwrap_or(("", spec.name));
         if within != section {
             section = within;
@@ -88,10 +88,11 @@ mod tests {
             .flat_map(|line| [line, "\n"])
             .collect();
         let config = read(&uncommented);
-        for spec in keys::ALL {
+        let shown = || keys::ALL.iter().filter(|spec| !spec.is_users_own());
+        for spec in shown() {
             assert!(config.all().keys().any(|name| spec.matches(name)), "{} is shown", spec.name);
         }
-        assert_eq!(config.all().len(), keys::ALL.len());
+        assert_eq!(config.all().len(), shown().count());
     }
 
     #[test]

@@ -18,7 +18,10 @@ pub const PROMPT_FILE: &str = "FRITES_PROMPT_FILE";
 pub const PORT: &str = "FRITES_PORT";
 /// The number of candidates' commands that surround this one, itself included.
 pub const DEPTH: &str = "FRITES_DEPTH";
+/// The hooks that this one runs inside of, itself included, with blanks between them.
+pub const HOOK: &str = "FRITES_HOOK";
 
 /// All of these. An oracle's command must not see any of them: its outcome depends on the tree
 /// alone.
-pub const ALL: [&str; 9] = [RUN, CANDIDATE, INDEX, COUNT, BASE, WORKTREE, PROMPT_FILE, PORT, DEPTH];
+pub const ALL: [&str; 10] =
+    [RUN, CANDIDATE, INDEX, COUNT, BASE, WORKTREE, PROMPT_FILE, PORT, DEPTH, HOOK];

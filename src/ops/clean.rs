@@ -17,6 +17,7 @@ use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::capture::{CAPTURED_AT_ONCE, Captured};
+use crate::ops::hooks;
 use crate::ops::session::Session;
 use crate::ops::trash;
 use crate::process;
@@ -111,6 +112,7 @@ fn begin_removal<'a>(
     discard: bool,
 ) -> Result<BegunRemoval<'a>> {
     let Session { repo, store, .. } = session;
+    hooks::allow_removal(session, candidate)?;
     let lock = candidate.lock()?;
     let root = candidate.worktree_root();
     let path = candidate.worktree();

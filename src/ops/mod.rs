@@ -6,6 +6,7 @@ pub mod capture;
 pub mod clean;
 pub mod doctor;
 pub mod history;
+pub mod hooks;
 pub mod judge;
 pub mod land;
 pub mod log_end;

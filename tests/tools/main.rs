@@ -10,6 +10,7 @@ mod common;
 mod completion;
 mod file_systems;
 mod guard;
+mod hooks;
 mod landlock;
 mod live_view;
 mod manual;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
+    trials.extend(hooks::trials());
     trials.extend(landlock::trials());
     trials.extend(live_view::trials());
     trials.extend(manual::trials());

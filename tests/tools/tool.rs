@@ -27,6 +27,7 @@ tools! {
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
     IMMUTABLE_FILE: "touch file && chattr +i file && ! rm -f file && chattr -i file", "`chattr +i` does not work here";
+    JQ: "jq --version", "jq is not installed";
     LANDLOCK: "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 3)'",
         "the kernel has no Landlock of version 3 or newer, or python3 is not installed";
     LANDLOCK_SIGNALS: "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 6)'",

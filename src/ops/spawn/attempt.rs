@@ -20,7 +20,7 @@ use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
-use crate::ops::{clean, log_end};
+use crate::ops::{clean, hooks, log_end};
 use crate::process::interrupt::Cancel;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
@@ -81,6 +81,9 @@ pub fn run_attempts(
                     let done = attempt(session, candidate, command, options, guard.as_ref())
                         .inspect_err(|error| mark_cancelled(candidate, error));
                     board.ended(name, ending(&done));
+                    if let Ok(captured) = &done {
+                        hooks::tell_ended(session, candidate, captured);
+                    }
                     done
                 })
             })

@@ -1,0 +1,163 @@
+//! Hooks: commands of the user's that run at certain moments, with a JSON document on their standard
+//! input. Only the user's own configuration names them.
+//!
+//! Their logs lie beside the run's record and not beside a candidate's: what a hook does with
+//! git-frites, a person does, and no attempt.
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::config::keys::{self, Key};
+use crate::config::value::Argv;
+use crate::error::{Error, Result};
+use crate::fs::atomic;
+use crate::integrity::trust;
+use crate::model::env;
+use crate::model::name::Name;
+use crate::ops::capture::Captured;
+use crate::ops::log_end;
+use crate::ops::session::Session;
+use crate::process::environment::Policy;
+use crate::process::{self, End, Job, Limits};
+use crate::store::candidate::CandidateRef;
+use crate::store::logs::AGENT;
+use crate::ui::json;
+
+/// A moment at which a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hook {
+    /// A candidate's command has ended, and its result is captured.
+    CandidateEnded,
+    /// A run has a verdict, which was printed.
+    Verdict,
+    /// A candidate has landed.
+    Landed,
+    /// A candidate's worktree is about to be removed.
+    BeforeClean,
+}
+
+impl Hook {
+    fn key(self) -> Key<Option<Argv>> {
+        match self {
+            Hook::CandidateEnded => keys::HOOKS_CANDIDATE_ENDED,
+            Hook::Verdict => keys::HOOKS_VERDICT,
+            Hook::Landed => keys::HOOKS_LANDED,
+            Hook::BeforeClean => keys::HOOKS_BEFORE_CLEAN,
+        }
+    }
+
+    /// The word in the document and in the names of files.
+    fn as_str(self) -> &'static str {
+        self.key().name.trim_start_matches("hooks.")
+    }
+}
+
+/// Runs the hook for a verdict, whose document this is.
+pub fn tell_verdict(session: &Session, run: &Name, document: Value) {
+    tell(session, Hook::Verdict, run, None, document);
+}
+
+/// Runs the hook for a candidate that has landed, with the document of the landing.
+pub fn tell_landed(session: &Session, run: &Name, candidate: &Name, document: Value) {
+    tell(session, Hook::Landed, run, Some(candidate), document);
+}
+
+/// Runs the hook for a candidate whose command has ended.
+pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Captured) {
+    let record = &captured.candidate;
+    let mut fields = json!({
+        "run": record.run, "candidate": record.candidate, "state": record.state,
+        "exit_code": record.exit_code, "signal": record.signal, "reason": record.reason,
+        "seconds": record.run_time().map(|time| time.as_secs_f64()),
+        "iteration": captured.capture.as_ref().map(|capture| capture.iteration),
+        "lines": captured.blast.lines, "files_touched": captured.blast.files,
+    });
+    json::put_file(&mut fields, "worktree", &candidate.worktree());
+    json::put_file(&mut fields, "log", &candidate.log(AGENT));
+    tell(session, Hook::CandidateEnded, &record.run, Some(&record.candidate), fields);
+}
+
+/// Asks the hook whether a candidate's worktree may be removed. A hook that fails refuses.
+pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    if session.config.get(Hook::BeforeClean.key()).is_none() || !candidate.worktree().exists() {
+        return Ok(());
+    }
+    let record = candidate.record()?;
+    let mut fields = json!({
+        "run": record.run, "candidate": record.candidate, "state": record.state,
+        "landing": record.landing, "port": record.port,
+        "branch": candidate.branch().short(),
+    });
+    json::put_file(&mut fields, "worktree", &candidate.worktree());
+    let run = &candidate.run.run;
+    match run_hook(session, Hook::BeforeClean, run, Some(candidate.name), fields)? {
+        None => Ok(()),
+        Some(Failure { words, log }) => Err(Error::no(format!(
+            "hooks.before-clean refuses that {candidate} is removed: {words}"
+        ))
+        .hint(format!("what it printed is in '{}'", log.display()))),
+    }
+}
+
+fn tell(session: &Session, hook: Hook, run: &Name, candidate: Option<&Name>, fields: Value) {
+    let name = hook.key().name;
+    match run_hook(session, hook, run, candidate, fields) {
+        Ok(None) => {}
+        Ok(Some(Failure { words, log })) => {
+            log_end::warn(&session.ui, &format!("{name} failed: {words}"), &log);
+        }
+        Err(error) => session.ui.warn(format!("{name} was not run: {}", error.message)),
+    }
+}
+
+/// How a hook failed, and the file with what it printed.
+struct Failure {
+    words: String,
+    log: PathBuf,
+}
+
+/// Runs a hook to its end; gives how it failed, if it did. One that was interrupted has not.
+fn run_hook(
+    session: &Session,
+    hook: Hook,
+    run: &Name,
+    candidate: Option<&Name>,
+    mut fields: Value,
+) -> Result<Option<Failure>> {
+    let Some(Argv(argv)) = session.config.get(hook.key()) else { return Ok(None) };
+    // A hook that judges or lands would run itself again.
+    let around = std::env::var(env::HOOK).unwrap_or_default();
+    if around.split(' ').any(|name| name == hook.as_str()) {
+        return Ok(None);
+    }
+    // A command of an attempt may have written the configuration.
+    trust::require_trust(session.integrity(), None)?;
+    fields["hook"] = json!(hook.as_str());
+    let of = candidate.map_or_else(String::new, |name| format!("-{name}"));
+    let file =
+        |end: &str| session.store.run_dir(run).join(format!("hook-{}{of}.{end}", hook.as_str()));
+    let (input, log) = (file("json"), file("log"));
+    atomic::write(&input, json::document(fields).as_bytes())?;
+    let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
+    let dir = session.home.clone().unwrap_or_else(|| session.repo.common_dir().to_owned());
+    let mut variables = vec![(env::HOOK, format!("{around} {}", hook.as_str()).trim().to_owned())];
+    variables.push((env::RUN, run.to_string()));
+    variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));
+    // The variables of an attempt are not the hook's; but what runs inside of one stays there.
+    let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
+    let job = Job {
+        argv: &argv,
+        dir: &dir,
+        policy: &Policy::default(),
+        env: variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        hide: &hide,
+        stdin: Some(&input),
+        log: &log,
+        limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), idle: None },
+        confinement: None,
+    };
+    let End { outcome, cancelled, .. } = process::run(&job)?;
+    let has_failed = !cancelled && !outcome.passed();
+    Ok(has_failed.then(|| Failure { words: outcome.to_string(), log }))
+}
