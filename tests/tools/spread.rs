@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::spread::with_remote;
 use crate::common::{Answer, World, make_executable, poll, source, write};
-use crate::tool::{FAKETIME, PARALLEL, PYTHON_YAML, SLURM, trials};
+use crate::tool::{FAKETIME, PARALLEL, PYTHON_YAML, SCHEMAS, SLURM, trials};
 
 trials! {
     three_lines_judge_a_run_on_a_cluster: [SLURM];
@@ -16,6 +16,7 @@ trials! {
     clocks_of_machines_that_differ_change_nothing: [FAKETIME];
     parallel_makes_attempts_and_judges_what_is_pending: [PARALLEL];
     manifests_of_the_manual_are_what_the_engines_read: [PYTHON_YAML];
+    manifests_of_the_manual_match_the_published_schemas: [SCHEMAS];
 }
 
 /// A cluster, whose daemons end with it.
@@ -348,13 +349,8 @@ fn parallel_makes_attempts_and_judges_what_is_pending() {
 fn manifests_of_the_manual_are_what_the_engines_read() {
     let world = World::empty("no repository");
     let script = r##"
-import sys, yaml
-text = open(sys.argv[1]).read()
-def block(heading):
-    example = text.split("# " + heading + "\n")[1].split("    ", 1)[1]
-    lines = ("    " + example).splitlines()
-    ends = [n for n, line in enumerate(lines) if not line.startswith("    ")]
-    return yaml.safe_load("\n".join(line[4:] for line in lines[:ends[0]]))
+import yaml
+block = lambda heading: yaml.safe_load(example(heading))
 job = block("KUBERNETES")
 assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
 spec = job["spec"]
@@ -380,7 +376,38 @@ ci = block("GITLAB")["judge"]
 assert isinstance(ci["parallel"], int) and ci["retry"] in (0, 1, 2)
 assert "--shard auto " in ci["script"][0]
 "##;
-    let manual = source().join("src/manual/spread.txt");
-    let words = ["-c".as_ref(), script.as_ref(), manual.as_os_str()];
-    world.run(&world.repo, "python3", words).expect(0);
+    world.run(&world.repo, "python3", ["-c", &format!("{EXAMPLE}{script}")]).expect(0);
+}
+
+/// A function in Python that gives the example below a heading of the manual.
+const EXAMPLE: &str = concat!(
+    "text = open('",
+    env!("CARGO_MANIFEST_DIR"),
+    r##"/src/manual/spread.txt').read()
+def example(heading):
+    lines = text.split("# " + heading + "\n")[1].split("    ", 1)[1].splitlines()
+    lines[0] = "    " + lines[0]
+    ends = [n for n, line in enumerate(lines) if not line.startswith("    ")]
+    return "\n".join(line[4:] for line in lines[:ends[0]]) + "\n"
+"##
+);
+
+/// Each schema knows the fields, and refuses a name or a value that is wrong.
+fn manifests_of_the_manual_match_the_published_schemas() {
+    let mut world = World::empty("no repository");
+    world.set_env("PYTHONPATH", crate::tool::PUBLISHED);
+    let script = r##"
+import subprocess, sys
+schema = ["check_jsonschema", "--builtin-schema"]
+for heading, name, check, right, wrong in [
+    ("KUBERNETES", "job.yaml", ["kubernetes_validate", "--strict"], "completionMode", "completionsMode"),
+    ("GITHUB ACTIONS", "workflow.yml", [*schema, "vendor.github-workflows"], "runs-on", "run-on"),
+    ("GITLAB", "gitlab.yml", [*schema, "vendor.gitlab-ci"], "parallel: 8", "parallel: many"),
+]:
+    for content, code in [(example(heading), 0), (example(heading).replace(right, wrong), 1)]:
+        open(name, "w").write(content)
+        done = subprocess.run([sys.executable, "-m", *check, name])
+        assert done.returncode == code, (name, code)
+"##;
+    world.run(&world.repo, "python3", ["-c", &format!("{EXAMPLE}{script}")]).expect(0);
 }

@@ -17,6 +17,14 @@ macro_rules! tools {
     };
 }
 
+/// The directory of Python packages that hold schemas of engines' files.
+macro_rules! published {
+    () => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/schemas")
+    };
+}
+pub const PUBLISHED: &str = published!();
+
 tools! {
     BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
     CARGO: "cargo --version", "cargo is not installed";
@@ -53,6 +61,8 @@ tools! {
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
     REFLINKS: "echo > a && cp --reflink=always a b", "files cannot share blocks on this disk";
+    SCHEMAS: concat!("PYTHONPATH='", published!(), "' python3 -c 'import check_jsonschema, kubernetes_validate'"),
+        "the packages check-jsonschema and kubernetes-validate are not in target/schemas";
     SECCOMP: "test -e /proc/sys/user/max_user_namespaces && python3 -c 'import sys; sys.exit(sys.maxsize < 2**32)' && grep -q Seccomp: /proc/self/status",
         "no system calls can be refused here";
     // Its daemons run as one user, and start tasks as any.
