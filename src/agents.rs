@@ -36,6 +36,24 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
     ("opencode", &["opencode", "run", "--auto"]),
 ];
 
+/// What the built-in agents print when their account may do no more for a while, as reported in their
+/// issue trackers up to September 2026.
+const LIMITS: [(&str, &[&str]); 5] = [
+    // anthropics/claude-code 9046, 54698, 74079, 80062.
+    ("claude", &["usage limit reached", "you've hit your*limit", "credit balance is too low"]),
+    // openai/codex 3124, 3899, 26668; its JSON says usage_limit_reached.
+    ("codex", &["you've hit your usage limit", "usage_limit_reached", "insufficient_quota"]),
+    // google-gemini/gemini-cli 1088, 6962, 15576, 18050.
+    (
+        "gemini",
+        &["you have exhausted your", "you exceeded your current quota", "resource_exhausted"],
+    ),
+    // Aider-AI/aider 1263, 1686; it tries again by itself before it gives up.
+    ("aider", &["litellm.ratelimiterror", "you exceeded your current quota", "insufficient_quota"]),
+    // anomalyco/opencode 13005, 42452, 47239, 47747.
+    ("opencode", &["usage limit has been reached", "rate limit exceeded", "freeusagelimiterror"]),
+];
+
 /// The names of all agents, built in or configured, each once, sorted.
 pub fn names(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = config.names_of(keys::AGENT_COMMAND).map(str::to_owned).collect();
@@ -69,6 +87,27 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
         stdin,
         framing: framing.filter(|words| !words.trim().is_empty()),
     })
+}
+
+/// The patterns by which an agent's output tells that it is at its limit: those configured, else those of
+/// the built-in agent of this name.
+pub fn limit_patterns(config: &Config, name: &Name) -> Vec<String> {
+    config.get_for(keys::AGENT_LIMIT, name.as_str()).unwrap_or_else(|| {
+        let built_in = LIMITS.iter().find(|(built_in, _)| *built_in == name.as_str());
+        built_in.map_or(&[][..], |(_, words)| words).iter().map(|&word| word.to_owned()).collect()
+    })
+}
+
+/// The value that a key has by itself for a built-in agent: `agents.claude.command`.
+pub fn built_in_value(key: &str) -> Option<Vec<String>> {
+    let (name, key) = key.strip_prefix("agents.")?.split_once('.')?;
+    let of = match key {
+        "command" => &BUILT_IN,
+        "limit" => &LIMITS,
+        _ => return None,
+    };
+    let (_, words) = of.iter().find(|(built_in, _)| *built_in == name)?;
+    Some(words.iter().map(|&word| word.to_owned()).collect())
 }
 
 fn unknown(config: &Config, name: &Name) -> Error {

@@ -293,3 +293,111 @@ fn prompt_reaches_a_command_with_its_braces_unchanged() {
     assert_eq!(captured(&world, "2/c1", "stdin"), "", "it came as an argument");
     assert_eq!(captured(&world, "2/c1", "one"), "<say {run}>");
 }
+
+/// Stand-ins that write to `~/started` which of them was started, and then do as told.
+fn world_of_started(programs: &[(&str, &str)]) -> World {
+    let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
+    let world = world_with(&names);
+    for (name, script) in programs {
+        set_agent(&world, name, script);
+    }
+    world
+}
+
+fn set_agent(world: &World, name: &str, script: &str) {
+    let file = world.home().join("bin").join(name);
+    write(&file, format!("#!/bin/sh\necho {name} >>\"$HOME/started\"\n{script}\n"));
+    make_executable(&file);
+}
+
+fn started(world: &World) -> Vec<String> {
+    let text = fs::read_to_string(world.home().join("started")).unwrap_or_default();
+    let _ = fs::remove_file(world.home().join("started"));
+    let mut names: Vec<String> = text.lines().map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+fn states(world: &World) -> Vec<(String, Option<String>)> {
+    let status = world.frites(["status", "--json", "1"]).expect(0).json();
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let candidates = status["runs"][0]["candidates"].as_array().unwrap().clone();
+    candidates.iter().map(|c| (text(&c["state"]).unwrap(), text(&c["resets"]))).collect()
+}
+
+const WORKS: &str = "echo \"$FRITES_CANDIDATE\" >>README";
+
+#[test]
+fn an_agent_at_its_limit_is_not_started_again_and_resume_starts_just_its_candidates() {
+    let limited =
+        "echo half >>README; echo \"You've hit your limit · resets 1:30am (Asia/Dhaka)\"; exit 1";
+    let world = world_of_started(&[("claude", limited), ("codex", WORKS)]);
+    let run = [
+        "run", "-j", "1", "--agent", "claude=3", "--agent", "codex=2", "-p", "x", "--test", "true",
+    ];
+    let words: Vec<&str> = run.into_iter().chain(["--synthesis", "off"]).collect();
+    let answer = world.frites(&words).expect(0);
+    assert_eq!(started(&world), ["claude", "codex", "codex"], "the others go on");
+    let at_limit = ("limited".to_owned(), Some("1:30am (Asia/Dhaka)".to_owned()));
+    let works = ("succeeded".to_owned(), None);
+    assert_eq!(states(&world), [&at_limit, &at_limit, &at_limit, &works, &works].map(Clone::clone));
+    for words in [
+        "agent claude: `claude -p --permission-mode bypassPermissions`",
+        "1/claude-1: limited (resets 1:30am (Asia/Dhaka)) in ",
+        "1/claude-2: not started: the agent 'claude' is at its limit",
+        "when the limit of the agent is over, `git frites run --resume 1` starts the 3 that it kept from ending",
+    ] {
+        assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
+    }
+    assert_eq!(answer.stderr.matches("agent claude: `").count(), 1, "{}", answer.stderr);
+    assert_eq!(
+        captured(&world, "1/claude-1", "README").lines().last(),
+        Some("half"),
+        "nothing is lost"
+    );
+    set_agent(&world, "claude", WORKS);
+    world.frites(["run", "--resume", "1", "-j", "1"]).expect(0);
+    assert_eq!(started(&world), ["claude", "claude", "claude"], "just those");
+    assert_eq!(states(&world), vec![works; 5]);
+    assert_eq!(captured(&world, "1/claude-1", "README").lines().last(), Some("claude-1"));
+    world.assert_clean();
+}
+
+#[test]
+fn a_limit_is_told_by_the_end_of_the_output_of_an_attempt_that_made_nothing() {
+    // It exits 0, and has changed nothing.
+    let world = world_of_started(&[("mine", "echo 'Out of  credit: try again in 2 hours.'")]);
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    world.git(["config", "frites.agents.mine.limit", "out of*credit"]);
+    let spawn = |world: &World| world.frites(["spawn", "-j", "1", "--agent", "mine=2", "-p", "x"]);
+    spawn(&world).expect(4);
+    assert_eq!(states(&world), vec![("limited".to_owned(), Some("in 2 hours".to_owned())); 2]);
+    assert_eq!(started(&world), ["mine"]);
+    // What it says while it works well is no limit, and neither is what another agent would say.
+    let world = world_of_started(&[("mine", &format!("{WORKS}; echo 'out of credit'"))]);
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    world.git(["config", "frites.agents.mine.limit", "out of credit"]);
+    spawn(&world).expect(0);
+    assert_eq!(states(&world), vec![("succeeded".to_owned(), None); 2]);
+    let world = world_of_started(&[("mine", "echo 'usage limit reached'; exit 1")]);
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    spawn(&world).expect(4);
+    assert_eq!(states(&world), vec![("failed".to_owned(), None); 2]);
+}
+
+#[test]
+fn config_shows_what_a_builtin_agent_is_given() {
+    let world = World::new();
+    let shown = |key: &str| world.frites(["config", key]).expect(0).out();
+    assert_eq!(
+        shown("agents.claude.command"),
+        "claude\n-p\n--permission-mode\nbypassPermissions\n"
+    );
+    assert!(shown("agents.codex.limit").contains("you've hit your usage limit\n"));
+    let json = world.frites(["config", "--json", "agents.opencode.command"]).expect(0).json();
+    assert_eq!(json["keys"][0]["value"], serde_json::json!(["opencode", "run", "--auto"]));
+    assert_eq!(json["keys"][0]["default"], true);
+    world.git(["config", "frites.agents.claude.command", "claude --model small"]);
+    assert_eq!(shown("agents.claude.command"), "claude --model small\n");
+    world.frites(["config", "agents.nobody.command"]).refuses(2, "there is no key");
+}

@@ -141,6 +141,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
     running(&mut checker, &world);
+    limited(&mut checker);
     in_an_odd_place(&mut checker);
     checker.answer("status", 0, world.frites(["status", "--json"]));
     cleaned(&mut checker, &world);
@@ -152,6 +153,17 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     described("#", &checker.sealed, &mut all);
     let unseen: Vec<&String> = all.difference(&checker.seen).collect();
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
+}
+
+/// A candidate whose agent is at its limit until a time that it tells.
+fn limited(checker: &mut Checker) {
+    let world = World::new();
+    world.git(["config", "frites.agents.mine.limit", "at its limit"]);
+    let command = "sh -c 'echo at its limit, try again in 2 hours; exit 1'";
+    world.git(["config", "frites.agents.mine.command", command]);
+    let spawn = ["spawn", "--json", "--agent", "mine", "-p", "x"];
+    checker.answer("spawn", 4, world.frites(spawn));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
 }
 
 /// A candidate that only an output of the base lets pass, one that passes, and one that writes too

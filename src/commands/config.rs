@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::agents;
 use crate::complete;
 use crate::config::keys::{self, DefaultValue, KeySpec};
 use crate::config::{self, starter};
@@ -54,13 +55,13 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     let rows = rows(session);
     match &args.key {
         None => show_all(session, args, &rows)?,
-        Some(key) => match rows.iter().find(|row| row.key == *key) {
+        Some(key) => match rows.into_iter().find(|row| row.key == *key).or_else(|| built_in(key)) {
             None => return Err(unknown(key)),
             Some(row) if args.json => {
-                session.ui.answer(json::document(json!({ "keys": [as_json(row)] })))?;
+                session.ui.answer(json::document(json!({ "keys": [as_json(&row)] })))?;
             }
             Some(Row { value: Some(value), .. }) => {
-                session.ui.answer(format!("{}\n", bare(value)))?;
+                session.ui.answer(format!("{}\n", bare(&value)))?;
             }
             // As `git config` does for a key that is not set.
             Some(_) => return Ok(exit::NO),
@@ -89,6 +90,13 @@ fn rows(session: &Session) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// A key of a built-in agent that is not set.
+fn built_in(key: &str) -> Option<Row> {
+    let spec = keys::ALL.iter().find(|spec| spec.matches(key))?;
+    let value = Some(agents::built_in_value(key)?.into());
+    Some(Row { key: key.to_owned(), spec, value, place: None })
 }
 
 fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {

@@ -34,6 +34,7 @@ use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
+use crate::model::candidate::State;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
@@ -123,6 +124,16 @@ fn print_verdict(
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     hints.iter().for_each(|hint| ui.hint(hint));
     Ok(())
+}
+
+/// The hint about the candidates of a run whose agents are at their limits; none if there are none.
+fn limited_hint(session: &Session, run: &Run) -> Option<String> {
+    let records = session.store.candidates(run).filter_map(|candidate| candidate.record().ok());
+    let count = records.filter(|record| record.state == State::Limited).count();
+    let run = &run.run;
+    (count > 0).then(|| {
+        format!("when the limit of the agent is over, `git frites run --resume {run}` starts the {count} that it kept from ending")
+    })
 }
 
 /// The decision, for a notification.

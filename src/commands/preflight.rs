@@ -1,5 +1,7 @@
 //! What a run will do, resolved and shown before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
+use std::collections::BTreeMap;
+
 use crate::commands::note_left_out;
 use crate::error::Result;
 use crate::model::name::Name;
@@ -37,6 +39,9 @@ pub fn check(
         attempts.jobs.min(commands.len()),
         attempts.limits.hard.map_or("ever".into(), |limit| table::duration(limit.as_secs_f64())),
     ));
+    for (agent, line) in command_lines(commands) {
+        ui.note(format!("agent {agent}: `{}`", table::printable(&line)));
+    }
     if oracle.commands.is_empty() {
         ui.note("checks: none was given, configured or detected, so nothing will be verified");
     }
@@ -78,6 +83,15 @@ fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
     let words: Vec<String> =
         counted.into_iter().map(|(name, count)| format!("{count} of `{name}`")).collect();
     words.join(", ")
+}
+
+/// The command line of each agent, once.
+fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, String> {
+    let line = |command: &CandidateCommand| {
+        shell_words::join(command.argv.iter().map(|word| word.to_string_lossy().into_owned()))
+    };
+    let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, line(c))));
+    agents.collect()
 }
 
 /// Warns of a script that the first command starts and that the base does not have: it is no

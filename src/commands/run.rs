@@ -8,10 +8,12 @@ use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_la
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
-    hints, next_steps, preflight, print_verdict, require_jobs_within_limit, resume_hint, values,
+    hints, limited_hint, next_steps, preflight, print_verdict, require_jobs_within_limit,
+    resume_hint, values,
 };
 use crate::complete;
 use crate::config::keys;
+use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
@@ -69,6 +71,10 @@ pub struct RunArgs {
         ],
     )]
     pub resume: Option<Address>,
+    /// Whether one more candidate may be made from those that passed: off or passing-only
+    /// [default: synthesis.mode]
+    #[arg(long, value_name = "MODE", value_parser = values::synthesis)]
+    pub synthesis: Option<SynthesisMode>,
     /// Merge a verified winner into the current branch  [default: run.merge]
     #[arg(long, overrides_with = "no_merge")]
     pub merge: bool,
@@ -248,7 +254,7 @@ fn conclude(
     };
     let mut verdict = judge(run)?;
     let mut integrated = None;
-    match synthesis::maker(session, run, &verdict)? {
+    match synthesis::maker(session, run, &verdict, args.synthesis)? {
         SynthesisMaker::Nobody(reason) => skip_synthesis(session, run, &mut verdict, reason)?,
         SynthesisMaker::Assigned(assignment) => {
             session.ui.note(format!(
@@ -292,7 +298,8 @@ fn conclude(
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document
     });
-    let hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
+    let mut hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
+    hints.extend(limited_hint(session, run));
     print_verdict(session, &verdict, document, args.quiet, &hints)?;
     hooks::tell_verdict(session, &run.run, comparison::as_json(&verdict));
     if let Some(merged) = merged.transpose()? {

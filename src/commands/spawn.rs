@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{notify, resume_hint, values};
+use crate::commands::{limited_hint, notify, resume_hint, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, ErrorKind, IoContext, Result, exit};
@@ -303,12 +303,16 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
 /// interrupt.
 fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
     let Session { ui, store, .. } = session;
+    let limited = limited_hint(session, run);
     let run = &run.run;
     let count = report.results.iter().filter(|captured| captured.usable()).count();
     let usable = count > 0;
     notify(session, &format!("run {run}: {count} of {} usable", report.results.len()));
     if !usable {
         ui.warn("no candidate is usable");
+    }
+    if let Some(hint) = limited {
+        ui.hint(hint);
     }
     if interrupt::signal().is_some() {
         ui.hint(format!("the work so far is kept; {go_on}"));

@@ -252,7 +252,7 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             .is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
         let tone = match candidate.state {
             State::Failed | State::TimedOut => Tone::Bad,
-            State::Cancelled => Tone::Caution,
+            State::Cancelled | State::Limited => Tone::Caution,
             State::Empty => Tone::Dim,
             State::Open | State::Running | State::Succeeded => Tone::Plain,
         };

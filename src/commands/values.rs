@@ -4,7 +4,7 @@
 //! clap's sentence, `invalid value 'x' for '-n <N>': …`.
 use std::time::Duration;
 
-use crate::config::value::parse_duration;
+use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::name::{InvalidName, Name, RULE};
@@ -16,6 +16,11 @@ use crate::store::RECORDS;
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {
     text.parse().map_err(|e: InvalidName| Error::usage(e.to_string()).hint(RULE))
+}
+
+/// A value of `synthesis.mode`.
+pub fn synthesis(text: &str) -> std::result::Result<SynthesisMode, &'static str> {
+    SynthesisMode::read(&text.into()).ok_or("it is off or passing-only")
 }
 
 /// A candidate's name, which is not that of a record of its run.

@@ -163,6 +163,7 @@ keys! {
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
+    AGENT_LIMIT: Option<Vec<String>> = "agents.*.limit", Unset("those of the built-in agent of this name", "['out of credit']"), "What the agent prints in its last 20 lines when its account may do no more for a while; * matches anything, and capitals do not matter. Such a candidate is limited, if its command failed or changed nothing, and no other of that agent is started in the run.";
     HOOKS_CANDIDATE_ENDED: Option<Argv> = "hooks.candidate-ended", Unset("nothing runs", "['./ended']"), "The command that runs when a candidate's command has ended and its result is captured. Hooks are read from git's configuration and from variables, never from .frites.toml, and run without a shell.";
     HOOKS_VERDICT: Option<Argv> = "hooks.verdict", Unset("nothing runs", "['notify-send', 'There is a verdict']"), "The command that runs when a run has a verdict.";
     HOOKS_LANDED: Option<Argv> = "hooks.landed", Unset("nothing runs", "['./landed']"), "The command that runs when a candidate has landed.";

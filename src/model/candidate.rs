@@ -25,6 +25,8 @@ pub enum State {
     TimedOut,
     /// The candidate's command was ended from outside.
     Cancelled,
+    /// The candidate's agent came to the limit of its account, or was at it already.
+    Limited,
 }
 
 impl State {
@@ -38,13 +40,14 @@ impl State {
             State::Failed => "failed",
             State::TimedOut => "timed-out",
             State::Cancelled => "cancelled",
+            State::Limited => "limited",
         }
     }
 
     /// Reads the word of [`State::as_str`].
     pub fn parse(word: &str) -> Option<Self> {
         use State::*;
-        [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled]
+        [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled, Limited]
             .into_iter()
             .find(|s| s.as_str() == word)
     }
@@ -146,6 +149,9 @@ pub struct Candidate {
     /// The reason why the command could not start, or a description of `state`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The time at which the agent's limit is over, as the agent told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets: Option<String>,
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
@@ -189,6 +195,7 @@ impl Candidate {
             exit_code: None,
             signal: None,
             reason: None,
+            resets: None,
             leaky: false,
             again: false,
             remaking: false,
@@ -240,6 +247,10 @@ impl Candidate {
             (State::Running, ..) if self.started.is_none() => "waiting".to_owned(),
             (State::Failed, Some(code), _, _) => format!("failed (exit {code})"),
             (State::Failed, _, Some(signal), _) => format!("failed (signal {signal})"),
+            (State::Limited, ..) => match &self.resets {
+                Some(time) => format!("{} (resets {time})", self.state),
+                None => self.state.to_string(),
+            },
             (State::Failed | State::Cancelled, _, _, Some(reason)) => {
                 format!("{} ({reason})", self.state)
             }

@@ -9,6 +9,7 @@ pub mod checkup;
 pub mod decision;
 pub mod env;
 pub mod flag;
+pub mod limit;
 pub mod machine;
 pub mod name;
 pub mod nearest;

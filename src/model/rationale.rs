@@ -106,6 +106,7 @@ impl DecisionInputs<'_> {
             (State::Failed, _) => "its command failed".into(),
             (State::TimedOut, _) => "its command timed out".into(),
             (State::Cancelled, _) => "its command was interrupted".into(),
+            (State::Limited, _) => "its agent is at its limit".into(),
             (State::Running, _) => "its command still runs".into(),
             _ if blast.files == 0 => "it changed nothing".into(),
             _ if synthesis.not_run() => "it was not run".into(),
@@ -402,6 +403,7 @@ fn no_usable(entries: &[Entry]) -> String {
             State::Failed => format!("{} failed", e.candidate),
             State::TimedOut => format!("{} timed out", e.candidate),
             State::Cancelled => format!("{} was cancelled", e.candidate),
+            State::Limited => format!("{} is at the limit of its agent", e.candidate),
         })
         .collect();
     format!("no usable candidate: {}", why.join(", "))

@@ -334,7 +334,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let (span, since) = match record.state {
         State::Running => return Ok(false),
         _ if landed => (config.get(keys::RETENTION_LANDED), record.landing_time),
-        State::Failed | State::TimedOut | State::Cancelled | State::Empty => {
+        State::Failed | State::TimedOut | State::Cancelled | State::Limited | State::Empty => {
             (config.get(keys::RETENTION_FAILED), record.ended)
         }
         State::Open | State::Succeeded => (config.get(keys::RETENTION_ABANDONED), record.ended),

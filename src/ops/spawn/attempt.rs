@@ -16,6 +16,7 @@ use crate::model::run::Run;
 use crate::ops::capture::{self, Captured};
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
+use crate::ops::spawn::agent_limits::AgentLimits;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::guard::{self, Guard};
@@ -69,6 +70,7 @@ pub fn run_attempts(
     let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
+    let at_limit = AgentLimits::default();
     let board = Board::new(WorkKind::Attempts, options.jobs);
     let span = tracing::Span::current();
     let results = std::thread::scope(|scope| {
@@ -78,7 +80,8 @@ pub fn run_attempts(
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
                     board.began(name);
-                    let done = attempt(session, candidate, command, options, guard.as_ref())
+                    let how = (options, guard.as_ref(), &at_limit);
+                    let done = attempt(session, candidate, command, how)
                         .inspect_err(|error| mark_cancelled(candidate, error));
                     board.ended(name, ending(&done));
                     if let Ok(captured) = &done {
@@ -124,7 +127,7 @@ fn ending(done: &Result<Captured>) -> Ending {
     let standing = match candidate.state {
         _ if problem.is_some() => Standing::Bad,
         State::Open | State::Running | State::Succeeded => Standing::Good,
-        State::Empty | State::Cancelled => Standing::Caution,
+        State::Empty | State::Cancelled | State::Limited => Standing::Caution,
         State::Failed | State::TimedOut => Standing::Bad,
     };
     let words = match problem {
@@ -181,11 +184,14 @@ fn attempt(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: &CandidateCommand,
-    options: &AttemptOptions,
-    guard: Option<&Guard>,
+    (options, guard, at_limit): (&AttemptOptions, Option<&Guard>, &AgentLimits),
 ) -> Result<Captured> {
     if candidate.record()?.state == State::Failed {
         return session.stored(candidate); // its setup failed
+    }
+    let agent = command.agent.as_ref();
+    if let Some(refused) = at_limit.refuse(session, candidate, agent)? {
+        return Ok(refused);
     }
     let dir = candidate.worktree();
     let prompt = command.prompt_text();
@@ -197,6 +203,7 @@ fn attempt(
     let record = candidate.update(|c| {
         c.started = Some(started);
         (c.ended, c.exit_code, c.signal, c.reason, c.leaky) = (None, None, None, None, false);
+        c.resets = None;
     })?;
     let context = CommandContext {
         run: candidate.run,
@@ -241,6 +248,7 @@ fn attempt(
         worktree::heal_locks(&admin);
     }
     let bytes = tree::disk_usage(&dir);
+    let told = AgentLimits::told(session, agent, &log);
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
         c.bytes = bytes;
@@ -248,8 +256,15 @@ fn attempt(
             Ok(end) => record_end(c, end),
             Err(error) => record_error(c, error),
         }
+        if let (Some(told), State::Failed | State::TimedOut) = (&told, c.state) {
+            at_limit.mark(agent, c, told);
+        }
     })?;
     let mut captured = session.capture_or_tell(candidate)?;
+    // Some agents exit 0 all the same.
+    if let (Some(told), State::Empty) = (&told, captured.candidate.state) {
+        captured.candidate = candidate.update(|c| at_limit.mark(agent, c, told))?;
+    }
     if captured.candidate.state == State::Succeeded
         && captured.changes.is_empty()
         && captured.problem.is_none()
@@ -340,7 +355,7 @@ fn report_end(
     let (address, words) = (candidate.address(), captured.candidate.state_in_words());
     let line = format!("{address}: {words} in {}, {}", table::duration(seconds), captured.blast);
     match state {
-        State::Failed | State::TimedOut | State::Cancelled => {
+        State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
             log_end::note(&session.ui, &line, &candidate.log(AGENT));
         }
         _ => session.ui.note(line),

@@ -1,5 +1,6 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
+pub mod agent_limits;
 pub mod attempt;
 pub mod checkpoint;
 pub mod command;

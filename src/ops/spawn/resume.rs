@@ -29,13 +29,14 @@ enum Resumption {
 
 fn resumption(record: &Candidate) -> Resumption {
     match (record.state, record.again) {
-        (State::Cancelled, true) => Resumption::LaterRound,
-        (State::Cancelled, false) => Resumption::Repeat,
+        (State::Cancelled | State::Limited, true) => Resumption::LaterRound,
+        (State::Cancelled | State::Limited, false) => Resumption::Repeat,
         _ => Resumption::Ended,
     }
 }
 
-/// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed.
+/// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed. So it
+/// does those of candidates whose agent was at its limit.
 ///
 /// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
 /// undisturbed run starts from. Its old worktree is captured first, and stays an iteration.
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_cancelled_candidates_are_repeated_and_no_later_round() {
+    fn only_cancelled_and_limited_candidates_are_repeated_and_no_later_round() {
         let name: Name = "c1".parse().expect("a name");
         let mut record = Candidate::new(&name, &name, 1, State::Open);
         for state in [
@@ -144,9 +145,11 @@ mod tests {
             record.state = state;
             assert_eq!(resumption(&record), Resumption::Ended, "{state}");
         }
-        record.state = State::Cancelled;
-        assert_eq!(resumption(&record), Resumption::Repeat);
-        record.again = true;
-        assert_eq!(resumption(&record), Resumption::LaterRound);
+        for state in [State::Cancelled, State::Limited] {
+            (record.state, record.again) = (state, false);
+            assert_eq!(resumption(&record), Resumption::Repeat);
+            record.again = true;
+            assert_eq!(resumption(&record), Resumption::LaterRound);
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
+use crate::ops::spawn::agent_limits;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
@@ -36,10 +37,21 @@ pub enum SynthesisMaker {
 
 /// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent,
 /// else the run's command if the run has a prompt. Fails if `synthesis.agent` names no agent.
-pub fn maker(session: &Session, run: &Run, verdict: &Verdict) -> Result<SynthesisMaker> {
+///
+/// With `mode`, that mode counts in place of the configured one.
+pub fn maker(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    mode: Option<SynthesisMode>,
+) -> Result<SynthesisMaker> {
     let nobody = |reason: &str| Ok(SynthesisMaker::Nobody(reason.to_owned()));
-    if session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::Off {
-        return nobody("synthesis.mode is off");
+    match mode {
+        Some(SynthesisMode::Off) => return nobody("--synthesis is off"),
+        None if session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::Off => {
+            return nobody("synthesis.mode is off");
+        }
+        _ => {}
     }
     if !run.synthesis.is_empty() {
         return nobody("the run has one already");
@@ -51,11 +63,14 @@ pub fn maker(session: &Session, run: &Run, verdict: &Verdict) -> Result<Synthesi
         _ if !verdict.verified() => return nobody("the verdict is not verified"),
         [best, ..] => &best.candidate,
     };
-    if let Some(agent) = configured_agent(session)? {
-        return Ok(SynthesisMaker::Assigned(agent));
-    }
-    if let Some(agent) = run.agents.get(best) {
-        return Ok(SynthesisMaker::Assigned(Assignment { framing: None, ..agent.clone() }));
+    let of_best = run.agents.get(best).map(|a| Assignment { framing: None, ..a.clone() });
+    if let Some(assignment) = configured_agent(session)?.or(of_best) {
+        return match &assignment.agent {
+            Some(agent) if agent_limits::is_limited(session, run, agent)? => {
+                nobody(&format!("the agent '{agent}' is at its limit"))
+            }
+            _ => Ok(SynthesisMaker::Assigned(assignment)),
+        };
     }
     if run.prompt.is_none() {
         return nobody(

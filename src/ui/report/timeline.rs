@@ -53,7 +53,7 @@ fn attempts(report: &Report) -> Markup {
             @let tone = match record.state {
                 State::Succeeded | State::Open => Tone::Good,
                 State::Failed | State::TimedOut => Tone::Bad,
-                State::Cancelled | State::Running => Tone::Caution,
+                State::Cancelled | State::Limited | State::Running => Tone::Caution,
                 State::Empty => Tone::Dim,
             };
             @let piece = Piece { from: seconds(first, start) / whole, length: seconds(start, end) / whole, tone, words: words.clone() };

@@ -125,5 +125,5 @@ pub fn told_state(repo: &Repo, capture: &Oid) -> Result<State> {
 
 /// True if an attempt in this state is not to be started again.
 pub fn has_ended(state: State) -> bool {
-    !matches!(state, State::Running | State::Cancelled)
+    !matches!(state, State::Running | State::Cancelled | State::Limited)
 }
