@@ -15,24 +15,22 @@ fn set(world: &World, name: &str, script: &str) {
     world.git(["config", "--global", &format!("frites.hooks.{name}"), &words]);
 }
 
-/// A world whose hooks append their documents to files, after the variables and the directory.
+/// A world whose hooks append their documents to files, after the variables and the directory; each
+/// candidate has a file, because their hooks run at the same time.
 fn watched() -> World {
     let world = World::new();
     for name in NAMES {
-        let seen = world.home().join(format!("seen-{name}"));
-        let to = seen.display();
-        set(
-            &world,
-            name,
-            &format!("{{ echo \"$FRITES_RUN/${{FRITES_CANDIDATE-}} $PWD\"; cat; }} >>'{to}'"),
-        );
+        let to = world.home().join(format!("seen-{name}"));
+        let told = r#"{ echo "$FRITES_RUN/${FRITES_CANDIDATE-} $PWD"; cat; }"#;
+        set(&world, name, &format!("{told} >>'{}'-${{FRITES_CANDIDATE-}}", to.display()));
     }
     world
 }
 
 /// What a hook has seen: for each time the run and candidate, and the document.
 fn seen(world: &World, name: &str) -> Vec<(String, Value)> {
-    let text = fs::read_to_string(world.home().join(format!("seen-{name}"))).unwrap_or_default();
+    let read = |of: &str| fs::read_to_string(world.home().join(format!("seen-{name}-{of}")));
+    let text: String = ["", "c1", "c2"].map(|of| read(of).unwrap_or_default()).concat();
     let mut found = Vec::new();
     for part in text.split_inclusive("\n}\n") {
         let (line, document) = part.split_once('\n').unwrap();

@@ -70,6 +70,62 @@ fn run_that_was_not_judged_shows_its_newest_captures() {
 }
 
 #[test]
+fn outcomes_that_wait_for_a_decision_are_named() {
+    let world = World::new();
+    world.attempts(&["echo more >>README", "echo x >>README"]);
+    let alone = ["judge", "-q", "--candidate", "c1", "--test", "true", "1"];
+    world.frites(alone).expect(0);
+    let page = page(&world, &[]);
+    assert!(
+        page.contains("1 outcome of ") && page.contains("git frites judge --replay 1"),
+        "{page}"
+    );
+}
+
+#[test]
+fn report_shows_tests_agreement_times_prompt_and_warnings() {
+    let world = World::new();
+    let check = "
+        end() { echo \"<testcase name='$1'>${2-}</testcase>\"; }
+        { echo '<testsuite>'; end kept
+          if grep -q good README; then end fixed; else end fixed '<failure/>'; fi
+          if test -e broken; then end sound '<failure/>'; else end sound; fi
+          echo '</testsuite>'; } >junit.xml
+        ! grep -q failure junit.xml";
+    let attempt = "
+        echo good >>README
+        test $FRITES_CANDIDATE = c1 || { echo x >broken; git config alias.planted status; }";
+    world.write("check", check);
+    world.write("attempt", attempt);
+    world.commit("scripts");
+    world.git(["config", "frites.oracle.junit", "junit.xml"]);
+    let run =
+        ["run", "-q", "-n", "2", "-p", "Say <good>.", "--test", "sh check", "--", "sh", "attempt"];
+    world.frites(run).expect(0);
+    let page = page(&world, &[]);
+    let (passed, failed, unknown) = (
+        r#"<td class="good">passed</td>"#,
+        r#"<td class="bad">failed</td>"#,
+        r#"<td class="dim">·</td>"#,
+    );
+    for part in [
+        &format!("<code>fixed</code></th>{failed}{unknown}{unknown}")[..],
+        &format!("<code>sound</code></th>{passed}{unknown}{failed}"),
+        "Say &lt;good&gt;.",
+        r#"<td class="dim">–</td><td class="h"#,
+        "Attempts over time",
+        "<rect x=",
+        "test exit 1 (",
+        "while commands of attempts ran: ",
+        "alias.planted",
+        "test, which fails on the base",
+    ] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
+    assert!(!page.contains("<code>kept</code>"), "it failed nowhere: {page}");
+}
+
+#[test]
 fn long_changes_are_cut_with_the_command_that_shows_them() {
     let world = World::new();
     world.attempts(&["seq 5000 >numbers; head -c 9000 /dev/zero | tr '\\0' x >line"]);

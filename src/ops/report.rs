@@ -45,6 +45,7 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
     Ok(Report {
         base_subject: base.message.lines().next().unwrap_or_default().to_owned(),
         prompt: prompt(session, run)?,
+        stored_outcomes: session.store.parts(run)?.len(),
         base_logs: failed(base_results).map(of_base).collect(),
         covers: places.into_iter().zip(covers(&files)).collect(),
         warnings: warnings(session, run)?,

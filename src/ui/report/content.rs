@@ -14,6 +14,8 @@ pub struct Report {
     pub prompt: Option<String>,
     /// The last verdict.
     pub verdict: Option<Verdict>,
+    /// The number of candidates that were judged by themselves since then.
+    pub stored_outcomes: usize,
     /// The candidates, in spawn order.
     pub candidates: Vec<ReportedCandidate>,
     /// The ends of the logs of commands that failed on the base.

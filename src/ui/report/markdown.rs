@@ -115,7 +115,7 @@ mod tests {
     fn nothing_makes_markup_mentions_or_references() {
         assert_eq!(
             escaped("*a* <b> @me #1 [x](y)\n`z`|\u{202e}"),
-            "\\*a\\* &lt;b&gt; @<!-- -->me #<!-- -->1 \\[x\\](y) \\`z\\`\\|⟨U+202E⟩"
+            "\\*a\\* &lt;b&gt; @<!-- -->me #<!-- -->1 \\[x\\](y) \\`z\\`\\|⟨U\\+202E⟩"
         );
         assert_eq!(escaped("http://www.x.y"), "http\\:\\/\\/www\\.x\\.y");
         assert_eq!(code("a`` b|c\nd"), "``` a`` b\\|c d ```");

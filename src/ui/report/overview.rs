@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::model::test_report::TestReport;
+use crate::model::test_report::{TestEnd, TestReport};
 use crate::model::verdict::Verdict;
 use crate::ui::comparison::{self, ComparisonRow};
 use crate::ui::report::candidate::logs;
@@ -38,7 +38,12 @@ pub fn verdict(report: &Report) -> Markup {
         return html! {
             section #verdict.caution {
                 h2 { "Not judged" }
-                p { "Judge it with " code { "git frites judge " (report.run.run) } }
+                @if report.stored_outcomes > 0 {
+                    p { (count(report.stored_outcomes, "outcome")) " of candidates that were judged by themselves: decide with "
+                        code { "git frites judge --replay " (report.run.run) } }
+                } @else {
+                    p { "Judge it with " code { "git frites judge " (report.run.run) } }
+                }
             }
         };
     };
@@ -140,14 +145,6 @@ pub fn warnings(report: &Report) -> Markup {
     }
 }
 
-/// How a test ended in one column.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TestEnd {
-    Failed,
-    Passed,
-    Unknown,
-}
-
 /// Every test that failed anywhere, for the base and each candidate that has a report.
 pub fn tests(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
@@ -157,7 +154,7 @@ pub fn tests(report: &Report) -> Markup {
         .chain(candidates)
         .filter_map(|(name, results)| Some((name, results.iter().find_map(|r| r.tests.as_ref())?)))
         .collect();
-    let mut rows: BTreeMap<&str, Vec<TestEnd>> = BTreeMap::new();
+    let mut rows: BTreeMap<&str, Vec<Option<TestEnd>>> = BTreeMap::new();
     for test in columns.iter().flat_map(|(_, tests)| &tests.failing) {
         rows.entry(test)
             .or_insert_with(|| columns.iter().map(|(_, of)| end_of(of, test)).collect());
@@ -180,21 +177,22 @@ pub fn tests(report: &Report) -> Markup {
     }
 }
 
-fn end_of(report: &TestReport, test: &str) -> TestEnd {
+/// How a test ended; none if nobody knows.
+fn end_of(report: &TestReport, test: &str) -> Option<TestEnd> {
     let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
     match report {
-        _ if is_in(&report.failing) => TestEnd::Failed,
+        _ if is_in(&report.failing) => Some(TestEnd::Failed),
         // Only the base keeps the names of those that passed.
-        _ if is_in(&report.passing) => TestEnd::Passed,
-        _ => TestEnd::Unknown,
+        _ if is_in(&report.passing) => Some(TestEnd::Passed),
+        _ => None,
     }
 }
 
-fn test_cell(end: TestEnd) -> Markup {
+fn test_cell(end: Option<TestEnd>) -> Markup {
     match end {
-        TestEnd::Failed => html! { td.bad { "failed" } },
-        TestEnd::Passed => html! { td.good { "passed" } },
-        TestEnd::Unknown => html! { td.dim { "·" } },
+        Some(TestEnd::Failed) => html! { td.bad { "failed" } },
+        Some(TestEnd::Passed) => html! { td.good { "passed" } },
+        Some(TestEnd::Skipped) | None => html! { td.dim { "·" } },
     }
 }
 

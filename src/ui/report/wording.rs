@@ -21,7 +21,14 @@ pub fn visible(text: &str) -> String {
             '\t' | '\n' => shown.push(c),
             // The pictures of control characters have the same order.
             '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-            '\u{61c}'
+            '\u{ad}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{180e}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e007f}'
             | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
@@ -62,11 +69,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_stands_by_its_number() {
-        let shown =
-            visible("a\tb\n\0\x1b[31m\u{7f}\u{9b}\u{202e}\u{2028}\u{200b}é 日本 👩\u{200d}👩");
+        let shown = visible(
+            "a\tb\n\0\x1b[31m\u{7f}\u{9b}\u{202e}\u{2028}\u{200b}\u{ad}\u{e0041}é 日本 👩\u{200d}👩",
+        );
         assert_eq!(
             shown,
-            "a\tb\n␀␛[31m⟨U+007F⟩⟨U+009B⟩⟨U+202E⟩⟨U+2028⟩⟨U+200B⟩é 日本 👩\u{200d}👩"
+            "a\tb\n␀␛[31m⟨U+007F⟩⟨U+009B⟩⟨U+202E⟩⟨U+2028⟩⟨U+200B⟩⟨U+00AD⟩⟨U+E0041⟩é 日本 👩\u{200d}👩"
         );
     }
 }
