@@ -92,10 +92,9 @@ impl BaseLayer {
         !self.all_outputs().is_empty()
     }
 
-    /// True if the base's commands ran, and there is anything that would take time to make again.
+    /// True if the base's commands ran. Also without any outputs, the next judging saves the checkout.
     pub fn is_worth_keeping(&self) -> bool {
-        let has_home = || self.home().is_some_and(|dir| !is_empty(&dir));
-        self.outputs().is_some() && (self.has_outputs() || has_home())
+        self.outputs().is_some()
     }
 
     /// Makes the directory, and checks a commit out into it. Its files are older than all that is

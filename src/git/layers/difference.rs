@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use gix::bstr::ByteSlice;
-use rustix::fs::{CWD, FileType, Mode};
+use gix::index::entry::{Flags, Mode, Stat};
+use gix::index::write::Options;
+use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
 use crate::git::index::read_index;
 use crate::git::layers::base::BaseLayer;
-use crate::git::layers::read_tree;
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
@@ -37,12 +39,17 @@ pub fn write(
     if differences.iter().any(bends_others) {
         return Ok(false);
     }
+    let Some(mut own) = changed_index(read_index(&layer.index())?, &differences) else {
+        return Ok(false);
+    };
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
-    fs::copy(layer.index(), index).context(failed)?;
+    own.set_path(index);
+    own.write(Options::default())
+        .map_err(io::Error::other)
+        .context(|| format!("could not write '{}'", index.display()))?;
     // The base's checkout has the attributes by which git writes the files.
     let git = repo.git().work_tree(&layer.sources()).index(index);
-    read_tree(&git, &[], commit)?;
     let written = differences.iter().filter(|d| d.new.is_some()).map(|d| &d.path);
     let list = TreePath::nul_terminated(written);
     if !list.is_empty() {
@@ -51,12 +58,35 @@ pub fn write(
         option.push("/");
         git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()?;
     }
-    let index = read_index(index)?;
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
-    for place in gone(deleted, &index, seeds) {
+    for place in gone(deleted, &own, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
+}
+
+/// The base's index with these differences, which have no stat data; none if one is no file. git
+/// would read all trees for it, once for each tree that is judged.
+fn changed_index(
+    mut index: gix::index::File,
+    differences: &[TreeDifference],
+) -> Option<gix::index::File> {
+    let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
+    index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
+    for TreeDifference { path, new, .. } in differences {
+        let Some((mode, id)) = new else { continue };
+        let mode = match mode {
+            EntryMode::File => Mode::FILE,
+            EntryMode::Executable => Mode::FILE_EXECUTABLE,
+            EntryMode::Link => Mode::SYMLINK,
+            EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => return None,
+        };
+        let path = path.as_bytes().as_bstr();
+        index.dangerously_push_entry(Stat::default(), *id, Flags::empty(), mode, path);
+    }
+    index.sort_entries();
+    index.remove_tree();
+    Some(index)
 }
 
 /// True if a difference at this path changes how others are checked out, or is a tree of its own.
@@ -91,11 +121,17 @@ fn gone<'a>(
 }
 
 /// Makes a whiteout: a device file with the number 0:0, which needs no privileges.
-fn mark_as_deleted(layer: &Path, path: &TreePath) -> std::io::Result<()> {
+fn mark_as_deleted(layer: &Path, path: &TreePath) -> io::Result<()> {
     let full = path.on_disk(layer);
     if let Some(parent) = full.parent() {
         fs::create_dir_all(parent)?;
     }
     let number = rustix::fs::makedev(0, 0);
-    Ok(rustix::fs::mknodat(CWD, full, FileType::CharacterDevice, Mode::empty(), number)?)
+    Ok(rustix::fs::mknodat(
+        CWD,
+        full,
+        FileType::CharacterDevice,
+        rustix::fs::Mode::empty(),
+        number,
+    )?)
 }

@@ -23,15 +23,12 @@ use crate::model::oid::Oid;
 /// The mark of a directory in an upper layer that hides those below it (overlayfs, `userxattr`).
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// Checks a commit out into a directory, and writes its index.
+/// Checks all files of a commit out into a directory, and writes its index. A sparse checkout is the
+/// user's own.
 pub fn check_out(git: &Git, commit: &Oid, into: &Path, index: &Path) -> Result<()> {
-    read_tree(&git.clone().work_tree(into).index(index), &["-u"], commit)
-}
-
-/// Reads all files of a commit into the index. A sparse checkout is the user's own.
-fn read_tree(git: &Git, options: &[&str], commit: &Oid) -> Result<()> {
-    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset"]);
-    call.args(options).arg(commit.as_str()).run()
+    let git = git.clone().work_tree(into).index(index);
+    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"]);
+    call.arg(commit.as_str()).run()
 }
 
 /// Calls `each` for everything below a directory, in a fixed order, with its path from there. A

@@ -249,6 +249,7 @@ impl<'a> SealedCheckouts<'a> {
             .of_ancestor(self.repo, &self.base)
             .filter(|above| warm && above.tree() != kept.tree())
             && let Some((layer, lock)) = ancestor.open_unchanged(distrusted)?
+            && layer.has_outputs()
         {
             let _ = self.ancestor.set(Ancestor { tree: *ancestor.tree(), layer, _lock: lock });
         }
