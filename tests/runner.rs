@@ -41,6 +41,7 @@ mod test_judge_escape;
 mod test_judge_parts;
 mod test_judge_surroundings;
 mod test_judge_trust;
+mod test_junit;
 mod test_later;
 mod test_load;
 mod test_logs;

@@ -4,7 +4,8 @@ use serde_json::json;
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_spread::SpreadEnd;
 use crate::commands::{
-    judge_plan, judge_spread, next_steps, note_left_out, print_verdict, require_jobs_within_limit,
+    judge_plan, judge_spread, junit, next_steps, note_left_out, print_verdict,
+    require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
 use crate::model::base_tests::BaseTestsResult;
@@ -29,6 +30,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         return Err(Error::usage("--replay --until-pass needs --wait")
             .hint("without --wait, --replay decides by the results that are there"));
     }
+    junit::require_writable(args.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);
     }
@@ -189,5 +191,6 @@ fn print(session: &Session, args: &JudgeArgs, verdict: &Verdict) -> Result<u8> {
     };
     print_verdict(session, verdict, document, args.quiet, &hints)?;
     hooks::tell_verdict(session, &verdict.run, comparison::as_json(verdict));
+    junit::write(session, verdict, args.junit.as_deref())?;
     Ok(comparison::exit_code(verdict))
 }

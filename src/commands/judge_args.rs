@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
-use clap::{ArgGroup, ValueEnum};
+use clap::{ArgGroup, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
@@ -124,6 +124,14 @@ pub struct JudgeArgs {
     /// Look for results that are missing again and again, for so long at most
     #[arg(long, value_name = "DUR", value_parser = values::duration, requires_all = ["replay", "remote"])]
     pub wait: Option<Duration>,
+    /// Write the verdict to this file as JUnit, which a CI can show
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["candidates", "open", "shard", "pending", "dry_run"],
+    )]
+    pub junit: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

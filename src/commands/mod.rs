@@ -12,6 +12,7 @@ pub mod judge;
 mod judge_args;
 mod judge_plan;
 mod judge_spread;
+mod junit;
 pub mod log;
 pub mod man;
 pub mod output;

@@ -1,6 +1,8 @@
 //! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one step.
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
@@ -8,7 +10,7 @@ use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_la
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
-    hints, limited_hint, next_steps, preflight, print_verdict, require_jobs_within_limit,
+    hints, junit, limited_hint, next_steps, preflight, print_verdict, require_jobs_within_limit,
     resume_hint, values,
 };
 use crate::complete;
@@ -85,6 +87,9 @@ pub struct RunArgs {
     /// interruption or a failed merge
     #[arg(long)]
     pub clean: bool,
+    /// Write the verdict to this file as JUnit, which a CI can show
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -175,6 +180,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
 /// branch that a verified winner is to be merged into, if it is to be merged.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
+    junit::require_writable(args.junit.as_deref())?;
     synthesis::configured_agent(session)?;
     if !is_to_merge(session, args) {
         return Ok(None);
@@ -302,6 +308,7 @@ fn conclude(
     hints.extend(limited_hint(session, run));
     print_verdict(session, &verdict, document, args.quiet, &hints)?;
     hooks::tell_verdict(session, &run.run, comparison::as_json(&verdict));
+    junit::write(session, &verdict, args.junit.as_deref())?;
     if let Some(merged) = merged.transpose()? {
         if !args.json {
             for choice in &merged.plan.choices {

@@ -1,6 +1,7 @@
 //! The only module that prints: the answer to stdout, everything else to stderr.
 pub mod comparison;
 pub mod json;
+pub mod junit;
 mod notify;
 pub mod progress;
 pub mod report;

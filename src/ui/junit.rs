@@ -1,0 +1,178 @@
+//! A verdict as JUnit, which every CI shows: a suite for the verdict and one for each candidate, whose
+//! cases are the oracle's commands and the tests that failed.
+use std::io;
+
+use quick_xml::events::BytesText;
+use quick_xml::{ElementWriter, Writer};
+
+use crate::model::candidate::State;
+use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::plain;
+use crate::model::test_comparison::Comparison;
+use crate::model::verdict::{Baseline, Entry, Verdict};
+
+/// Gives the last lines of a command's log: of a candidate's own tree, or with `true` of that with the
+/// base's tests.
+pub type LogTail<'a> = &'a dyn Fn(&Entry, Stage, bool) -> Vec<String>;
+
+/// A `<testcase>`.
+struct Case {
+    name: String,
+    seconds: f64,
+    end: CaseEnd,
+}
+
+enum CaseEnd {
+    Passed,
+    /// With the reason.
+    Skipped(String),
+    /// With the reason in a line, and all that there is to say.
+    Failed(String, String),
+    /// As above, of a command that was never run.
+    NotStarted(String, String),
+}
+
+/// The document.
+pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> {
+    let mut suites = vec![(verdict.run.to_string(), vec![of_verdict(verdict)])];
+    for entry in &verdict.candidates {
+        let name = format!("{}/{}", verdict.run, entry.candidate);
+        suites.push((name, cases(entry, verdict.baseline.as_ref(), log_end)));
+    }
+    let mut writer =
+        Writer::new_with_indent(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec(), b' ', 2);
+    let all: Vec<&Case> = suites.iter().flat_map(|(_, cases)| cases).collect();
+    let root = with_counts(&mut writer, "testsuites", "git-frites", &all);
+    root.write_inner_content(|writer| {
+        suites.iter().try_for_each(|(name, cases)| write_suite(writer, name, cases))
+    })?;
+    let mut bytes = writer.into_inner();
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// The verdict itself: it passes if it is verified.
+fn of_verdict(verdict: &Verdict) -> Case {
+    let kind = verdict.decision.decision.as_str();
+    let reason = format!("{kind}: {}", verdict.decision.rationale);
+    let seconds = verdict.candidates.iter().flat_map(|e| &e.results).map(|r| r.seconds).sum();
+    let end =
+        if verdict.verified() { CaseEnd::Passed } else { CaseEnd::Failed(reason.clone(), reason) };
+    Case { name: "verdict".into(), seconds, end }
+}
+
+fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Case> {
+    if !entry.usable() {
+        let why = entry.problem.clone().unwrap_or_else(|| match entry.state {
+            State::Open | State::Succeeded | State::Empty => "it changes nothing".to_owned(),
+            state => format!("its command ended as {state}"),
+        });
+        let end = CaseEnd::NotStarted(why.clone(), why);
+        return vec![Case { name: "attempt".into(), seconds: 0.0, end }];
+    }
+    if entry.results.is_empty() {
+        let why = "no command was run: it could not be recommended".into();
+        return vec![Case { name: "attempt".into(), seconds: 0.0, end: CaseEnd::Skipped(why) }];
+    }
+    let mut all: Vec<Case> = Vec::new();
+    for result in &entry.results {
+        all.push(of_result(result, "", &log_end(entry, result.stage, false)));
+    }
+    let kinds = base.and_then(|base| Comparison::of(base, entry));
+    for name in entry.failing_tests().unwrap_or_default() {
+        let kinds = kinds.iter().flat_map(Comparison::kinds);
+        let kind = kinds.into_iter().find(|(_, names)| names.contains(name));
+        let why = kind.map_or("fails".to_owned(), |(what, _)| format!("fails; it {what}"));
+        let end = CaseEnd::Failed(why.clone(), why);
+        all.push(Case { name: format!("test {name}"), seconds: 0.0, end });
+    }
+    if let Some(second) = &entry.base_tests {
+        if let Some(problem) = &second.problem {
+            let end = CaseEnd::Failed(problem.clone(), problem.clone());
+            all.push(Case { name: "with the base's tests".into(), seconds: 0.0, end });
+        }
+        for result in &second.results {
+            let lines = log_end(entry, result.stage, true);
+            all.push(of_result(result, " with the base's tests", &lines));
+        }
+    }
+    all
+}
+
+/// The case of one command. `log` is the end of its output.
+fn of_result(result: &StageResult, suffix: &str, log: &[String]) -> Case {
+    let StageResult { stage, seconds, outcome, .. } = result;
+    let reason = format!("{stage}{suffix}: {outcome}");
+    let told = || {
+        let lines = [reason.clone()].into_iter().chain(log.iter().cloned());
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let end = match outcome {
+        outcome if outcome.passed() => CaseEnd::Passed,
+        Outcome::Skipped | Outcome::CannotTell => CaseEnd::Skipped(reason.clone()),
+        Outcome::CouldNotStart { .. } => CaseEnd::NotStarted(reason.clone(), told()),
+        _ => CaseEnd::Failed(reason.clone(), told()),
+    };
+    Case { name: format!("{stage}{suffix}"), seconds: *seconds, end }
+}
+
+fn write_suite(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[Case]) -> io::Result<()> {
+    let suite = with_counts(writer, "testsuite", name, &cases.iter().collect::<Vec<_>>());
+    suite.write_inner_content(|writer| {
+        cases.iter().try_for_each(|case| write_case(writer, name, case))
+    })?;
+    Ok(())
+}
+
+/// An element that tells how many cases it holds.
+fn with_counts<'w>(
+    writer: &'w mut Writer<Vec<u8>>,
+    element: &'static str,
+    name: &str,
+    cases: &[&Case],
+) -> ElementWriter<'w, Vec<u8>> {
+    let count = |is: fn(&CaseEnd) -> bool| cases.iter().filter(|c| is(&c.end)).count().to_string();
+    let time: f64 = cases.iter().map(|case| case.seconds).sum();
+    writer.create_element(element).with_attributes([
+        ("name", one_line(name).as_str()),
+        ("tests", cases.len().to_string().as_str()),
+        ("failures", count(|end| matches!(end, CaseEnd::Failed(..))).as_str()),
+        ("errors", count(|end| matches!(end, CaseEnd::NotStarted(..))).as_str()),
+        ("skipped", count(|end| matches!(end, CaseEnd::Skipped(_))).as_str()),
+        ("time", format!("{time:.3}").as_str()),
+    ])
+}
+
+fn write_case(writer: &mut Writer<Vec<u8>>, suite: &str, case: &Case) -> io::Result<()> {
+    let element = writer.create_element("testcase").with_attributes([
+        ("name", one_line(&case.name).as_str()),
+        ("classname", one_line(suite).as_str()),
+        ("time", format!("{:.3}", case.seconds).as_str()),
+    ]);
+    let (name, message, text) = match &case.end {
+        CaseEnd::Passed => return element.write_empty().map(drop),
+        CaseEnd::Skipped(reason) => ("skipped", reason, None),
+        CaseEnd::Failed(reason, text) => ("failure", reason, Some(text)),
+        CaseEnd::NotStarted(reason, text) => ("error", reason, Some(text)),
+    };
+    element.write_inner_content(|writer| {
+        let element =
+            writer.create_element(name).with_attribute(("message", one_line(message).as_str()));
+        match text {
+            Some(text) => element.write_text_content(BytesText::new(&lines(text))).map(drop),
+            None => element.write_empty().map(drop),
+        }
+    })?;
+    Ok(())
+}
+
+/// A text without characters that XML, or a terminal, could mistake.
+fn one_line(text: &str) -> String {
+    lines(text).replace('\n', " ")
+}
+
+fn lines(text: &str) -> String {
+    let is_allowed = |c: &char| !matches!(c, '\u{fffe}' | '\u{ffff}');
+    let shown = text.lines().map(|line| plain::line(line).chars().filter(is_allowed).collect());
+    shown.collect::<Vec<String>>().join("\n")
+}
