@@ -27,6 +27,18 @@ impl CommandLine {
 }
 
 impl CommandLine {
+    /// The words, each without the directories before it, as far as they can be told without a shell.
+    pub fn words(&self) -> Vec<String> {
+        let word = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
+        match self {
+            CommandLine::Argv(words) => words.iter().map(|text| word(text)).collect(),
+            CommandLine::Shell(text) => {
+                let parts = text.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']);
+                parts.filter(|part| !part.is_empty()).map(word).collect()
+            }
+        }
+    }
+
     /// True for the empty text, which stands for no command.
     pub fn is_empty(&self) -> bool {
         matches!(self, CommandLine::Shell(text) if text.trim().is_empty())

@@ -58,7 +58,7 @@ impl AskedReport {
         let is_named = speaks_of_junit(command.to_string().as_bytes())
             || speaks_of_junit(options.as_encoded_bytes())
             || SETTINGS.iter().any(|name| is_named_in(dir, name, confinement));
-        if is_named || super::words(command).iter().filter(is_pytest).count() != 1 {
+        if is_named || command.words().iter().filter(is_pytest).count() != 1 {
             return Ok(None);
         }
         let (place, own) = match confinement {

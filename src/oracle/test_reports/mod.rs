@@ -97,15 +97,3 @@ impl ExpectedTests<'_> {
         })
     }
 }
-
-/// The words of a command, each without the directories before it.
-fn words(command: &CommandLine) -> Vec<String> {
-    let word = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
-    match command {
-        CommandLine::Argv(words) => words.iter().map(|text| word(text)).collect(),
-        CommandLine::Shell(text) => {
-            let parts = text.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']);
-            parts.filter(|part| !part.is_empty()).map(word).collect()
-        }
-    }
-}

@@ -42,7 +42,7 @@ impl OutputPlaces {
     /// The places for the first program of a command that writes such files.
     pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
         let writer = |word: &String| WRITERS.iter().find(|(name, _)| name == word);
-        super::words(command).iter().find_map(writer).map(|(_, places)| *places)
+        command.words().iter().find_map(writer).map(|(_, places)| *places)
     }
 
     /// The JUnit files at these places below a checkout. No link is followed.
