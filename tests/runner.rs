@@ -59,6 +59,7 @@ mod test_readme;
 mod test_real_project;
 mod test_recycle;
 mod test_removal;
+mod test_repair;
 mod test_report;
 mod test_retention;
 mod test_run;

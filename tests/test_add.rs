@@ -141,7 +141,7 @@ fn command_of_an_added_candidate_goes_on_from_the_change() {
     world.frites(words).expect(0);
     let bytes = world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/odd:y"]);
     assert_eq!(bytes.stdout, b"\xff");
-    world.frites(["spawn", "--again", "1/c1"]).expect(0);
+    world.frites(["spawn", "--again", "1/c1", "--yes"]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:y"]), "another", "the same prompt again");
     world.assert_clean();
 }

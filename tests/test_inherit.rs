@@ -98,7 +98,7 @@ fn again_reruns_in_the_same_worktree_as_the_next_iteration() {
         .expect(0);
     // A person's edit in between is an iteration of its own.
     fs::write(world.worktree("1/c1").join("note"), "by hand\n").unwrap();
-    let again = world.frites(["spawn", "--again", "1/c1", "-p", "second"]).expect(0);
+    let again = world.frites(["spawn", "--again", "1/c1", "--yes", "-p", "second"]).expect(0);
     assert_eq!(again.out(), format!("1/c1\t{}\n", world.worktree("1/c1").display()));
     assert_eq!(world.git(["show", "refs/frites/1/c1:log"]), "first\nsecond");
     assert_eq!(world.git(["show", "refs/frites/1/c1:note"]), "by hand");

@@ -438,7 +438,9 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer(
         "run",
         1,
-        world.frites(["run", "--json", "--test", "false", "--", "sh", "-c", script]),
+        world.frites([
+            "run", "--json", "--rounds", "1", "--test", "false", "--", "sh", "-c", script,
+        ]),
     );
     checker.answer("status", 0, world.frites(["status", "--json"]));
     checker.answer("judge", 1, world.frites(["judge", "--json", "--replay"]));

@@ -29,6 +29,7 @@ use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
+use crate::ops::repair::{self, RepairOptions, Repaired};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
@@ -87,6 +88,9 @@ pub struct RunArgs {
     /// interruption or a failed merge
     #[arg(long)]
     pub clean: bool,
+    /// Give a candidate that failed up to K more rounds in its worktree, told why it failed
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
+    pub rounds: u32,
     /// Write the verdict to this file as JUnit, which a CI can show
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
@@ -258,7 +262,15 @@ fn conclude(
         judge::judge(session, run, &judge_options(args), base, |_| Ok(()))
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
-    let mut verdict = judge(run)?;
+    let repairs = RepairOptions {
+        rounds: args.rounds,
+        until_pass: args.judging.until_pass(),
+        attempts: options,
+    };
+    let Repaired { mut verdict, rounds, escaped: more } =
+        repair::repair(session, run, judge(run)?, &repairs, || judge(run))?;
+    escaped.extend(more);
+    interrupted()?;
     let mut integrated = None;
     match synthesis::maker(session, run, &verdict, args.synthesis)? {
         SynthesisMaker::Nobody(reason) => skip_synthesis(session, run, &mut verdict, reason)?,
@@ -300,6 +312,9 @@ fn conclude(
         let mut document = comparison::as_json(&verdict);
         document["escaped"] = json!(escaped);
         document["cleaned"] = json!(cleaned);
+        if !rounds.is_empty() {
+            document["repairs"] = json!(rounds);
+        }
         document["commit"] =
             json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
         document

@@ -16,6 +16,7 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::mirror::{self, MirrorUse};
+use crate::ops::repair;
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{self, ChangeSource};
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
@@ -23,6 +24,7 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 use crate::ops::spawn::{self, SpawnedRun, later, on_node};
 use crate::process::interrupt;
+use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{Ui, json};
 
@@ -48,6 +50,12 @@ pub struct SpawnArgs {
         conflicts_with_all = ["count", "candidates", "run", "base", "from", "task"],
     )]
     pub again: Option<Address>,
+    /// With --again, tell the command why the candidate failed when it was judged last
+    #[arg(long, requires = "again")]
+    pub repair: bool,
+    /// With --again, run the same command again without asking
+    #[arg(long, requires = "again")]
+    pub yes: bool,
     /// Add to the run of --run a candidate made from those that passed
     #[arg(
         long,
@@ -135,6 +143,11 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     if let Some(address) = &args.again {
         return again(session, args, address);
     }
+    // clap lets the options that exclude --again stand for it.
+    if args.repair || args.yes {
+        return Err(Error::usage("--repair and --yes are for another round of a candidate")
+            .hint("name it: `git frites spawn --again RUN/CAND --repair`"));
+    }
     if args.synthesize {
         return synthesize(session, args);
     }
@@ -174,12 +187,46 @@ fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let options = spawn_args::options(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
     let candidate = session.store.candidate(&run, &name);
-    let command = spawn_args::command(session, &args.shared, candidate)?;
+    let command = if args.repair {
+        let (command, more) = spawn_args::command_and_prompt(session, &args.shared, candidate)?;
+        repair::by_hand(session, candidate, command, more.as_deref())?
+    } else {
+        let command = spawn_args::command(session, &args.shared, candidate)?;
+        require_yes(session, args, candidate, &command)?;
+        command
+    };
     let report = attempt::rerun(session, candidate, command, &options)?;
     let command = if args.shared.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites spawn --again {candidate}{command}`");
     answer(session, &run, std::slice::from_ref(&name), args, &report.escaped)?;
     Ok(conclude(session, &run, &report, &go_on))
+}
+
+/// Says which command is about to run again if nobody typed it, and asks unless `--yes` answers.
+fn require_yes(
+    session: &Session,
+    args: &SpawnArgs,
+    candidate: CandidateRef<'_>,
+    command: &CandidateCommand,
+) -> Result<()> {
+    if !args.shared.command.is_empty() || !args.shared.agents.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<_> = command.argv.iter().map(|word| word.to_string_lossy()).collect();
+    session.ui.note(format!("{candidate} runs this again: {}", words.join(" ")));
+    if args.yes {
+        return Ok(());
+    }
+    match session.ui.ask("run it?")? {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::no("nothing was run")
+            .hint(format!("another command: `git frites spawn --again {candidate} -- CMD`"))),
+        None => {
+            Err(Error::usage("--again without a command needs --yes where nobody can be asked")
+                .hint(format!("run it: `git frites spawn --again {candidate} --yes`"))
+                .hint(format!("or another: `git frites spawn --again {candidate} -- CMD`")))
+        }
+    }
 }
 
 /// Adds candidates to a run that exists, and runs their commands.

@@ -233,8 +233,28 @@ pub fn command(
     args: &SharedSpawnArgs,
     candidate: CandidateRef<'_>,
 ) -> Result<CandidateCommand> {
+    command_with(session, args, candidate, prompt(args)?)
+}
+
+/// The next command of a candidate with the prompt that it had before, and the text of the options'
+/// prompt.
+pub fn command_and_prompt(
+    session: &Session,
+    args: &SharedSpawnArgs,
+    candidate: CandidateRef<'_>,
+) -> Result<(CandidateCommand, Option<String>)> {
+    let text = prompt(args)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok((command_with(session, args, candidate, None)?, text))
+}
+
+fn command_with(
+    session: &Session,
+    args: &SharedSpawnArgs,
+    candidate: CandidateRef<'_>,
+    prompt: Option<Arc<[u8]>>,
+) -> Result<CandidateCommand> {
     let before = CandidateCommand::recorded(&session.repo, candidate)?;
-    let prompt = prompt(args)?.or_else(|| before.as_ref()?.prompt.clone());
+    let prompt = prompt.or_else(|| before.as_ref()?.prompt.clone());
     let command = match assignments(session, &args.agents, &[])?.as_slice() {
         [] if args.command.is_empty() => {
             before.map(|command| CandidateCommand { prompt, ..command }).ok_or_else(|| {

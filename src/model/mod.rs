@@ -24,6 +24,7 @@ pub mod rank;
 pub mod ranking;
 pub mod rationale;
 pub mod refname;
+pub mod repair;
 pub mod run;
 pub mod shard;
 pub mod shell;

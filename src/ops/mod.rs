@@ -15,6 +15,7 @@ pub mod progress;
 pub mod proposed_seeds;
 pub mod rebuild;
 pub mod recover;
+pub mod repair;
 pub mod report;
 pub mod session;
 pub mod spawn;

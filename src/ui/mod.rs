@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::truncate_str;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::progress::{Live, View};
 use crate::ui::screen::Screen;
 use crate::ui::style::{ColorMode, Styles};
@@ -178,6 +178,17 @@ impl Ui {
         if !self.quiet {
             self.say_with_output("", line, output, log);
         }
+    }
+
+    /// Asks a question that is answered with yes or no; none if nobody can be asked.
+    pub fn ask(&self, question: &str) -> Result<Option<bool>> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        let _ = io::stderr().write_all(format!("{question} [y/N] ").as_bytes());
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).context(|| "could not read the answer".into())?;
+        Ok(Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
     }
 
     /// Prints a warning with the last lines of a command's output, as [`Ui::note_output`] does.

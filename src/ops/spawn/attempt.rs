@@ -161,23 +161,36 @@ pub fn rerun(
     command: CandidateCommand,
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
+    rerun_all(session, candidate.run, &[(candidate.name.clone(), command)], options)
+}
+
+/// Runs other commands in candidates' own worktrees, as [`rerun`] does.
+pub fn rerun_all(
+    session: &Session,
+    run: &Run,
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+) -> Result<AttemptReport> {
     let store = &session.store;
-    trust::require_trust(session.integrity(), Some(candidate.run))?;
+    trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
     guard::choose(session)?;
-    command.require_program()?;
-    let _lock = store.lock_run(&candidate.run.run)?;
-    let worktree = candidate.worktree();
-    if !worktree.is_dir() {
-        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
-            .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
+    commands.iter().try_for_each(|(_, command)| command.require_program())?;
+    let _lock = store.lock_run(&run.run)?;
+    let candidates = || commands.iter().map(|(name, _)| store.candidate(run, name));
+    for candidate in candidates() {
+        if !candidate.worktree().is_dir() {
+            return Err(Error::fatal(format!("{candidate} has no worktree any more"))
+                .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
+        }
+        session.print_omissions(&session.capture(candidate)?);
+        candidate.logs()?.begin_round(false)?;
     }
-    session.print_omissions(&session.capture(candidate)?);
-    candidate.logs()?.begin_round(false)?;
-    store.set_active(&candidate.run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
-    let commands = [(candidate.name.clone(), command)];
-    run_attempts(session, candidate.run, &commands, options, &|_| ())
+    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    for candidate in candidates() {
+        candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
+    }
+    run_attempts(session, run, commands, options, &|_| ())
 }
 
 fn attempt(

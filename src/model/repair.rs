@@ -1,0 +1,175 @@
+//! Repair: which candidates get another round, what the round came to, and its prompt.
+use std::cmp::Reverse;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::model::name::Name;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::StageResult;
+use crate::model::test_comparison::Comparison;
+use crate::model::verdict::{Baseline, Entry, Verdict};
+
+/// The most tests of one kind that a prompt names.
+const MOST_TESTS: usize = 30;
+
+/// The end of a round of repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepairEnd {
+    /// The candidate passes now.
+    Passed,
+    /// It got further than before.
+    Further,
+    /// It changed, and got no further.
+    NoFurther,
+    /// It got less far: its earlier files are back.
+    Worse,
+    /// The round changed nothing.
+    Unchanged,
+}
+
+impl RepairEnd {
+    /// The end in words, as a clause without its subject.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            RepairEnd::Passed => "passes now",
+            RepairEnd::Further => "got further",
+            RepairEnd::NoFurther => "came no further",
+            RepairEnd::Worse => "got worse, and is as it was before",
+            RepairEnd::Unchanged => "changed nothing",
+        }
+    }
+
+    /// True if another round may help.
+    pub fn goes_on(self) -> bool {
+        self == RepairEnd::Further
+    }
+}
+
+/// A round of repair of one candidate.
+#[derive(Clone, Debug, Serialize)]
+pub struct RepairRound {
+    /// The round, from 1.
+    pub round: u32,
+    /// The candidate.
+    pub candidate: Name,
+    /// The iteration that the round made; that of before if it changed nothing.
+    pub iteration: Option<u32>,
+    /// What it came to.
+    pub end: RepairEnd,
+}
+
+/// True if a command failed on a candidate, and the candidate can be the cause.
+pub fn can_be_repaired(entry: &Entry) -> bool {
+    entry.usable() && failure(entry).is_some() && !entry.skipped()
+}
+
+/// The failure to be repaired: of the candidate's own tree, or with the base's tests.
+fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
+    let second = || entry.base_tests.as_ref()?.stopped_at();
+    let own = entry.stopped_at().map(|result| (result, false));
+    own.or_else(|| second().map(|result| (result, true)))
+}
+
+/// What a round came to, by the judgings before and after it.
+pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
+    let (was, is) = (progress(before), progress(after));
+    match () {
+        () if before.tree == after.tree && after.usable() => RepairEnd::Unchanged,
+        () if after.passed() && !after.passed_own_tests_only() => RepairEnd::Passed,
+        () if is > was => RepairEnd::Further,
+        () if is == was => RepairEnd::NoFurther,
+        () => RepairEnd::Worse,
+    }
+}
+
+/// How far a candidate got: more is better.
+fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
+    let passed = entry.results.iter().take_while(|result| result.outcome.passed()).count();
+    let failing = entry.failing_tests().map_or(usize::MAX, <[String]>::len);
+    (entry.usable(), entry.passed(), passed, Reverse(failing))
+}
+
+/// The stage whose log tells why a candidate failed, and if that is of the judging with the base's
+/// tests; none if it cannot be repaired.
+pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
+    failure(entry).filter(|_| can_be_repaired(entry))
+}
+
+/// The prompt of a round: the task, why the attempt failed, and what is asked. `log` is the end of
+/// the failed command's output, and `more` what a person adds.
+pub fn prompt(
+    task: Option<&str>,
+    verdict: &Verdict,
+    entry: &Entry,
+    log: &[String],
+    more: Option<&str>,
+) -> String {
+    let mut text = String::new();
+    if let Some(task) = task {
+        let _ = writeln!(text, "{}\n\n---\n", task.trim_end());
+    }
+    let _ = writeln!(
+        text,
+        "This worktree holds an earlier attempt at the task above, as changes from commit {}. It does not pass yet. \
+         Repair it: keep what is right, and change as little as possible.\n",
+        verdict.base.short()
+    );
+    if let Some((result, with_base_tests)) = failure(entry) {
+        let command = verdict.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
+        let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
+        let second = if with_base_tests { " with the original tests and commands" } else { "" };
+        let _ = writeln!(
+            text,
+            "The {} command{command} ends{second} with: {}.",
+            result.stage, result.outcome
+        );
+    }
+    text.push_str(&failing_tests(entry, verdict.baseline.as_ref()));
+    if !log.is_empty() {
+        let _ = writeln!(text, "\nThe end of its output:\n\n    {}", log.join("\n    "));
+    }
+    if !entry.flags.is_empty() || !entry.dropped.is_empty() {
+        let _ = writeln!(text, "\nA reviewer will object to these changes of the attempt:\n");
+        for flag in &entry.flags {
+            let _ = writeln!(text, "- it {flag}");
+        }
+        for path in &entry.dropped {
+            let _ =
+                writeln!(text, "- it changes {path}, which is protected: the change is put back");
+        }
+    }
+    if let Some(more) = more {
+        let _ = writeln!(text, "\n{}", more.trim_end());
+    }
+    text
+}
+
+/// The failing tests: first those that pass without the attempt.
+fn failing_tests(entry: &Entry, base: Option<&Baseline>) -> String {
+    let failing = entry.failing_tests().unwrap_or_default();
+    let mut text = String::new();
+    let mut list = |what: &str, tests: &[String]| {
+        if tests.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "\nFailing tests{what}:\n");
+        for test in tests.iter().take(MOST_TESTS) {
+            let _ = writeln!(text, "- {test}");
+        }
+        if tests.len() > MOST_TESTS {
+            let _ = writeln!(text, "- and {} more", tests.len() - MOST_TESTS);
+        }
+    };
+    match base.and_then(|base| Comparison::of(base, entry)) {
+        None => list("", failing),
+        Some(comparison) => {
+            list(" that pass without the attempt", &comparison.broken);
+            list(" that do not fail without the attempt", &comparison.only_here);
+            list(" that are new", &comparison.new);
+            list(" that fail without the attempt, too", &comparison.before);
+        }
+    }
+    text
+}

@@ -1,0 +1,249 @@
+//! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
+//! failed. What a round made worse is taken back; the captures of every round stay.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::git::index::ScratchIndex;
+use crate::model::candidate::Candidate;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::repair::{self, RepairEnd, RepairRound};
+use crate::model::run::Run;
+use crate::model::verdict::{Entry, Verdict};
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::{self, AttemptOptions};
+use crate::ops::spawn::command::CandidateCommand;
+use crate::process::{interrupt, last_lines};
+use crate::store::candidate::CandidateRef;
+use crate::store::logs::BASE_TESTS;
+
+/// The lines of a log that a prompt holds.
+const LINES: usize = 60;
+
+/// The longest of these lines, in characters.
+const LONGEST_LINE: usize = 400;
+
+/// The shortest line of a protected file that is looked for in a log: shorter ones are everywhere.
+const SHORTEST_PROTECTED: usize = 8;
+
+/// The most bytes of one protected file that are looked at.
+const LARGEST_PROTECTED: usize = 1 << 20;
+
+/// The result of all rounds.
+pub struct Repaired {
+    /// The verdict after them.
+    pub verdict: Verdict,
+    /// Each round of each candidate.
+    pub rounds: Vec<RepairRound>,
+    /// The changes outside of the worktrees meanwhile, in words.
+    pub escaped: Vec<String>,
+}
+
+/// The rounds that are wanted.
+pub struct RepairOptions<'a> {
+    /// The most rounds of each candidate.
+    pub rounds: u32,
+    /// True to stop as soon as the verdict is verified.
+    pub until_pass: bool,
+    /// How the commands run.
+    pub attempts: &'a AttemptOptions,
+}
+
+/// Repairs the candidates that failed, round by round: until each passes, came no further, or has had
+/// its rounds. `judge` judges the run again.
+pub fn repair(
+    session: &Session,
+    run: &Run,
+    verdict: Verdict,
+    options: &RepairOptions<'_>,
+    judge: impl Fn() -> Result<Verdict>,
+) -> Result<Repaired> {
+    let mut repaired = Repaired { verdict, rounds: Vec::new(), escaped: Vec::new() };
+    let mut ended: BTreeSet<Name> = BTreeSet::new();
+    for round in 1..=options.rounds {
+        if options.until_pass && repaired.verdict.verified() {
+            break;
+        }
+        let started = to_repair(session, run, &repaired.verdict, &ended)?;
+        if started.is_empty() {
+            break;
+        }
+        let names: Vec<&str> = started.iter().map(|one| one.before.candidate.as_str()).collect();
+        let (of, names) = (options.rounds, names.join(", "));
+        session.ui.note(format!("run {}: round {round} of {of} repairs {names}", run.run));
+        let command = |one: &StartedRound| (one.before.candidate.clone(), one.command.clone());
+        let commands: Vec<_> = started.iter().map(command).collect();
+        let report = attempt::rerun_all(session, run, &commands, options.attempts)?;
+        repaired.escaped.extend(report.escaped);
+        if interrupt::signal().is_some() {
+            break;
+        }
+        // Nothing is judged again if nothing has changed.
+        let is_changed = |captured: &Captured, one: &StartedRound| {
+            !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != one.before.tree
+        };
+        let any = report.results.iter().zip(&started).any(|(end, one)| is_changed(end, one));
+        let after = if any { judge()? } else { repaired.verdict.clone() };
+        let mut took_back = false;
+        for StartedRound { before, record, .. } in &started {
+            let Some(entry) = after.entry(&before.candidate) else { continue };
+            let candidate = session.store.candidate(run, &before.candidate);
+            let end = repair::compare(before, entry);
+            if end == RepairEnd::Worse {
+                take_back(session, candidate, before, record)?;
+                took_back = true;
+            }
+            if !end.goes_on() {
+                ended.insert(before.candidate.clone());
+            }
+            session.ui.note(format!("{candidate}: round {round} {}", end.in_words()));
+            let (candidate, iteration) = (before.candidate.clone(), entry.iteration);
+            repaired.rounds.push(RepairRound { round, candidate, iteration, end });
+        }
+        repaired.verdict = if took_back { judge()? } else { after };
+    }
+    Ok(repaired)
+}
+
+/// A candidate that gets another round.
+struct StartedRound {
+    /// Its judging before the round.
+    before: Entry,
+    /// Its record before the round.
+    record: Candidate,
+    command: CandidateCommand,
+}
+
+/// The candidates that get another round: those that failed, have a command and a worktree, and have
+/// not `ended`.
+fn to_repair(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    ended: &BTreeSet<Name>,
+) -> Result<Vec<StartedRound>> {
+    let mut found = Vec::new();
+    let failed = verdict.candidates.iter().filter(|entry| repair::can_be_repaired(entry));
+    for entry in failed.filter(|entry| !ended.contains(&entry.candidate)) {
+        let candidate = session.store.candidate(run, &entry.candidate);
+        let command = CandidateCommand::recorded(&session.repo, candidate)?;
+        if let Some(command) = command.filter(|_| candidate.worktree().is_dir()) {
+            let command = with_prompt(session, candidate, command, verdict, None)?;
+            found.push(StartedRound {
+                before: entry.clone(),
+                record: candidate.record()?,
+                command,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// A command with the prompt that tells it what to repair.
+fn with_prompt(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    command: CandidateCommand,
+    verdict: &Verdict,
+    more: Option<&str>,
+) -> Result<CandidateCommand> {
+    let Some(entry) = verdict.entry(candidate.name).filter(|e| repair::can_be_repaired(e)) else {
+        return Err(Error::no(format!(
+            "{candidate} has nothing to repair: no command failed on it"
+        ))
+        .hint(format!("judge it first: `git frites judge {}`", candidate.run.run)));
+    };
+    let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
+    let logs = candidate.directory();
+    let logs = if second { logs.join(BASE_TESTS) } else { logs };
+    let mut log = last_lines(&logs.join(format!("{}.log", result.stage)), LINES);
+    leave_out_protected(session, verdict, &mut log)?;
+    let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
+    let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);
+    let command = CandidateCommand { prompt: Some(text.into_bytes().into()), ..command };
+    command.require_prompt()?;
+    Ok(command)
+}
+
+/// The command of a round by hand, with the prompt that tells it what to repair.
+pub fn by_hand(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    command: CandidateCommand,
+    more: Option<&str>,
+) -> Result<CandidateCommand> {
+    let run = &candidate.run.run;
+    let verdict = session.store.verdict(run)?.ok_or_else(|| {
+        Error::no(format!("run {run} is not judged yet, so nobody knows what to repair"))
+            .hint(format!("judge it first: `git frites judge {run}`"))
+    })?;
+    let captured = session.capture(candidate)?;
+    let judged = verdict.entry(candidate.name).and_then(|entry| entry.tree);
+    if judged != captured.capture.map(|capture| capture.tree) {
+        return Err(Error::no(format!("{candidate} has changed since it was judged"))
+            .hint(format!("judge it again: `git frites judge {run}`")));
+    }
+    with_prompt(session, candidate, command, &verdict, more)
+}
+
+/// Replaces the lines of a log that quote a protected file: its text is not for the attempt.
+fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String]) -> Result<()> {
+    for line in log.iter_mut() {
+        *line = line.chars().take(LONGEST_LINE).collect();
+    }
+    let protect = &verdict.settings.protect;
+    if protect.is_empty() {
+        return Ok(());
+    }
+    let repo = &session.repo;
+    let tree = repo.commit(&verdict.base)?.tree;
+    let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
+    let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
+    let mut lines: BTreeSet<String> = BTreeSet::new();
+    for path in paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+        let file = repo.file(&tree, &String::from_utf8_lossy(path))?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned();
+        let long = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_PROTECTED);
+        lines.extend(long.map(str::to_owned));
+    }
+    for line in log.iter_mut().filter(|line| lines.iter().any(|own| line.contains(own.as_str()))) {
+        *line = "[a line of a protected file]".to_owned();
+    }
+    Ok(())
+}
+
+/// Puts the files of a worktree back to what they were before a round that made them worse, and the
+/// state of its attempt. That is an iteration, too.
+fn take_back(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    before: &Entry,
+    record: &Candidate,
+) -> Result<()> {
+    let _lock = session.store.lock_run(&candidate.run.run)?;
+    session.capture(candidate)?;
+    let base = session.repo.commit(&candidate.run.base)?.tree;
+    let now = candidate.latest()?.map_or(base, |capture| capture.tree);
+    let worktree = candidate.worktree();
+    if worktree.is_dir() {
+        write_files(session, &worktree, &now, &before.tree.unwrap_or(base))?;
+    }
+    candidate.update(|c| {
+        (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
+        c.reason.clone_from(&record.reason);
+    })?;
+    session.print_omissions(&session.capture(candidate)?);
+    Ok(())
+}
+
+/// Writes the files of one tree over those of another, with an index of its own: what the attempt has
+/// staged or configured stays and does not count.
+fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
+    let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
+    // Files that are as they should be are not written.
+    let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
+    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset"]);
+    call.args(["-u", wanted.as_str()]).run()
+}

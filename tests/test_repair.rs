@@ -1,0 +1,171 @@
+//! Rounds of repair: `run --rounds`, and `spawn --again --repair`.
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::World;
+
+/// The test of these runs: each word of `wanted` has to be in `work`. It prints as pytest does.
+const TEST: &str = "bad=0; for word in $(cat wanted); do grep -q $word work || { bad=$((bad+1)); echo \"FAILED t.py::$word - missing\"; }; done; \
+    echo \"== $bad failed, 1 passed in 0.10s ==\"; test $bad = 0";
+
+/// A repository in which an attempt has to write three words.
+fn world() -> World {
+    let world = World::new();
+    world.write("wanted", "one two three\n");
+    world.write("work", "\n");
+    world.commit("a task");
+    world
+}
+
+/// A stand-in for an agent: what it does in its first round, and what when its prompt tells of a failure.
+fn agent(first: &str, repair: &str) -> String {
+    format!(
+        "prompt=$(cat); if echo \"$prompt\" | grep -q 'does not pass yet'; then {repair}; else {first}; fi"
+    )
+}
+
+/// Runs this agent with so many rounds; gives the exit code and the document.
+#[track_caller]
+fn run(world: &World, rounds: &str, agent: &str, more: &[&str], code: i32) -> serde_json::Value {
+    let words =
+        ["run", "--json", "-n", "1", "--rounds", rounds, "-p", "Write all words", "--test", TEST];
+    let command = ["--", "sh", "-c", agent];
+    let answer = world.frites([&words[..], more, &command[..]].concat());
+    answer.expect(code).json()
+}
+
+fn ends(document: &serde_json::Value) -> Vec<(&str, u64)> {
+    let rounds = document["repairs"].as_array().unwrap().iter();
+    rounds.map(|r| (r["end"].as_str().unwrap(), r["iteration"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn rounds_repair_until_the_tests_pass_and_keep_every_round() {
+    let world = world();
+    // Each round adds the first test that is named, and keeps its prompt.
+    let next = "echo \"$prompt\" | sed -n 's/^- t.py:://p' | head -1 >> work";
+    let document = run(&world, "5", &agent("echo one >> work", next), &[], 0);
+    assert_eq!(ends(&document), [("further", 2), ("passed", 3)]);
+    assert_eq!(document["recommended"], "c1");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none\nthree\ntwo");
+    assert_eq!(world.git(["show", "refs/frites/1/c1~2:work"]), "\none");
+    let rounds = world.repo.join(".frites/runs/1/c1/rounds");
+    let prompt = |name: &str| fs::read_to_string(rounds.join(name).join("prompt.md")).unwrap();
+    assert_eq!(prompt("1"), "Write all words");
+    let told = prompt("2");
+    for words in [
+        "Write all words\n\n---\n",
+        "ends with: exit 1.",
+        "- t.py::three\n- t.py::two\n",
+        "    FAILED t.py::two - missing\n",
+    ] {
+        assert!(told.contains(words), "{words}:\n{told}");
+    }
+    let log = world.frites(["output", "1/c1@1", "test"]).expect(0).out();
+    assert!(log.contains("== 2 failed"), "{log}");
+    world.assert_clean();
+}
+
+#[test]
+fn rounds_end_when_nothing_changes_or_nothing_gets_better() {
+    let world = world();
+    let document = run(&world, "5", &agent("echo one >> work", "true"), &[], 1);
+    assert_eq!(ends(&document), [("unchanged", 1)]);
+    let document = run(&world, "5", &agent("echo one >> work", "echo more >> work"), &[], 1);
+    assert_eq!(ends(&document), [("no-further", 2)]);
+    let none = run(&world, "0", &agent("echo one >> work", "echo two three >> work"), &[], 1);
+    assert_eq!(none["repairs"], json!(null));
+    world.assert_clean();
+}
+
+#[test]
+fn round_that_makes_it_worse_is_taken_back_and_kept_as_an_iteration() {
+    let world = world();
+    let worse = "echo > work; echo x > other; rm wanted; echo one two three four five >> wanted";
+    let document = run(&world, "3", &agent("echo one >> work; echo new > new", worse), &[], 1);
+    assert_eq!(ends(&document), [("worse", 2)]);
+    assert_eq!(document["candidates"][0]["iteration"], 3);
+    assert_eq!(
+        document["candidates"][0]["failing_tests"]["before"],
+        json!(["t.py::three", "t.py::two"])
+    );
+    assert_eq!(world.tree("refs/frites/1/c1"), world.tree("refs/frites/1/c1~2"));
+    assert_eq!(world.git(["show", "refs/frites/1/c1~1:other"]), "x");
+    let worktree = world.worktree("1/c1");
+    assert!(!worktree.join("other").exists() && worktree.join("new").exists());
+    assert_eq!(fs::read_to_string(worktree.join("wanted")).unwrap(), "one two three\n");
+    world.assert_clean();
+}
+
+#[test]
+fn round_that_hangs_counts_as_the_state_before_it() {
+    let world = world();
+    let hang = "echo x > other; sleep 600";
+    let document = run(&world, "2", &agent("echo one >> work", hang), &["--timeout", "3s"], 1);
+    assert_eq!(ends(&document), [("worse", 2)]);
+    assert_eq!(document["decision"], "near-miss");
+    assert_eq!(document["candidates"][0]["usable"], true);
+    let quiet = run(&world, "2", &agent("echo one >> work", "sleep 600"), &["--timeout", "3s"], 1);
+    assert_eq!(quiet["candidates"][0]["usable"], true, "{:#}", quiet["repairs"]);
+    world.assert_clean();
+}
+
+#[test]
+fn prompt_never_quotes_a_protected_file() {
+    let world = world();
+    world.write("secret", "the expected answer is 42\n");
+    world.commit("a protected file");
+    let first = agent("echo one >> work", "echo more >> work");
+    let test = format!("cat secret; sed 's/^/> /' secret; {TEST}");
+    let words = [
+        "run",
+        "-n",
+        "1",
+        "--rounds",
+        "1",
+        "--protect",
+        "secret",
+        "--test",
+        &test,
+        "--",
+        "sh",
+        "-c",
+    ];
+    world.frites(words.into_iter().chain([first.as_str()])).expect(1);
+    let prompt = fs::read_to_string(world.repo.join(".frites/runs/1/c1/prompt.md")).unwrap();
+    assert!(!prompt.contains("42") && prompt.contains("[a line of a protected file]"), "{prompt}");
+    world.assert_clean();
+}
+
+#[test]
+fn repair_by_hand_takes_the_last_verdict_and_more_words() {
+    let world = world();
+    let agent = agent("echo one >> work", "echo two three >> work; echo \"$prompt\" > told");
+    world.frites(["spawn", "-n", "1", "-p", "Do it", "--", "sh", "-c", &agent]).expect(0);
+    let again = ["spawn", "--again", "1/c1", "--repair", "-p", "Mind the order"];
+    world.frites(again).refuses(1, "run 1 is not judged yet");
+    world.frites(["judge", "--test", TEST]).expect(1);
+    world.frites(again).expect(0);
+    let told = fs::read_to_string(world.worktree("1/c1").join("told")).unwrap();
+    assert!(told.contains("Do it\n\n---\n") && told.ends_with("Mind the order\n"), "{told}");
+    world.frites(again).refuses(1, "1/c1 has changed since it was judged");
+    world.frites(["judge", "--test", TEST]).expect(0);
+    world.frites(again).refuses(1, "1/c1 has nothing to repair");
+    world.frites(["spawn", "--repair", "-n", "1"]).refuses(2, "another round");
+    world.assert_clean();
+}
+
+#[test]
+fn another_round_of_the_same_command_is_said_and_wants_a_yes() {
+    let world = world();
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo one >> work"]).expect(0);
+    let answer = world.frites(["spawn", "--again", "1/c1"]);
+    let said = "1/c1 runs this again: sh -c echo one >> work";
+    assert!(answer.stderr.lines().any(|line| line == said), "{}", answer.stderr);
+    answer.refuses(2, "--again without a command needs --yes");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none");
+    world.frites(["spawn", "--again", "1/c1", "--yes"]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none\none");
+    world.assert_clean();
+}
