@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crate::common::spread::{node, with_remote};
-use crate::common::{Answer, World, answer, make_executable, poll, write};
+use crate::common::{Answer, World, answer, make_executable, poll, source, write};
 
 /// A world with a run `fix` at its remote, of three candidates with this script; and the URL.
 fn later(script: &str) -> (World, String) {
@@ -65,7 +65,10 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
     assert_eq!(refs(&world, &url), after);
     resume(&world, &url, "c4").refuses(128, "run fix has no candidate 'c4'");
     let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
-    assert_eq!(world.frites(open).expect(0).out(), "2\n");
+    let opened = world.frites(open).expect(0);
+    assert_eq!(opened.out(), "2\n");
+    let words = "not to be judged: fix/c2 (empty), fix/c3 (failed)";
+    assert!(opened.stderr.contains(words), "{}", opened.stderr);
     let json = world.frites(["status", "--json", "fix"]).expect(0).json();
     let states = |key: &str| -> Vec<serde_json::Value> {
         let all = json["runs"][0]["candidates"].as_array().unwrap();
@@ -224,4 +227,32 @@ fn clones_make_attempts_too_and_the_rest_can_be_made_where_the_run_was_made() {
     let json = world.frites(["judge", "--replay", "--json", "fix"]).expect(0).json();
     assert_eq!(json["passed"], serde_json::json!(["c1", "c2", "c3"]));
     world.assert_clean();
+}
+
+/// The hook of the manual, for a server that knows its users.
+#[test]
+fn hook_of_the_manual_lets_each_user_move_nothing_but_what_is_theirs() {
+    let (mut world, url) = later("seq $FRITES_INDEX > new");
+    let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
+    let from = manual.find("    #!/bin/sh\n").unwrap();
+    let lines = manual[from..].lines().take_while(|line| line.starts_with("    "));
+    let hook = Path::new(&url).join("hooks/pre-receive");
+    write(&hook, lines.map(|line| format!("{}\n", &line[4..])).collect::<String>());
+    make_executable(&hook);
+    world.set_env("REMOTE_USER", "judge");
+    resume(&world, &url, "c1").refuses(128, "did not take the capture of fix/c1");
+    world.set_env("REMOTE_USER", "attempt");
+    resume(&world, &url, "c1").expect(0);
+    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    world.frites(open).refuses(128, "did not take run fix");
+    world.set_env("REMOTE_USER", "owner");
+    world.frites(open).expect(0);
+    let judge = |world: &World, name: &str| {
+        let part = format!("fix/{name}");
+        world.frites_in(&node(world), ["judge", "--remote", &url, "--candidate", &part])
+    };
+    world.set_env("REMOTE_USER", "attempt");
+    judge(&world, "c1").refuses(128, "did not take the outcome of fix/c1");
+    world.set_env("REMOTE_USER", "judge");
+    judge(&world, "c1").expect(0);
 }

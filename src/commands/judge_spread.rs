@@ -10,6 +10,7 @@ use crate::model::part::Part;
 use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::shard::{SHARD_RULE, Shard};
+use crate::model::terms::SharedTerms;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::spread::{self, Decided, Exchange, Sink};
 use crate::ops::judge::unseeded;
@@ -224,10 +225,28 @@ fn open(session: &Session, args: &JudgeArgs) -> Result<u8> {
         unseeded::hint(session, &run.base, &oracle.commands)
     };
     let terms = spread::open(session, &run, &args.options(), args.remote.as_deref(), on_oracle)?;
+    note_unjudged(session, &run, &terms)?;
     if terms.trees.is_empty() {
         session.ui.warn(format!("run {} has no usable candidate", run.run));
         return Ok(exit::UNUSABLE);
     }
     session.ui.answer(format!("{}\n", terms.parts().count()))?;
     Ok(exit::OK)
+}
+
+/// Says which candidates are no part of what is opened, and why: an attempt that is made elsewhere
+/// may not have ended yet.
+fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
+    let is_judged = |name: &Name| {
+        terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
+    };
+    let mut left_out = Vec::new();
+    for candidate in session.store.candidates(run).filter(|candidate| !is_judged(candidate.name)) {
+        let record = candidate.record()?;
+        left_out.push(format!("{candidate} ({})", record.state_in_words()));
+    }
+    if !left_out.is_empty() {
+        session.ui.note(format!("not to be judged: {}", left_out.join(", ")));
+    }
+    Ok(())
 }
