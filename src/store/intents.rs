@@ -19,8 +19,8 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::store::records::{RECORD, read_toml, to_toml, write_toml};
-use crate::store::{Store, remove};
+use crate::store::records::{read_toml, to_toml, write_toml};
+use crate::store::{ACTIVE, RECORD, Store, remove};
 
 /// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is
 /// done or taken back. Each checkout has its own file, so that none forgets another's.
@@ -123,9 +123,6 @@ pub enum Phase {
     /// Commands run in the worktrees.
     Running,
 }
-
-/// The file that says which work on a run is under way.
-pub(super) const ACTIVE: &str = "active";
 
 impl Store {
     fn landing_file(&self) -> PathBuf {

@@ -35,11 +35,20 @@ pub struct Store {
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
 }
 
+/// The file of a run's record.
+const RECORD: &str = "run.toml";
+
+/// The file of a run's verdict.
+const VERDICT: &str = "verdict.toml";
+
+/// The file that says which work on a run is under way.
+const ACTIVE: &str = "active";
+
 /// The file of a run's disk usage.
 pub const DISK: &str = "disk.toml";
 
 /// The files of a run itself, beside which each candidate has a directory by its name.
-pub const RECORDS: [&str; 4] = [records::RECORD, records::VERDICT, intents::ACTIVE, DISK];
+pub const RECORDS: [&str; 4] = [RECORD, VERDICT, ACTIVE, DISK];
 
 impl Store {
     /// The repository whose state this is.

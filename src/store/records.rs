@@ -22,13 +22,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
-use crate::store::Store;
-
-/// The file of a run's record.
-pub(super) const RECORD: &str = "run.toml";
-
-/// The file of the newest verdict over a run.
-pub(super) const VERDICT: &str = "verdict.toml";
+use crate::store::{RECORD, Store, VERDICT};
 
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
