@@ -21,6 +21,11 @@ test-worlds:
 demo: build
 	@PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" sh demo/demo.sh
 
+# Draws docs/judge.svg: what `git frites judge` prints in the demo.
+picture: build
+	@out=$$(mktemp) && PATH="$$(cd "$(TARGET)/debug" && pwd):$$PATH" PICTURE="$$out" sh demo/demo.sh >/dev/null && \
+		$(CARGO) run --locked --quiet --example picture <"$$out" >docs/judge.svg && rm -f "$$out"
+
 # Measures ratios to git by hand in the same run. It asserts nothing, because machines are noisy.
 # BENCH_DIR=DIR chooses the file system, BENCH_FILES="1000 50000" the sizes, BENCH_ARGS=--json the form.
 bench:
@@ -64,4 +69,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build test test-worlds test-slurm demo bench soak lint install uninstall man
+.PHONY: build picture test test-worlds test-slurm demo bench soak lint install uninstall man

@@ -138,6 +138,11 @@ say 'judge: build and test run on each attempt, in a checkout that contains noth
 run 0 'git frites judge'
 shows 'judge: 3 of 5 passed, but cheat only with its own tests or commands; small changes the fewest lines'
 shows '1/cheat with the base'"'"'s tests: test exit 1'
+# What `make picture` draws: the same answer, in colour.
+[ -z "${PICTURE:-}" ] || {
+    printf '\033[1m$ git frites judge\033[0m\n'
+    git frites --color=always judge --no-cache 2>/dev/null | awk '{ gsub(/; /, ";\n       ") } 1'
+} >"$PICTURE"
 run 1 'git frites apply cheat'
 shows 'nothing verified to land: 1/cheat passes only with its own tests or commands'
 

@@ -1,6 +1,6 @@
 //! Draws terminal output: ANSI text on standard input, an SVG image on standard output.
 //!
-//! `make pictures` draws the images of the README with it.
+//! `make picture` draws the image of the README with it.
 #![expect(clippy::print_stdout, reason = "an example answers on stdout")]
 
 use std::io;

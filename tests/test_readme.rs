@@ -59,6 +59,25 @@ fn transcript_is_what_the_demo_prints() {
 }
 
 #[test]
+fn picture_shows_the_table_of_the_transcript() {
+    let picture = fs::read_to_string(source().join("docs/judge.svg")).unwrap();
+    assert!(readme().contains("](docs/judge.svg)"));
+    // Neither a script nor anything from elsewhere.
+    assert!(!picture.contains("<script") && !picture.contains("href"), "{picture}");
+    let mut shown = String::new();
+    for part in picture.split_once("<text").unwrap().1.split('<').skip(1) {
+        shown.push_str(part.split_once('>').map_or("", |(_, text)| text));
+    }
+    let words = |text: &str| without_times(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = words(&shown.replace("&apos;", "'").replace("&gt;", ">"));
+    let transcript = blocks(&readme(), "").remove(0).1;
+    let table = transcript.split("\n$ git frites apply").next().unwrap();
+    for line in table.lines().filter(|line| !line.starts_with("hint:")) {
+        assert!(shown.contains(&words(line)), "not in the picture: {line}\n{shown}");
+    }
+}
+
+#[test]
 fn every_shell_block_works_as_it_is_written() {
     let mut world = World::empty("checkout");
     // `make install` takes the program under test, and a copy of the source that is not to be built.
