@@ -148,7 +148,7 @@ pub fn warnings(report: &Report) -> Markup {
 /// Every test that failed anywhere, for the base and each candidate that has a report.
 pub fn tests(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
-    let base = verdict.baseline.iter().map(|base| ("(base)".to_owned(), &base.results));
+    let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
     let candidates = verdict.candidates.iter().map(|e| (e.candidate.to_string(), &e.results));
     let columns: Vec<(String, &TestReport)> = base
         .chain(candidates)

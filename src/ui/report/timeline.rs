@@ -68,7 +68,7 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 
 fn judging(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
-    let base = verdict.baseline.iter().map(|base| ("(base)".to_owned(), &base.results));
+    let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
     let candidates = verdict.candidates.iter().map(|e| (e.candidate.to_string(), &e.results));
     let rows: Vec<(String, &Vec<StageResult>)> =
         base.chain(candidates).filter(|(_, results)| !results.is_empty()).collect();
