@@ -113,7 +113,7 @@ fn run_with_retries(
             (dir, written),
             confinement.as_ref(),
             policy,
-        )?),
+        )),
         _ => None,
     };
     let job = Job {

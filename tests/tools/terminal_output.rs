@@ -15,6 +15,7 @@ trials! {
     diff_is_coloured_on_a_terminal_unless_switched_off: [TERMINAL];
     output_is_paged_and_controls_nothing_on_a_terminal: [TERMINAL];
     run_shows_a_progress_line_per_candidate: [TERMINAL];
+    another_round_of_the_same_command_is_asked_for: [TERMINAL];
 }
 
 fn run(command: &mut Command) -> Answer {
@@ -192,4 +193,20 @@ fn output_is_paged_and_controls_nothing_on_a_terminal() {
     assert!(seen.starts_with("PAGED:red\nPAGED:20%\nPAGED:") && !seen.contains('\x1b'), "{seen:?}");
     let seen = shown("git frites output -f --tail 2 c1");
     assert!(seen.starts_with("20%\n") && !seen.contains('\x1b'), "{seen:?}");
+}
+
+fn another_round_of_the_same_command_is_asked_for() {
+    let world = World::new();
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo x >> README"]).expect(0);
+    let lines = || world.git(["show", "refs/frites/1/c1:README"]).lines().count();
+    let before = lines();
+    for (key, told, more) in [("n\n", "nothing was run", 0), ("y\n", "compare with", 1)] {
+        let mut asked = Terminal::start(&world, "git frites spawn --again 1/c1");
+        asked.wait_for("1/c1 runs this again: sh -c echo x >> README");
+        asked.wait_for("run it? [y/N] ");
+        asked.press(key);
+        asked.wait_for(told);
+        assert_eq!(lines(), before + more);
+    }
+    world.assert_clean();
 }

@@ -64,12 +64,12 @@ fn unittest_tells_which_tests_an_attempt_broke() {
     let out = answer.out();
     let expected = "2 of 3 tests fail: test_value.T.test_positive (does not fail on the base), \
                     test_value.T.test_two (fails on the base, too)";
-    assert!(below_row(&out, "c1").ends_with(expected), "{out}");
+    assert!(below_row(&out, "1/c1").ends_with(expected), "{out}");
     let skipped =
         "test_value.T.test_two (fails on the base, too), skips 1 test, where the base skips 0";
-    assert!(below_row(&out, "c2").ends_with(skipped), "{out}");
+    assert!(below_row(&out, "1/c2").ends_with(skipped), "{out}");
     assert!(
-        below_row(&out, "(base)").ends_with("1 of 3 tests fails: test_value.T.test_two"),
+        below_row(&out, "1/@base").ends_with("1 of 3 tests fails: test_value.T.test_two"),
         "{out}"
     );
     let told = "c1: test_value.T.test_positive fails; it does not fail on the base";

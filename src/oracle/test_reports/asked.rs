@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
 use crate::fs::{atomic, regular};
 use crate::model::env;
 use crate::model::oracle::CommandLine;
@@ -51,7 +50,7 @@ impl AskedReport {
         dir: &Path,
         confinement: Option<&Confinement>,
         policy: &Policy,
-    ) -> Result<Option<AskedReport>> {
+    ) -> Option<AskedReport> {
         let is_pytest = |word: &&String| matches!(word.as_str(), "pytest" | "py.test");
         let environment = policy.environment(&env::ALL, &[]);
         let options = environment.get(&OsString::from(OPTIONS)).cloned().unwrap_or_default();
@@ -59,7 +58,7 @@ impl AskedReport {
             || speaks_of_junit(options.as_encoded_bytes())
             || SETTINGS.iter().any(|name| is_named_in(dir, name, confinement));
         if is_named || command.words().iter().filter(is_pytest).count() != 1 {
-            return Ok(None);
+            return None;
         }
         let (place, own) = match confinement {
             Some(Confinement::Landlock(restriction)) => {
@@ -70,22 +69,20 @@ impl AskedReport {
                     Mount::Directory { at, from } if at != dir => Some((at.clone(), from.clone())),
                     _ => None,
                 });
-                let Some(place) = temporary else { return Ok(None) };
-                (place, None)
+                (temporary?, None)
             }
             None => {
-                let own = PrivateDirectories::make()?;
+                // Without such a directory nobody is asked, and nothing else differs.
+                let own = PrivateDirectories::make().ok()?;
                 ((own.temporary(), own.temporary()), Some(own))
             }
         };
         let (inside, file) = (place.0.join(NAME), place.1.join(NAME));
         // pytest reads the variable as a shell would.
-        let Some(path) = inside.to_str().filter(|path| !path.contains(char::is_whitespace)) else {
-            return Ok(None);
-        };
+        let path = inside.to_str().filter(|path| !path.contains(char::is_whitespace))?;
         let mut options = options;
         options.push(format!("{}--junitxml={path}", if options.is_empty() { "" } else { " " }));
-        Ok(Some(AskedReport { inside, file, options, _own: own }))
+        Some(AskedReport { inside, file, options, _own: own })
     }
 
     /// The variable that asks.

@@ -11,7 +11,6 @@ mod printed;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
 use crate::fs::regular;
 use crate::model::oracle::CommandLine;
 use crate::model::test_report::TestReport;
@@ -46,15 +45,15 @@ impl TestReports {
         (dir, written): (&Path, &Path),
         confinement: Option<&Confinement>,
         policy: &Policy,
-    ) -> Result<TestReports> {
+    ) -> TestReports {
         let configured = configured.map(|name| (name.to_owned(), written.join(name)));
         let mut reports =
             TestReports { configured, written: written.to_owned(), asked: None, outputs: None };
         if reports.configured.is_none() {
             reports.outputs = OutputPlaces::of(command);
-            reports.asked = AskedReport::of(command, dir, confinement, policy)?;
+            reports.asked = AskedReport::of(command, dir, confinement, policy);
         }
-        Ok(reports)
+        reports
     }
 
     /// The variables by which the runner is asked for a report.
