@@ -126,7 +126,7 @@ keys! {
     ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates that passed are judged once more with the base's tests and commands put back: those that change existing tests or what decides which commands run, always (those that add tests, too, which are then taken out), or never.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
-    ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether sealed candidates are first judged over the base's build outputs, or never.";
+    ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether confined candidates are first judged over the base's build outputs, or never.";
     SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own where the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
     SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines: the user's, which they cannot write to (user), or an empty one that is thrown away (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";

@@ -19,10 +19,14 @@ pub fn confined(mode: &str) -> World {
     world
 }
 
-/// A project whose build leaves an object for each source, and links all objects that there are: a
-/// deleted source stays linked where its object is left over.
+/// A project in sealed worlds; see [`stale_project_in`].
 pub fn stale_project() -> World {
-    let world = sealed();
+    stale_project_in(sealed())
+}
+
+/// A project in the world of a test, whose build leaves an object for each source, and links all
+/// objects that there are: a deleted source stays linked where its object is left over.
+pub fn stale_project_in(world: World) -> World {
     world.write(
         "Makefile",
         "objects = $(patsubst %.src,%.obj,$(wildcard *.src))\n\

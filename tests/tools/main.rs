@@ -12,6 +12,7 @@ mod file_systems;
 mod guard;
 mod hooks;
 mod landlock;
+mod landlock_copies;
 mod live_view;
 mod manual;
 mod report;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     trials.extend(guard::trials());
     trials.extend(hooks::trials());
     trials.extend(landlock::trials());
+    trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
     trials.extend(manual::trials());
     trials.extend(report::trials());

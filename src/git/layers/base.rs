@@ -22,6 +22,9 @@ use crate::git::layers::{check_out, forget_opaque, visit};
 use crate::git::repo::digest;
 use crate::model::oid::Oid;
 
+/// The file with the path of the checkout in which outputs were made.
+const PLACE: &str = "place";
+
 /// The layers of one base, in a directory of their own.
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
@@ -122,6 +125,18 @@ impl BaseLayer {
             fs::rename(home, self.dir.join("home")).context(failed)?;
         }
         Ok(())
+    }
+
+    /// Notes the path at which the base's commands saw their checkout.
+    pub fn note_place(&self, checkout: &Path) -> Result<()> {
+        let file = self.dir.join(PLACE);
+        fs::write(&file, checkout.as_os_str().as_bytes())
+            .context(|| format!("could not write '{}'", file.display()))
+    }
+
+    /// The path at which the base's commands saw their checkout, if it was not that of the user's.
+    pub fn place(&self) -> Option<PathBuf> {
+        fs::read(self.dir.join(PLACE)).ok().map(|bytes| OsStr::from_bytes(&bytes).into())
     }
 
     /// Forgets what the base's commands left in the home directory.

@@ -28,7 +28,7 @@ impl GivenOutputs {
     /// The outputs in these layers that git ignores in a new worktree of the base.
     ///
     /// A directory at the top is left out as a whole if it has seeds, or if a file in it leads to
-    /// the user's `checkout`, at whose path the outputs were made, as in a virtual environment. All is
+    /// `checkout`, the path at which the outputs were made, as in a virtual environment. All is
     /// left out if a file at the top leads there.
     pub fn read(
         layer: &BaseLayer,

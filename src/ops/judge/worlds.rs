@@ -130,16 +130,14 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     })
 }
 
-/// The checkouts for a base in sealed worlds; none if commands run elsewhere.
+/// The checkouts for a base over its outputs; none if nothing confines commands.
 pub fn checkouts<'a>(
     session: &'a Session,
     options: &OracleOptions,
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let (WorldKind::Sealed, Some(sandbox)) = (options.world, &options.sandbox) else {
-        return Ok(None);
-    };
+    let Some(sandbox) = &options.sandbox else { return Ok(None) };
     let home = session.home.as_deref();
     SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
 }

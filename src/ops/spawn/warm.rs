@@ -43,7 +43,8 @@ impl KeptOutputs {
         if is_auto && !self.layer.shares_blocks_with(&first.path) {
             return Ok(());
         }
-        let outputs = GivenOutputs::read(&self.layer, first, seeds, &nearest_real(checkout))?;
+        let made_at = self.layer.place().unwrap_or_else(|| nearest_real(checkout));
+        let outputs = GivenOutputs::read(&self.layer, first, seeds, &made_at)?;
         if outputs.is_empty() {
             return Ok(());
         }

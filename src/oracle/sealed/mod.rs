@@ -1,11 +1,14 @@
 //! Checkouts in sealed worlds: at the path of the user's own checkout each shows one tree, above
-//! the layers of the run's base, and everything that commands write is thrown away.
+//! the layers of the run's base, and everything that commands write is thrown away. Where Landlock
+//! confines commands, a tree gets copies of these layers ([`copies`]).
+pub mod copies;
 pub mod kept;
 pub mod plan;
 pub mod surroundings;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -203,16 +206,27 @@ impl<'a> SealedCheckouts<'a> {
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// A tree over the base's checkout, and over its outputs if there are any. None if the tree
-    /// cannot stand above the base's files.
+    /// A tree over the base's checkout, and over its outputs if there are any, as the configuration
+    /// wants it. None if the tree cannot stand above the base's files.
     fn lay_over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
+        let Some(mut laid) = self.over_base(commit, room)? else { return Ok(None) };
+        // What the base's commands leave has to be told from its files.
+        if self.options.layer != LayerKind::Overlay && *commit != self.base {
+            copied::copy(&laid.layers, &room.checkout())?;
+            laid.layers.clear();
+        }
+        Ok(Some(laid))
+    }
+
+    /// The layers of a tree with the base's checkout at the bottom. None if the tree cannot stand above
+    /// the base's files.
+    fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_layer()?;
         let mut layers = layer.all_outputs();
         let has_outputs = !layers.is_empty();
         layers.push(layer.sources());
-        let is_base = *commit == self.base;
         let index = room.index();
-        if is_base {
+        if *commit == self.base {
             fs::copy(layer.index(), &index)
                 .context(|| format!("could not write '{}'", index.display()))?;
         } else {
@@ -221,11 +235,6 @@ impl<'a> SealedCheckouts<'a> {
                 return Ok(None);
             }
             layers.insert(0, into);
-        }
-        // What the base's commands leave has to be told from its files.
-        if self.options.layer != LayerKind::Overlay && !is_base {
-            copied::copy(&layers, &room.checkout())?;
-            layers.clear();
         }
         Ok(Some(LaidTree { layers, has_outputs, problem: None }))
     }
@@ -279,12 +288,25 @@ impl<'a> SealedCheckouts<'a> {
     /// Makes what the base's commands left in this checkout the layers of every later one, unless
     /// there are such layers. It must be an overlay.
     pub fn keep_outputs(&self, checkout: &SealedCheckout) -> Result<()> {
+        let home = self.surroundings.home.is_some().then(|| checkout.room.home());
+        self.take_outputs(&checkout.room.checkout(), home.as_deref(), None)
+    }
+
+    /// `place` is the checkout's path as commands saw it, if it is not that of the user's.
+    fn take_outputs(
+        &self,
+        checkout: &Path,
+        home: Option<&Path>,
+        place: Option<&Path>,
+    ) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
             return Ok(());
         }
-        let home = self.surroundings.home.is_some().then(|| checkout.room.home());
-        base.layer.take_outputs(&checkout.room.checkout(), home.as_deref())?;
+        base.layer.take_outputs(checkout, home)?;
+        if let Some(place) = place {
+            base.layer.note_place(place)?;
+        }
         let _ = base.stamp.set(base.layer.stamp()?);
         Ok(())
     }
@@ -372,13 +394,17 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
-        let index = own.join("index");
-        fs::copy(room.index(), &index).context(failed)?;
-        // Every entry is racily clean: a git that a command runs then compares contents, always.
-        let file = fs::File::options().write(true).open(&index).context(failed)?;
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1)).context(failed)?;
-        file.metadata().map(|meta| change_time(&meta)).context(failed)
+        hand_out_index(&room.index(), &own.join("index")).context(failed)
     }
+}
+
+/// Copies the index of a tree to the place where the tree's commands use it. Gives the time of that.
+fn hand_out_index(index: &Path, to: &Path) -> io::Result<SystemTime> {
+    fs::copy(index, to)?;
+    // Every entry is racily clean: a git that a command runs then compares contents, always.
+    let file = fs::File::options().write(true).open(to)?;
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
+    Ok(change_time(&file.metadata()?))
 }
 
 impl Drop for SealedCheckouts<'_> {

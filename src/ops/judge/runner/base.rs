@@ -2,6 +2,7 @@
 use crate::error::Result;
 use crate::model::outcome;
 use crate::model::verdict::{Baseline, Entry};
+use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::stumbled;
 use crate::ops::judge::entry_outcome::commands_run;
 use crate::ops::judge::judged_base::{JudgedBase, warn_if_not_started};
@@ -28,7 +29,7 @@ impl OracleRunner<'_> {
         let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
         let is_refused =
             || !passed && (stumbled(results, &report.logs.directory()) || is_doubtful());
-        let inherited = self.sealed.as_ref().filter(|sealed| sealed.has_inherited());
+        let inherited = self.layered.as_ref().filter(|layered| layered.has_inherited());
         let is_inherited = inherited.is_some() && !(passed && entries.iter().any(Entry::passed));
         if !is_claim || !(is_inherited || is_refused()) {
             return Ok(());
@@ -41,9 +42,9 @@ impl OracleRunner<'_> {
             let judged = JudgedTree::of(&self.session.repo, commit)?;
             self.keep_cached(&judged, &results, &report)?;
             base.ran += commands_run(&results);
-            if let Some(sealed) = inherited.filter(|_| passed != outcome::all_passed(&results)) {
+            if let Some(layered) = inherited.filter(|_| passed != outcome::all_passed(&results)) {
                 base.layer = None;
-                sealed.forget_layers()?;
+                layered.forget_layers()?;
             }
             base.baseline.results = results;
             Ok(Some(judged))
@@ -66,7 +67,8 @@ impl OracleRunner<'_> {
         let mut ran = 0;
         // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
         // commands leave.
-        let needs_outputs = self.may_be_warm || !self.has_outputs();
+        let is_sealed = self.settings.world == WorldKind::Sealed;
+        let needs_outputs = self.may_be_warm || is_sealed && !self.has_outputs();
         let warmth = if needs_outputs { Warmth::Warm } else { Warmth::Cold };
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
@@ -96,7 +98,7 @@ impl OracleRunner<'_> {
             self.note_all(&report, &results);
         }
         warn_if_not_started(self.session, self.run, &results);
-        let layer = self.sealed.as_ref().and_then(SealedCheckouts::layer_in_use);
+        let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
         Ok(Some(JudgedBase { baseline: Baseline { results }, ran, layer }))
     }
 }

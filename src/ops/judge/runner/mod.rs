@@ -43,8 +43,9 @@ pub struct OracleRunner<'a> {
     settings: &'a JudgeSettings,
     options: OracleOptions,
     pool: CheckoutPool<'a>,
-    /// The checkouts in sealed worlds, if the commands run there.
-    sealed: Option<SealedCheckouts<'a>>,
+    /// The checkouts over the base's outputs, and those in sealed worlds; none if nothing confines the
+    /// commands.
+    layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
     /// True if candidates may be judged over the base's outputs.
@@ -114,10 +115,10 @@ impl<'a> OracleRunner<'a> {
         )?;
         let may_be_warm = !judging.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base;
         let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
-        if let (Some(sealed), Some(cache)) = (&runner.sealed, &runner.cache) {
+        if let (Some(layered), Some(cache)) = (&runner.layered, &runner.cache) {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.layer_name(&session.repo, &base)?;
-            sealed.use_kept(name, cache.distrusted(), may_be_warm)?;
+            layered.use_kept(name, cache.distrusted(), may_be_warm)?;
         }
         Ok(runner)
     }
@@ -143,7 +144,7 @@ impl<'a> OracleRunner<'a> {
         options: OracleOptions,
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
-        let sealed = worlds::checkouts(session, &options, base, &seeds)?;
+        let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options)?;
         let pool = CheckoutPool::open(&session.repo, &session.store)?
             .with_seeds(session.home.as_deref(), seeds);
@@ -160,7 +161,7 @@ impl<'a> OracleRunner<'a> {
             settings,
             options,
             pool,
-            sealed,
+            layered,
             restrictions,
             may_be_warm: false,
             seeds: None,

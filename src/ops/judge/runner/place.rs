@@ -7,6 +7,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
+use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_end;
 use crate::oracle::restricted::PrivateDirectories;
@@ -49,8 +50,17 @@ impl OracleRunner<'_> {
         cancel: &Cancel,
         warmth: Warmth,
     ) -> Result<OracleEnd> {
-        if let Some(sealed) = &self.sealed {
-            return self.run_in_world(sealed, commit, report, cancel, warmth);
+        if let Some(layered) = &self.layered {
+            if self.settings.world == WorldKind::Sealed {
+                return self.run_in_world(layered, commit, report, cancel, warmth);
+            }
+            let has_outputs = || *commit == self.run.base || layered.has_outputs();
+            if warmth == Warmth::Warm
+                && has_outputs()
+                && let Some(end) = self.run_over_copies(layered, commit, report, cancel)?
+            {
+                return Ok(end);
+            }
         }
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
@@ -114,6 +124,47 @@ impl OracleRunner<'_> {
             }
         }
         Ok(end)
+    }
+
+    /// Runs the oracle on one commit over copies of the base's outputs. None if its tree cannot stand
+    /// above the base's files.
+    fn run_over_copies(
+        &self,
+        layered: &SealedCheckouts<'_>,
+        commit: &Oid,
+        report: &ReportTo,
+        cancel: &Cancel,
+    ) -> Result<Option<OracleEnd>> {
+        self.tamper.begin()?;
+        let repo = &self.session.repo;
+        let checkout = self.pool.register(repo, commit)?;
+        let worktree = &checkout.files.worktree;
+        let dir = &worktree.path;
+        let run = || {
+            let Some(tree) = layered.copy_into(worktree, commit)? else { return Ok(None) };
+            let own = PrivateDirectories::make()?;
+            let confinement = |_| {
+                let restrictions = self.restrictions.as_ref()?;
+                Some(Confinement::Landlock(restrictions.of(dir, &own)))
+            };
+            let place = JudgedPlace { dir, written: dir, confinement: &confinement };
+            let mut end = self.execute(&place, report, cancel, &|| tree.changed(repo))?;
+            if let OracleEnd::Finished(results) = &mut end {
+                for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+                    result.warm = tree.has_outputs;
+                }
+                // Without outputs the candidates take longer, and nothing else differs.
+                if *commit == self.run.base
+                    && let Err(error) = layered.keep_copied_outputs(dir)
+                {
+                    tracing::debug!(error = error.message, "the base's outputs are not kept");
+                }
+            }
+            Ok(Some(end))
+        };
+        let end = run();
+        self.pool.discard(checkout)?;
+        end
     }
 
     /// Runs the oracle on one commit to its end, as nothing cancels it.

@@ -2,6 +2,7 @@
 use crate::error::Result;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
+use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, stumbled};
 use crate::ops::judge::judged_base::{BaseState, JudgedBase};
 use crate::ops::judge::kept_trees;
@@ -39,8 +40,9 @@ impl OracleRunner<'_> {
             BaseState::Unjudged => (None, true),
             BaseState::Judged(judged) => (Some(judged), false),
         };
-        if let (Some(sealed), Some(JudgedBase { layer: Some(layer), .. })) = (&self.sealed, &base) {
-            sealed.adopt(layer.clone())?;
+        if let (Some(layered), Some(JudgedBase { layer: Some(layer), .. })) = (&self.layered, &base)
+        {
+            layered.adopt(layer.clone())?;
         }
         let trees = waiting.len() + usize::from(with_base);
         if trees > 0 && !self.settings.in_place {
@@ -48,7 +50,7 @@ impl OracleRunner<'_> {
         }
         let workers = scheduler.workers(jobs, usize::from(with_base));
         // The candidates wait for the outputs of the base.
-        let base_first = workers == 1 || self.sealed.is_some() && self.may_be_warm;
+        let base_first = workers == 1 || self.layered.is_some() && self.may_be_warm;
         let board = Board::new(WorkKind::Judging, workers);
         shown::expect(&board, base.as_ref());
         progress::live(self.session, self.run, &waiting, &board, || {
@@ -85,7 +87,7 @@ impl OracleRunner<'_> {
 
     /// True if outputs of the base are kept.
     pub(super) fn has_outputs(&self) -> bool {
-        self.sealed.as_ref().is_some_and(SealedCheckouts::has_outputs)
+        self.layered.as_ref().is_some_and(SealedCheckouts::has_outputs)
     }
 
     /// Runs the oracle without the base's layers on those of the entries that the recommendation
@@ -116,6 +118,9 @@ impl OracleRunner<'_> {
 
     /// The cause that a claim's failure has if it is not confirmed.
     fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
+        if self.settings.world != WorldKind::Sealed {
+            return StaleCause::Outputs;
+        }
         let logs = self.session.store.candidate_dir(&self.run.run, &entry.candidate);
         let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
         if stumbled(&entry.results, &logs)
