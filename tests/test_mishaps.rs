@@ -239,6 +239,7 @@ fn nest(root: &std::path::Path) {
 
 #[test]
 fn directories_nested_deeper_than_any_path_are_named_kept_and_then_deleted() {
+    crate::common::in_the_open_world();
     let world = World::new();
     let run = world.attempts(&["echo x >> README"]);
     nest(&world.worktree("1/c1"));
