@@ -160,6 +160,26 @@ impl Seeds {
     /// safe for build tools"). A link into the user's checkout leads to the same path in `into`, so
     /// that no path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
+        self.place_by(into, &|target, path| redirected(target, path, &self.root, into))
+    }
+
+    /// Copies the seeds as [`Seeds::place`] does into a directory that commands see at another path:
+    /// a link into the checkout leads to the same path wherever the directory is.
+    pub fn place_to_be_moved(&self, into: &Path) -> Result<Vec<TreePath>> {
+        self.place_by(into, &|target, path| {
+            let target = redirected(target, path, &self.root, into);
+            match target.strip_prefix(into) {
+                Ok(below) => path.parents().map(|_| "..").collect::<PathBuf>().join(below),
+                Err(_) => target,
+            }
+        })
+    }
+
+    fn place_by(
+        &self,
+        into: &Path,
+        redirect: &dyn Fn(PathBuf, &TreePath) -> PathBuf,
+    ) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
         let mut clones = true;
@@ -175,7 +195,7 @@ impl Seeds {
                     return Ok(false);
                 }
                 ready = directory.to_owned();
-                copy(from, &to, |target| redirected(target, path, &self.root, into), &mut clones)
+                copy(from, &to, |target| redirect(target, path), &mut clones)
             };
             if unless_vanished(attempt).context(|| format!("could not seed '{}'", to.display()))? {
                 got.push(path.clone());

@@ -366,7 +366,7 @@ impl<'a> SealedCheckouts<'a> {
     fn complete(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
         let exported = pool::export_submodules(self.repo, self.home.as_deref(), commit, sources);
         let problem = exported.err().map(|e| e.message);
-        self.seeds.place(sources).map(|_| problem)
+        self.seeds.place_to_be_moved(sources).map(|_| problem)
     }
 
     /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index is that
