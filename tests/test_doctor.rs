@@ -19,6 +19,7 @@ fn doctor(world: &World) -> Answer {
 
 #[test]
 fn doctor_names_what_a_run_would_have_and_changes_nothing() {
+    crate::common::in_the_open_world();
     let world = World::new();
     world.write(".frites.toml", "oracle.build = 'true'\noracle.test = ['sh', '-c', 'true']\n");
     world.write(".gitignore", ".env\n");
