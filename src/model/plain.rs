@@ -6,11 +6,14 @@
 pub fn line(text: &str) -> String {
     let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
     let mut plain = String::new();
+    // After a tab the column is a multiple of 8: only what follows needs to be measured.
+    let mut after_tab = 0;
     for c in console::strip_ansi_codes(shown).chars() {
         match c {
             '\t' => {
-                let blanks = 8 - console::measure_text_width(&plain) % 8;
+                let blanks = 8 - console::measure_text_width(&plain[after_tab..]) % 8;
                 plain.extend(std::iter::repeat_n(' ', blanks));
+                after_tab = plain.len();
             }
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             c if c.is_control() => {}
@@ -31,11 +34,14 @@ mod tests {
             ("\x1b[1;31mred\x1b[0m", "red"),
             ("10%\r100%\r", "100%"),
             ("a\tb", "a       b"),
+            ("a\t\t日本\tb", "a               日本    b"),
             ("\u{9b}31mred \u{7}\u{8}end\u{202e}", "red end"),
         ];
         for (text, shown) in cases {
             assert_eq!(line(text), shown, "{text:?}");
         }
+        // The last lines of a log may be one of this length: each tab counts once.
+        assert_eq!(line(&"\t".repeat(1 << 20)).len(), 8 << 20);
         let title = line("\x1b]0;title\x07shown \x1b]52;c;ZXZpbA==\x1b\\\x1bPq#0\x1b\\ \x1bc");
         assert!(title.contains("shown") && !title.contains(char::is_control), "{title:?}");
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const MOST_NAMES: usize = 20_000;
 
 /// The most characters of a test's name.
-const LONGEST_NAME: usize = 300;
+pub const LONGEST_NAME: usize = 300;
 
 /// The end of a single test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

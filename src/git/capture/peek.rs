@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
@@ -63,5 +64,11 @@ fn content(file: &Path) -> Option<Vec<u8>> {
     if meta.is_symlink() {
         return fs::read_link(file).ok().map(|target| OsString::from(target).into_vec());
     }
-    (meta.is_file() && meta.len() <= LARGEST).then(|| regular::read_own(file).ok())?
+    if !meta.is_file() {
+        return None;
+    }
+    // An attempt that appends to the file all the time would never let a reading end.
+    let mut content = Vec::new();
+    regular::open_own(file).ok()?.take(LARGEST + 1).read_to_end(&mut content).ok()?;
+    (content.len() as u64 <= LARGEST).then_some(content)
 }

@@ -2,6 +2,7 @@
 //!
 //! The attempt's own code may write these files. So whatever they hold decides nothing but which
 //! near-miss is shown first, and no content can do harm.
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +21,7 @@ const LARGEST: u64 = 64 << 20;
 pub struct ExpectedReport {
     find: Box<dyn Fn() -> Vec<PathBuf>>,
     /// The files that were there before. The command did not write those that are still the same.
-    before: Vec<MarkedFile>,
+    before: HashSet<MarkedFile>,
 }
 
 /// A file, and what tells it from the one that was there before: inode and change time.
@@ -29,7 +30,7 @@ type MarkedFile = (PathBuf, (u64, i64, i64));
 impl ExpectedReport {
     /// Looks at the files that `find` gives before the command runs.
     pub fn of(find: impl Fn() -> Vec<PathBuf> + 'static) -> ExpectedReport {
-        ExpectedReport { before: marked(find()), find: Box::new(find) }
+        ExpectedReport { before: marked(find()).into_iter().collect(), find: Box::new(find) }
     }
 
     /// Reads the files that are new; none if there are none. A file that cannot be read becomes the

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::model::plain;
-use crate::model::test_report::{TestEnd, TestReport};
+use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
 /// The longest line that is looked at, in bytes.
 const LONGEST_LINE: usize = 4096;
@@ -228,13 +228,17 @@ fn go(lines: &[String]) -> Option<TestReport> {
     }
     failing.iter().for_each(|name| report.name_failing(name));
     // A test of which a part failed is left out.
-    let all = report.failing.clone();
-    report.failing.retain(|name| !all.iter().any(|other| is_part_of(other, name)));
+    let mut all = report.failing.clone();
+    all.sort();
+    report.failing.retain(|name| !has_part(name, &all));
     (report.total > 0 || !report.failing.is_empty()).then_some(report)
 }
 
-fn is_part_of(part: &str, whole: &str) -> bool {
-    part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
+/// True if a part of this test is among others, which are sorted.
+fn has_part(name: &str, sorted: &[String]) -> bool {
+    let parts = format!("{name}/");
+    let first = sorted.partition_point(|other| *other < parts);
+    sorted.get(first).is_some_and(|other| other.starts_with(&parts))
 }
 
 /// A test's name and end in the lines of `go test -json`.
@@ -289,7 +293,9 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             ended.push((depth, name.to_owned(), end));
         } else {
             for part in &mut ended[parts] {
-                *part = (depth, format!("{name} > {}", part.1), part.2);
+                let whole = format!("{name} > {}", part.1);
+                // A name that each of many groups made longer would fill the memory.
+                *part = (depth, whole.chars().take(LONGEST_NAME).collect(), part.2);
             }
         }
     }
@@ -484,6 +490,18 @@ mod tests {
         let log = "\x1b[1mRan 2 tests in 0.000s\x1b[0m\n\nOK (skipped=1)\nTests:       \x1b[32m3 passed\x1b[39m, 3 total\n";
         assert_read(log, (5, 1), &[], "unittest, jest");
         assert_eq!(read("all good\n"), None);
+    }
+
+    #[test]
+    fn output_made_to_take_long_is_read_all_the_same() {
+        let failing: String = (0..100_000).map(|n| format!("--- FAIL: {n}\n")).collect();
+        assert_eq!(read(&failing).expect("failing tests").total, 0);
+        // Each of 300 groups holds all of the groups and tests before it.
+        let test = format!("{}ok\n", " ".repeat(300));
+        let group = |depth| format!("{}ok - {}\n", " ".repeat(depth), "x".repeat(3000));
+        let groups: String = (0..300).rev().map(group).collect();
+        let report = read(&format!("1..1\n{}{groups}", test.repeat(1_000))).expect("TAP");
+        assert_eq!((report.total, report.failing.len()), (1_000, 0));
     }
 
     proptest! {
