@@ -1,9 +1,10 @@
 //! Hooks: the user's own commands at certain moments. tests/tools/hooks.rs has the manual's recipes.
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{World, write};
+use crate::common::{World, answer, poll, write};
 
 const NAMES: [&str; 4] = ["candidate-ended", "verdict", "landed", "before-clean"];
 
@@ -142,6 +143,34 @@ fn hook_can_keep_a_worktree() {
     world.git(["config", "--global", "--unset", "frites.hooks.before-clean"]);
     world.frites(["clean", "1"]).expect(0);
     assert!(!kept.exists());
+}
+
+#[test]
+fn what_is_written_while_a_hook_decides_is_captured() {
+    let world = World::new();
+    world.attempts(&["echo x >>README"]);
+    let dump = world.worktree("1/c1").join("dump");
+    set(&world, "before-clean", &format!("echo rows >'{}'", dump.display()));
+    world.frites(["clean", "1"]).expect(0);
+    assert!(!dump.exists());
+    assert_eq!(world.git(["show", "refs/frites/1/c1:dump"]), "rows");
+}
+
+#[test]
+fn worktree_stays_if_its_hook_is_interrupted() {
+    let world = World::new();
+    world.attempts(&["echo x >>README"]);
+    let begun = world.home().join("begun");
+    let script = format!("trap 'exit 0' TERM; echo >'{}'; sleep 600 & wait", begun.display());
+    set(&world, "before-clean", &script);
+    let mut clean = world.command(&world.repo, "git-frites", ["clean", "--discard", "1"]);
+    let child = clean.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| begun.exists());
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(143);
+    let words = "hooks.before-clean refuses that 1/c1 is removed: interrupted";
+    assert!(ended.stderr.contains(words) || ended.out().contains(words), "{ended:?}");
+    assert!(world.worktree("1/c1").join("README").exists());
 }
 
 #[test]

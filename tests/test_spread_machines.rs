@@ -93,6 +93,12 @@ fn mirrors_that_nobody_uses_go_and_an_attempt_that_is_stored_nowhere_else_stays(
     assert_eq!(mirrors(), "-attempts/1.git\n/1.git\n");
     world.frites(["clean", "--cache"]).expect(0);
     assert_eq!(mirrors(), "-attempts/1.git\n");
+    // Nobody deletes it because it is damaged.
+    let git = "cd \"$HOME\"/cache/git-frites-remotes/*-attempts/1.git";
+    world.sh(&world.repo, &format!("{git}; mv HEAD saved")).expect(0);
+    world.frites_in(&node(&world), attempt).refuses(128, "could not open the mirror");
+    world.frites(["clean", "--cache"]).expect(0);
+    world.sh(&world.repo, &format!("{git}; mv saved HEAD")).expect(0);
     fs::remove_file(&hook).unwrap();
     world.frites_in(&node(&world), attempt).expect(0);
     assert_eq!(fs::read_to_string(world.home().join("ran")).unwrap(), "\n");

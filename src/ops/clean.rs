@@ -63,6 +63,10 @@ pub fn remove(
     candidate: CandidateRef<'_>,
     discard: bool,
 ) -> Result<Option<u64>> {
+    // What the hook writes to the worktree, or others while it runs, is saved, too.
+    if hooks::allow_removal(session, candidate)? && !discard {
+        capture_or_refuse(session, candidate)?;
+    }
     let removal = begin_removal(session, candidate, discard)?;
     let first_time = finish_removal(session, &removal)?;
     let freed = record_removal(session, &removal, first_time)?;
@@ -82,7 +86,10 @@ pub fn remove_all(
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
     let begun = process::each_in_parallel(CAPTURED_AT_ONCE, &candidates, |candidate| {
-        let captured = (!discard).then(|| captured_to_remove(session, *candidate)).transpose();
+        // The hook comes first: what it writes to the worktree is captured, too.
+        let allowed = hooks::allow_removal(session, *candidate);
+        let captured = allowed
+            .and_then(|_| (!discard).then(|| captured_to_remove(session, *candidate)).transpose());
         match captured {
             Ok(captured) => (captured, begin_removal(session, *candidate, discard)),
             Err(error) => (None, Err(error)),
@@ -112,7 +119,6 @@ fn begin_removal<'a>(
     discard: bool,
 ) -> Result<BegunRemoval<'a>> {
     let Session { repo, store, .. } = session;
-    hooks::allow_removal(session, candidate)?;
     let lock = candidate.lock()?;
     let root = candidate.worktree_root();
     let path = candidate.worktree();

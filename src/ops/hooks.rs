@@ -78,10 +78,11 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     tell(session, Hook::CandidateEnded, &record.run, Some(&record.candidate), fields);
 }
 
-/// Asks the hook whether a candidate's worktree may be removed. A hook that fails refuses.
-pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+/// Asks the hook whether a candidate's worktree may be removed; true if it ran. A hook that fails or
+/// is interrupted refuses.
+pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     if session.config.get(Hook::BeforeClean.key()).is_none() || !candidate.worktree().exists() {
-        return Ok(());
+        return Ok(false);
     }
     let record = candidate.record()?;
     let mut fields = json!({
@@ -92,7 +93,7 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<(
     json::put_file(&mut fields, "worktree", &candidate.worktree());
     let run = &candidate.run.run;
     match run_hook(session, Hook::BeforeClean, run, Some(candidate.name), fields)? {
-        None => Ok(()),
+        None => Ok(true),
         Some(Failure { words, log }) => Err(Error::no(format!(
             "hooks.before-clean refuses that {candidate} is removed: {words}"
         ))
@@ -117,7 +118,8 @@ struct Failure {
     log: PathBuf,
 }
 
-/// Runs a hook to its end; gives how it failed, if it did. One that was interrupted has not.
+/// Runs a hook to its end; gives how it failed, if it did. If it was interrupted, it has failed only
+/// where its answer matters.
 fn run_hook(
     session: &Session,
     hook: Hook,
@@ -158,6 +160,9 @@ fn run_hook(
         confinement: None,
     };
     let End { outcome, cancelled, .. } = process::run(&job)?;
-    let has_failed = !cancelled && !outcome.passed();
-    Ok(has_failed.then(|| Failure { words: outcome.to_string(), log }))
+    let words = match cancelled {
+        true => (hook == Hook::BeforeClean).then(|| "interrupted".to_owned()),
+        false => (!outcome.passed()).then(|| outcome.to_string()),
+    };
+    Ok(words.map(|words| Failure { words, log }))
 }

@@ -33,6 +33,16 @@ pub enum MirrorUse {
     Attempts,
 }
 
+impl MirrorUse {
+    /// The end of the name of a directory of mirrors.
+    fn suffix(self) -> &'static str {
+        match self {
+            MirrorUse::Judging => "",
+            MirrorUse::Attempts => "-attempts",
+        }
+    }
+}
+
 /// Opens the repository to work in with the remote `place`: that of the current directory if it has
 /// a remote of that name, or if `here` is true and there is one; else a mirror.
 pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<Session> {
@@ -66,11 +76,7 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     let real = Path::new(url).canonicalize();
     let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
     let key = digest(&[host.as_bytes(), b" ", url].concat());
-    let suffix = match kind {
-        MirrorUse::Judging => "",
-        MirrorUse::Attempts => "-attempts",
-    };
-    let directory = all().join(format!("{}{suffix}", &key[..16]));
+    let directory = all().join(format!("{}{}", &key[..16], kind.suffix()));
     for number in 1..=MOST_MIRRORS {
         let lock_file = directory.join(format!("{number}.lock"));
         let Some(lock) = lock::attempt(&lock_file)? else { continue };
@@ -93,9 +99,17 @@ pub fn all() -> PathBuf {
 }
 
 /// Opens the mirror at `path`; makes it if there is none, or if a killed process left half of one.
+/// Fails if it is damaged and may hold an attempt.
 fn open_at(path: &Path) -> Result<Repo> {
-    if let Ok(repo) = Repo::open(path) {
-        return Ok(repo);
+    match Repo::open(path) {
+        Ok(repo) => return Ok(repo),
+        Err(error) if may_hold_attempts(path) => {
+            let what = format!("could not open the mirror '{}': {}", path.display(), error.message);
+            return Err(Error::fatal(what).hint(
+                "attempts may lie in it that are stored nowhere else: repair it, or move it away",
+            ));
+        }
+        Err(_) => {}
     }
     match tree::delete_tree(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -144,9 +158,18 @@ pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     files.filter_map(idle).collect()
 }
 
+/// True if something has been captured in the mirror, or a worktree made.
+fn may_hold_attempts(mirror: &Path) -> bool {
+    let is_for_attempts = mirror.parent().is_some_and(|directory| {
+        tree::path_bytes(directory).ends_with(MirrorUse::Attempts.suffix().as_bytes())
+    });
+    let states = [".frites", "refs/frites", "packed-refs"];
+    is_for_attempts && states.iter().any(|state| mirror.join(state).exists())
+}
+
 /// True if a candidate's worktree was not removed: that happens when its capture is stored.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
-    let Ok(repo) = Repo::open(mirror) else { return Ok(false) };
+    let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
     let store = Store::of(&Arc::new(repo));
     for run in store.runs()? {
         for candidate in store.candidates(&run) {
