@@ -7,6 +7,7 @@ mod disk_watch;
 pub mod environment;
 pub mod interrupt;
 mod own_program;
+mod paths;
 pub mod ports;
 pub mod progress;
 pub mod protocol;

@@ -48,7 +48,7 @@ pub struct SupervisorArguments<'a> {
 }
 
 impl SupervisorArguments<'_> {
-    /// The arguments before the command's own. Fails if the confinement has a path that is not UTF-8.
+    /// The arguments before the command's own. Fails if the confinement cannot be described.
     pub fn words(&self) -> io::Result<Vec<OsString>> {
         let millis = |d: Option<Duration>| {
             d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::paths;
+
 /// The hidden first argument of the process that unshares and mounts.
 pub const LAUNCHER_VERB: &str = "__world";
 
@@ -31,10 +33,13 @@ pub enum Confinement {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
     /// The directories and files that can be written to. One that is missing is left out.
+    #[serde(with = "paths")]
     pub writable: Vec<PathBuf>,
     /// The directory for temporary files.
+    #[serde(with = "paths")]
     pub temporary: PathBuf,
     /// The home directory, if it is another than the user's.
+    #[serde(with = "paths")]
     pub home: Option<PathBuf>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
@@ -42,7 +47,7 @@ pub struct Restriction {
 
 impl Confinement {
     /// The hidden first argument and the description that start a process in this confinement. Fails if
-    /// a path is not UTF-8.
+    /// the description cannot be written.
     pub fn words(&self) -> io::Result<[String; 2]> {
         let (verb, text) = match self {
             Confinement::Sealed(world) => (LAUNCHER_VERB, serde_json::to_string(world)),
@@ -58,10 +63,12 @@ impl Confinement {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {
     /// The directory in which the command starts, as the world has it.
+    #[serde(with = "paths")]
     pub dir: PathBuf,
     /// The mounts that differ from those outside. Everything else is read-only.
     pub mounts: Vec<Mount>,
     /// An empty directory outside of the world, which serves as a mount point meanwhile.
+    #[serde(with = "paths")]
     pub stage: PathBuf,
     /// True if the command may use the network; else it has the loopback device alone.
     pub network: bool,
@@ -77,6 +84,7 @@ pub struct WorldSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLimit {
     /// The directory that gets all writes.
+    #[serde(with = "paths")]
     pub dir: PathBuf,
     /// What it took before the first command, in bytes.
     pub before: u64,
@@ -91,38 +99,48 @@ pub enum Mount {
     /// A directory that shows several layers as one. Writes go to the upper one.
     Overlay {
         /// The mount point, which exists outside as well.
+        #[serde(with = "paths")]
         at: PathBuf,
         /// The read-only layers, the topmost first.
+        #[serde(with = "paths")]
         lower: Vec<PathBuf>,
         /// The layer that gets every write.
+        #[serde(with = "paths")]
         upper: PathBuf,
         /// An empty directory on the upper layer's file system.
+        #[serde(with = "paths")]
         work: PathBuf,
     },
     /// Another directory, with everything below it, in place of the one that is there.
     Directory {
         /// The mount point.
+        #[serde(with = "paths")]
         at: PathBuf,
         /// The directory that is shown there.
+        #[serde(with = "paths")]
         from: PathBuf,
     },
     /// A directory, with everything below it, that commands can read and not write, also where a
     /// mount above it can be written to.
     ReadOnly {
         /// The mount point.
+        #[serde(with = "paths")]
         at: PathBuf,
         /// The directory that is shown there.
+        #[serde(with = "paths")]
         from: PathBuf,
     },
     /// A path that commands can write to outside of the world.
     Writable {
         /// The path.
+        #[serde(with = "paths")]
         at: PathBuf,
     },
     /// A path that commands cannot see: a directory is empty, and a file or socket is `/dev/null`.
     /// Nothing happens if there is none.
     Hidden {
         /// The path.
+        #[serde(with = "paths")]
         at: PathBuf,
     },
     /// Device files of its own: `/dev`.
@@ -147,7 +165,7 @@ impl WorldSpec {
     /// The arguments that start a command in this world. `status` is the number of the descriptor
     /// on which [`WorldMessage`]s arrive, which the new process inherits.
     ///
-    /// Fails if a path is not UTF-8.
+    /// Fails if the description cannot be written.
     pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
         let text = serde_json::to_string(self).map_err(io::Error::other)?;
         Ok(vec![verb.into(), status.into(), text.into()])

@@ -15,6 +15,7 @@ mod landlock;
 mod landlock_copies;
 mod live_view;
 mod manual;
+mod odd_paths;
 mod report;
 mod sealed;
 mod sealed_ancestors;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
     trials.extend(manual::trials());
+    trials.extend(odd_paths::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_ancestors::trials());

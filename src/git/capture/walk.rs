@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use gix::bstr::ByteSlice;
+use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Flags, Mode};
 use gix::worktree::stack::state::ignore::Source;
 use rustix::fs::{AtFlags, Dir, FileType};
@@ -253,7 +253,7 @@ fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Opt
     Some(found)
 }
 
-fn file_name_of(path: &gix::bstr::BStr) -> &[u8] {
+fn file_name_of(path: &BStr) -> &[u8] {
     path.rfind_byte(b'/').map_or(path, |at| path[at + 1..].as_bstr())
 }
 

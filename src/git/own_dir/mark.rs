@@ -1,4 +1,6 @@
 //! The mark of a fork: a file in its git directory that names the worktree's administrative entry.
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
@@ -16,5 +18,7 @@ pub fn is_fork(worktree: &Path) -> bool {
 /// The administrative entry of the worktree that this git directory of a fork belongs to; none if it
 /// is no fork's.
 pub fn entry_of(git_dir: &Path) -> Option<PathBuf> {
-    regular::read_text(&git_dir.join(MARK)).ok().map(|text| PathBuf::from(text.trim_end()))
+    let mut bytes = regular::read(&git_dir.join(MARK)).ok()?;
+    bytes.pop_if(|last| *last == b'\n');
+    Some(OsString::from_vec(bytes).into())
 }

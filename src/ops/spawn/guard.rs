@@ -74,9 +74,6 @@ fn refusal(session: &Session) -> Result<Option<String>> {
     if let Some(home) = home.filter(|home| protected(session).is_ok_and(|all| all.contains(home))) {
         return Ok(Some(format!("HOME is a checkout ('{}')", home.display())));
     }
-    if session.repo.common_dir().to_str().is_none() {
-        return Ok(Some("the repository's path is not UTF-8".to_owned()));
-    }
     Ok(probe::guard_refusal().map(|reason| format!("no world can be made here ({reason})")))
 }
 
