@@ -8,12 +8,14 @@ use crate::common::edits::{LARGE, MIDDLE, SMALL};
 use crate::common::transcript::{assert_shown, shown};
 use crate::common::{World, make_executable, poll, sentence, write};
 
-/// The words of a candidate's row in the table.
+/// The words of the row of a candidate of the first run in the table.
 fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
+    let address = format!("1/{candidate}");
+    let address = address.as_str();
     let words = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     words
         .into_iter()
-        .find(|w| w.first() == Some(&candidate) || w.get(..2) == Some(&["*", candidate]))
+        .find(|w| w.first() == Some(&address) || w.get(..2) == Some(&["*", address]))
         .unwrap()
 }
 

@@ -203,9 +203,15 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
     let expected = format!(
         "candidate outcome time lines files agree flags
 1/@base test exit 101 - - -
+7 of 88 tests fail: strsim::tests::levenshtein_diff_longer,
+strsim::tests::levenshtein_diff_multibyte,
+strsim::tests::levenshtein_diff_short,
+strsim::tests::levenshtein_diff_with_space, and 3 more
 * 1/small passed 2 1 0.38
 1/large passed {lines} 2 0.06
 1/no-test test exit 101 2 1 0.44
+2 of 88 tests fail: strsim::tests::levenshtein_diff_longer (fails on the base, too),
+strsim::tests::levenshtein_diff_with_space (fails on the base, too)
 1/no-build build exit 101 2 1 0.45
 1/nothing - - 0 0 - empty
 1/exits-3 - - 2 1 - failed
@@ -286,7 +292,8 @@ fn nothing_lands_when_no_attempt_passes_a_crates_tests() {
     strsim.attempt(&["no-build", "no-test", "nothing"]);
     let judged = world.frites(["judge"]).expect(1);
     let rationale = "near-miss: none of 2 passed; no-test came closest: it passed build and then failed test \
-                     (exit 101), with 2 lines in 1 file; test fails on the base, too (exit 101)\n";
+                     (exit 101; 2 of 88 tests), with 2 lines in 1 file; of its failing tests 2 fail on the base, too: \
+                     strsim::tests::levenshtein_diff_longer, strsim::tests::levenshtein_diff_with_space\n";
     assert!(judged.out().ends_with(rationale), "expected {rationale}in:\n{}", judged.out());
     for (log, words) in
         [("no-build/build.log", "error: "), ("no-test/test.log", "test result: FAILED")]
