@@ -53,10 +53,13 @@ impl DecisionInputs<'_> {
         if kind.verified() && self.rules.tests_nothing {
             let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
             text = format!("{why}; {text}");
-        } else if kind.verified() && self.baseline.is_some_and(Baseline::passed) {
-            text.push_str(
-                "; the base passes, too: this shows that nothing broke, not that the change works",
-            );
+        } else if let Some(base) = self.baseline.filter(|base| kind.verified() && base.passed()) {
+            text.push_str(match base.is_claim() {
+                true => "; over earlier build outputs the base passes, too: this shows at most that nothing broke",
+                false => {
+                    "; the base passes, too: this shows that nothing broke, not that the change works"
+                }
+            });
         }
         text.push_str(&to_check(kind, winner, self.baseline));
         text

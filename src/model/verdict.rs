@@ -235,6 +235,12 @@ impl Baseline {
         outcome::all_passed(&self.results)
     }
 
+    /// True if any result was found over build outputs, perhaps those of an ancestor, and not
+    /// confirmed without them.
+    pub fn is_claim(&self) -> bool {
+        self.results.iter().any(|result| result.warm)
+    }
+
     /// The first command that failed.
     pub fn stopped_at(&self) -> Option<&StageResult> {
         outcome::first_failure(&self.results)

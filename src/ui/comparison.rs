@@ -290,10 +290,8 @@ pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
 
 fn base_row(base: &Baseline) -> ComparisonRow {
     let none = || "-".to_owned();
-    // Nothing is decided by the base's results, so that it does not matter whether they are claims.
     let mut remarks = test_words::of_base(base);
     remarks.extend(remarks_on(&base.results));
-    remarks.retain(|word| word != "warm");
     ComparisonRow {
         recommended: false,
         verified: false,

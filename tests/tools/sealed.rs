@@ -203,9 +203,10 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
     let world = stale_project();
     world.attempts(&["echo 1 >> a.src", "seq 2 >> a.src"]);
     world.frites(["judge", "--test", "make -s test"]).expect(0);
-    world
+    let refused = world
         .frites(["apply", "1/c2"])
         .refuses(1, "nothing verified to land: 1/c2 passed over the base's build outputs only");
+    assert!(refused.stderr.contains("`git frites judge --cold 1`"), "{}", refused.stderr);
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }
 

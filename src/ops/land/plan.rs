@@ -94,7 +94,7 @@ impl Plan {
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));
         let why = || why_unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref());
         if !verified && !options.allow_unverified {
-            return Err(unverified(&run, &candidate, iteration, &why()));
+            return Err(unverified(&run, &candidate, iteration, verdict.as_ref(), &why()));
         }
         let reason = (!verified).then(why);
         let commit = if tree == capture.tree {
@@ -414,7 +414,8 @@ fn choose(
     match &decision.recommended {
         Some(name) if verdict.verified() || options.allow_unverified => Ok(name.clone()),
         Some(name) => {
-            Err(unverified(run, name, None, &why_unverified(run, name, None, Some(verdict))))
+            let why = why_unverified(run, name, None, Some(verdict));
+            Err(unverified(run, name, None, Some(verdict), &why))
         }
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
@@ -446,11 +447,11 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
             format!("{address} was built, but nothing tests the change")
         }
         Some(v) => match v.entry(name) {
-            Some(entry) if entry.passed() && entry.is_claim() => {
-                format!("{address} passed over the base's build outputs only")
-            }
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
+            }
+            Some(entry) if is_unconfirmed(entry) => {
+                format!("{address} passed over the base's build outputs only")
             }
             entry => match entry.and_then(Entry::stopped_at) {
                 Some(result) => format!("{address} {}", stopped_in(result)),
@@ -460,13 +461,26 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
     }
 }
 
+/// True if a candidate passed only over the base's build outputs.
+fn is_unconfirmed(entry: &Entry) -> bool {
+    entry.passed() && !entry.passed_own_tests_only() && entry.is_claim()
+}
+
 /// The error that `name` is not verified.
-fn unverified(run: &Run, name: &Name, iteration: Option<u32>, why: &str) -> Error {
+fn unverified(
+    run: &Run,
+    name: &Name,
+    iteration: Option<u32>,
+    verdict: Option<&Verdict>,
+    why: &str,
+) -> Error {
+    let entry = verdict.and_then(|verdict| verdict.entry(name));
+    let cold = if entry.is_some_and(is_unconfirmed) { "--cold " } else { "" };
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let address = format!("{}/{name}{iteration}", run.run);
     Error::no(format!("nothing verified to land: {why}"))
         .hint(format!(
-            "look at it with `git frites diff {address}`; judge with `git frites judge {}`",
+            "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
             run.run
         ))
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))

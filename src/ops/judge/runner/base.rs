@@ -24,7 +24,7 @@ impl OracleRunner<'_> {
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
-        let is_claim = results.iter().any(|r| r.warm);
+        let is_claim = base.baseline.is_claim();
         let passed = outcome::all_passed(results);
         let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
         let is_refused =
