@@ -1,11 +1,12 @@
-//! The file system: atomic writes, locks, directory trees and their deletion, regular files, file states, many reads
-//! at once.
+//! The file system: atomic writes, locks, directory trees and their deletion, also in the background, regular files,
+//! file states, many reads at once.
 pub mod atomic;
 mod delete;
 pub mod directory;
 pub mod lock;
 pub mod parallel;
 pub mod regular;
+pub mod removals;
 pub mod stat;
 pub mod trash;
 pub mod tree;

@@ -38,6 +38,7 @@ const FEW: usize = 1000;
 const THREADS: usize = 2;
 
 /// One trash directory.
+#[derive(Debug)]
 pub struct Bin(PathBuf);
 
 impl Bin {

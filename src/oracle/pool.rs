@@ -12,10 +12,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
+use crate::fs::removals::Removals;
+use crate::fs::trash::Bin;
 use crate::fs::tree;
 use crate::git::checkout::ReusableCheckout;
 use crate::git::cli::{self, Git};
@@ -57,13 +59,16 @@ pub struct CheckoutPool<'a> {
     made: AtomicUsize,
 }
 
-/// The parent directory of one checkout: it holds nothing else but its lock. It is deleted when it
-/// is dropped.
+/// The parent directory of one checkout: it holds nothing else but its lock. When it is dropped, its
+/// deletion begins, which nobody waits for before the command ends.
 #[derive(Debug)]
 pub struct CheckoutRoom {
     dir: PathBuf,
     /// Held until the directory is gone, and the lock file with it.
-    _lock: Lock,
+    lock: Option<Lock>,
+    /// The checkout, once it is removed.
+    trash: Option<Bin>,
+    removals: Arc<Removals>,
 }
 
 /// A checkout in a room of its own.
@@ -114,7 +119,7 @@ impl<'a> CheckoutPool<'a> {
     pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<RoomedCheckout> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let _repository = self.store.lock_repository()?;
-        let room = CheckoutRoom::make(&self.dir)?;
+        let room = CheckoutRoom::make(self.store, &self.dir)?;
         let path = room.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
         let worktree = Worktree::register(repo, &path, Head::Detached, commit)?;
         // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
@@ -197,22 +202,23 @@ impl<'a> CheckoutPool<'a> {
     /// Removes a checkout as far as possible. If something else has taken its place, that goes with
     /// its room.
     fn abandon(&self, checkout: RoomedCheckout) {
-        let RoomedCheckout { files, room } = checkout;
-        if files.worktree.discard(&room.dir).is_err() {
+        let RoomedCheckout { files, mut room } = checkout;
+        let set_aside = files.worktree.set_aside(&room.dir).or_else(|_| {
             let mut lost = files.worktree.clone();
             lost.path = room.dir.join("lost");
-            let _ = lost.discard(&room.dir);
-        }
+            lost.set_aside(&room.dir)
+        });
+        room.trash = set_aside.ok();
     }
 }
 
 impl CheckoutRoom {
     /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
     /// before it is locked itself.
-    fn make(pool: &Path) -> Result<CheckoutRoom> {
+    fn make(store: &Store, pool: &Path) -> Result<CheckoutRoom> {
         let dir = new_room(pool)?;
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
-        Ok(CheckoutRoom { dir, _lock: lock })
+        Ok(CheckoutRoom { dir, lock: Some(lock), trash: None, removals: store.removals().clone() })
     }
 
     /// Makes a room for a sealed world. `home` is the repository's directory in the cache.
@@ -220,7 +226,7 @@ impl CheckoutRoom {
         let worlds = home.join(WORLDS);
         fs::create_dir_all(&worlds).context(|| format!("could not make '{}'", worlds.display()))?;
         let _repository = store.lock_repository()?;
-        CheckoutRoom::make(&worlds)
+        CheckoutRoom::make(store, &worlds)
     }
 
     /// The room's directory.
@@ -231,8 +237,15 @@ impl CheckoutRoom {
 
 impl Drop for CheckoutRoom {
     fn drop(&mut self) {
-        // This never follows a link. If it fails, the next command sweeps.
-        let _ = tree::delete_tree(&self.dir);
+        let (dir, lock) = (std::mem::take(&mut self.dir), self.lock.take());
+        let trash = self.trash.take();
+        self.removals.start(move || {
+            // First, as those who look for strangers in the room know its name.
+            let _ = trash.map(Bin::delete);
+            // This never follows a link. If it fails, the next command sweeps.
+            let _ = tree::delete_tree(&dir);
+            drop(lock);
+        });
     }
 }
 

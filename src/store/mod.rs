@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Cause, Error, IoContext, Result};
+use crate::fs::removals::Removals;
 use crate::fs::tree;
 use crate::fs::{
     atomic,
@@ -33,6 +34,8 @@ pub struct Store {
     root: PathBuf,
     /// The files of the commits of records that were read.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
+    /// What is removed while the command goes on; it ends after that.
+    removals: Arc<Removals>,
 }
 
 /// The file of a run's record.
@@ -56,6 +59,11 @@ impl Store {
         &self.repo
     }
 
+    /// The removals that this process has under way.
+    pub fn removals(&self) -> &Arc<Removals> {
+        &self.removals
+    }
+
     /// The state root: `.frites`, see DESIGN.md §4.
     pub fn root(&self) -> &Path {
         &self.root
@@ -64,7 +72,12 @@ impl Store {
     /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
     /// `COMMON_DIR/.frites`. Creates nothing.
     pub fn of(repo: &Arc<Repo>) -> Store {
-        Store { repo: repo.clone(), root: repo.state_root(), record_files: Mutex::default() }
+        Store {
+            repo: repo.clone(),
+            root: repo.state_root(),
+            record_files: Mutex::default(),
+            removals: Arc::default(),
+        }
     }
 
     /// Creates the state root, with a `.gitignore` that hides it from git.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
 use crate::tool::{
@@ -13,6 +15,7 @@ use crate::traces::{assert_untouched, shared_lines, user_files};
 trials! {
     commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files: [NAMESPACES];
     nothing_that_commands_write_is_left: [NAMESPACES];
+    tracked_files_that_a_command_changes_in_a_plain_directory_are_named: [NAMESPACES];
     no_process_outlives_its_command_or_reaches_another: [NAMESPACES];
     candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them: [NAMESPACES, MAKE];
     a_pass_that_only_a_stale_output_explains_does_not_win: [NAMESPACES, MAKE];
@@ -47,6 +50,23 @@ fn commands_run_at_the_path_of_the_users_checkout_on_the_candidates_files() {
     assert_eq!(shared_lines(&world, "status"), [""; 0], "the judged tree is clean");
     assert_eq!(shared_lines(&world, "log"), ["base", "frites: judged tree"]);
     assert_eq!(answer.json()["terms"]["world"], "sealed");
+    world.assert_clean();
+}
+
+fn tracked_files_that_a_command_changes_in_a_plain_directory_are_named() {
+    let world = sealed();
+    world.write("gone", "soon");
+    world.commit("a file");
+    world.attempts(&["echo changed > new"]);
+    let changed = |test: &str| {
+        let answer = world.frites(["judge", "--cold", "--no-cache", "--json", "--test", test]);
+        answer.expect(0).json()["candidates"][0]["results"][0]["changed"].clone()
+    };
+    assert_eq!(changed("true"), Value::Null);
+    let same = "cp README saved; cat saved > README; echo x > untracked";
+    assert_eq!(changed(same), Value::Null, "only the times are new");
+    let test = format!("{same}; echo more >> src/lib.txt; rm gone");
+    assert_eq!(changed(&test), serde_json::json!(["gone", "src/lib.txt"]));
     world.assert_clean();
 }
 
@@ -109,7 +129,7 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     let b = "b.obj";
     assert_eq!(shared_lines(&world, "compiled"), [a, a, a, a, b, b]);
     let warm = |at: usize| verdict["candidates"][at]["results"][0]["warm"].clone();
-    assert_eq!([warm(0), warm(1)], [serde_json::Value::Null, true.into()]);
+    assert_eq!([warm(0), warm(1)], [Value::Null, true.into()]);
     let calls = world.frites(["judge", "-v", "--test", "make -s test"]).expect(0).stderr;
     assert!(!calls.contains("read-tree"), "what is cached needs no checkout:\n{calls}");
     assert_eq!(shared_lines(&world, "compiled").len(), 6);

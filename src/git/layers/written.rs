@@ -1,4 +1,5 @@
 //! The tracked files that commands changed, as their upper layer shows.
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -6,8 +7,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
+use gix::index::Entry;
 
 use crate::error::{IoContext, Result};
+use crate::fs::parallel;
 use crate::fs::stat::change_time;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, read_index};
@@ -54,28 +57,34 @@ pub fn changed_in(
     directory: &Path,
     since: SystemTime,
 ) -> Result<Vec<TreePath>> {
-    let is_touched = |path: &TreePath| {
-        let meta = fs::symlink_metadata(path.on_disk(directory));
-        meta.map_or(true, |meta| change_time(&meta) > since)
+    let tracked = read_index(index)?;
+    let is_touched = |entry: &Entry| {
+        let file = directory.join(OsStr::from_bytes(entry.path(&tracked)));
+        fs::symlink_metadata(file).map_or(true, |meta| change_time(&meta) > since)
     };
-    let mut changed = differing(git, index, directory)?;
-    changed.retain(is_touched);
-    changed.sort();
-    Ok(changed)
+    let touched = parallel::map_chunks(tracked.entries(), |entries| {
+        let touched = entries.iter().filter(|entry| is_touched(entry));
+        Ok(touched.map(|entry| TreePath::new(entry.path(&tracked))).collect::<Vec<_>>())
+    })?;
+    with_other_content(git, index, directory, &touched.concat())
 }
 
-/// Those of the written files that have another content or mode than the tree.
+/// Those of the written files, sorted, that have another content or mode than the tree.
 fn with_other_content(
     git: &Git,
     index: &Path,
     upper: &Path,
     written: &[TreePath],
 ) -> Result<Vec<TreePath>> {
+    // Mostly there is none, and then git need not read every file.
     if written.is_empty() {
         return Ok(Vec::new());
     }
-    let differ = differing(git, index, upper)?;
-    Ok(differ.into_iter().filter(|path| written.contains(path)).collect())
+    let written: BTreeSet<&TreePath> = written.iter().collect();
+    let mut differ = differing(git, index, upper)?;
+    differ.retain(|path| written.contains(path));
+    differ.sort();
+    Ok(differ)
 }
 
 /// The tracked files that a directory lacks, or has with another content or mode.
