@@ -1,4 +1,6 @@
 //! `judge -n`: what would judge, shown without running anything.
+use serde_json::{Value, json};
+
 use crate::common::World;
 
 /// The lines that `judge -n` prints, with these arguments and this exit code.
@@ -32,7 +34,18 @@ fn oracle_is_shown_before_the_first_run_and_nothing_is_made_or_run() {
     assert!(lines.contains(&"test: none".to_owned()), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains("nothing can be verified")), "{lines:?}");
     world.frites(["judge", "-n", "--base", "nosuch"]).refuses(128, "nosuch");
-    world.frites(["judge", "-n", "--json"]).refuses(2, "--json");
+    let document = world.frites(["judge", "-n", "--json"]).expect(0).json();
+    assert_eq!((&document["base"], &document["run"]), (&json!(head), &Value::Null));
+    let make = json!([{
+        "stage": "test", "command": ["make", "test"], "source": "Makefile", "missing": [],
+    }]);
+    assert_eq!(document["commands"], make);
+    assert_eq!((&document["world"], &document["verifies"]), (&json!("open"), &json!(true)));
+    assert_eq!(document["limits"], json!({ "jobs": 1, "seconds": 600.0 }));
+    let doctor = &world.frites(["doctor", "--json"]).expect(0).json()["repository"];
+    for field in ["world", "commands", "seeds"] {
+        assert_eq!(doctor[field], document[field], "{field}");
+    }
     world.frites(["judge", "--base", "HEAD"]).refuses(2, "--dry-run");
     world.assert_clean();
 }
@@ -93,6 +106,9 @@ fn missing_program_is_named_after_the_plan() {
         "{out}"
     );
     assert!(out.contains("lint: `true`, from --lint\n"), "{out}");
+    let words = ["judge", "-n", "--json", "--test", "no-such-program-here --all"];
+    let document = world.frites(words).refuses(128, "no-such-program-here").json();
+    assert_eq!(document["commands"][0]["missing"], json!(["no-such-program-here"]));
 }
 
 #[test]
@@ -115,6 +131,10 @@ fn plan_of_a_run_knows_its_base_the_seeds_and_what_passed() {
     );
     world.frites(["judge", "--test", test[1]]).expect(0);
     let lines = plan(&world, &words(&["1"]), 0);
+    let document = world.frites(["judge", "-n", "--json", "--test", test[1]]).expect(0).json();
+    let known = json!({ "base": true, "outputs": false, "captured": 2, "passing": 1 });
+    assert_eq!((&document["known"], &document["seeds"]), (&known, &json!([".env"])));
+    assert_eq!(document["passed_over"], json!([]));
     let known = "cached: the base passes, 1 of 2 captured candidates pass";
     assert!(lines.contains(&known.into()), "{lines:?}");
     let lines = plan(&world, &words(&["--base", "HEAD"]), 0);

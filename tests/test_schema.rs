@@ -132,6 +132,9 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     world.write("binary", b"\0\x01");
     world.commit("configuration");
     checker.answer("doctor", 0, world.frites(["doctor", "--json"]));
+    world.write("Makefile", "test:\n\ttrue\n");
+    world.commit("a command to pass over");
+    checker.answer("plan", 0, world.frites(["judge", "--dry-run", "--json"]));
     spawned_and_judged(&mut checker, &world);
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);

@@ -92,15 +92,10 @@ fn as_json(checkup: &Checkup) -> Value {
     let findings = |all: &[Finding]| all.iter().map(finding).collect::<Vec<_>>();
     let mut document = json!({ "works": checkup.works(), "machine": findings(&checkup.machine) });
     if let Some(project) = &checkup.project {
-        let commands = project.commands.iter().map(|checked| {
-            let mut command = json!(checked.command);
-            command["missing"] = json!(checked.missing);
-            command
-        });
         let (bytes, limit) = project.layers;
         document["repository"] = json!({
             "findings": findings(&project.findings), "world": project.world,
-            "commands": commands.collect::<Vec<_>>(), "seeds": project.seeds,
+            "commands": project.commands, "seeds": project.seeds,
             "layers": { "bytes": bytes, "limit": limit },
         });
     }

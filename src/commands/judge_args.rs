@@ -97,7 +97,7 @@ pub struct JudgeArgs {
         short = 'n',
         long,
         conflicts_with_all = [
-            "candidates", "open", "shard", "pending", "remote", "replay", "explain", "json", "quiet",
+            "candidates", "open", "shard", "pending", "remote", "replay", "explain", "quiet",
             "trust_config",
         ],
     )]

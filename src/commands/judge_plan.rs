@@ -1,4 +1,6 @@
 //! `git frites judge -n`: what would run; and the commands of `--explain`.
+use serde_json::{Value, json};
+
 use crate::commands::judge_args::JudgeArgs;
 use crate::error::{Result, exit};
 use crate::model::run::Run;
@@ -7,7 +9,7 @@ use crate::ops::judge::unseeded;
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle, programs};
 use crate::store::select::Matching;
-use crate::ui::table;
+use crate::ui::{json, table};
 
 /// Shows what would run, without running anything.
 pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
@@ -25,19 +27,48 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
     };
     let options = args.options();
     let plan = OraclePlan::new(session, &base, run.as_ref(), &options)?;
-    let mut text = format!("base: {} ({})\n", base.short(), table::printable(&name));
-    for line in plan.lines() {
-        text.push_str(&format!("{}\n", table::printable(&line)));
+    let seconds = options.timeout(session).as_secs_f64();
+    if args.json {
+        let mut document = as_json(&plan);
+        document["base"] = json!(base);
+        document["run"] = json!(run.as_ref().map(|run| &run.run));
+        document["limits"] = json!({ "jobs": args.jobs, "seconds": seconds });
+        session.ui.answer(json::document(document))?;
+    } else {
+        let mut text = format!("base: {} ({})\n", base.short(), table::printable(&name));
+        for line in plan.lines() {
+            text.push_str(&format!("{}\n", table::printable(&line)));
+        }
+        let each = table::duration(seconds);
+        text.push_str(&format!("limits: {} at once, each command for at most {each}\n", args.jobs));
+        session.ui.answer(text)?;
     }
-    let each = table::duration(options.timeout(session).as_secs_f64());
-    text.push_str(&format!("limits: {} at once, each command for at most {each}\n", args.jobs));
-    session.ui.answer(text)?;
-    unseeded::hint(session, &base, &plan.oracle.commands)?;
-    programs::require_programs(&plan.oracle.commands)?;
-    if plan.oracle.commands.is_empty() {
+    let commands = &plan.planned.oracle.commands;
+    unseeded::hint(session, &base, commands)?;
+    programs::require_programs(commands)?;
+    if commands.is_empty() {
         session.ui.hint("name a test with `--test CMD`, or oracle.test in .frites.toml");
     }
     Ok(if plan.verifies() { exit::OK } else { exit::UNVERIFIED })
+}
+
+fn as_json(plan: &OraclePlan) -> Value {
+    let passed_over =
+        plan.planned.passed_over.iter().map(
+            |passed_over| json!({ "command": passed_over.command, "reason": passed_over.reason }),
+        );
+    let known = plan.known.as_ref().map(|known| {
+        let (captured, passing) = known.candidates;
+        json!({
+            "base": known.base, "outputs": known.has_outputs, "captured": captured,
+            "passing": passing,
+        })
+    });
+    json!({
+        "commands": plan.planned.checked(), "passed_over": passed_over.collect::<Vec<_>>(),
+        "seeds": plan.planned.seeds, "world": plan.world, "known": known,
+        "verifies": plan.verifies(),
+    })
 }
 
 /// Says which commands run and where they were found, and what was passed over.

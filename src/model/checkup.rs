@@ -1,4 +1,6 @@
 //! The findings of `git frites doctor`.
+use serde::Serialize;
+
 use crate::model::oracle::OracleCommand;
 use crate::model::world::WorldKind;
 
@@ -27,9 +29,10 @@ pub struct Finding {
 }
 
 /// A command that would judge, and the programs of it that are not installed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
     /// The command.
+    #[serde(flatten)]
     pub command: OracleCommand,
     /// The missing programs.
     pub missing: Vec<String>,
@@ -44,7 +47,7 @@ pub struct ProjectCheckup {
     pub world: Option<WorldKind>,
     /// The commands that would judge.
     pub commands: Vec<CheckedCommand>,
-    /// The paths of the seeds.
+    /// The names at the top of the checkout that seeds are, or lie below.
     pub seeds: Vec<String>,
     /// The disk space of the kept layers, and its limit, in bytes.
     pub layers: (u64, u64),

@@ -3,10 +3,11 @@ use crate::config::keys;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
 use crate::ops::doctor::machine::{reflinks, scratch_in};
+use crate::ops::judge::plan::PlannedOracle;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::sealed::kept;
-use crate::oracle::{self, OracleFlags, pool, programs};
+use crate::oracle::{OracleFlags, pool};
 
 /// Looks at the repository of a session. A run from HEAD is meant.
 pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
@@ -47,8 +48,8 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
         );
         return Ok(());
     };
-    let oracle = oracle::resolve(&session.repo, &session.config, &OracleFlags::default(), &base)?;
-    if oracle.commands.is_empty() {
+    let planned = PlannedOracle::new(session, &base, &OracleFlags::default())?;
+    if planned.oracle.commands.is_empty() {
         checkup.findings.push(
             Finding::missing(
                 "commands",
@@ -56,16 +57,14 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
             )
             .advise("name a test: `git config frites.oracle.test CMD`"),
         );
-    } else if oracle.tests_nothing() {
+    } else if planned.oracle.tests_nothing() {
         checkup.findings.push(
             Finding::missing("commands", "none of those detected is a test")
                 .advise("name a test: `git config frites.oracle.test CMD`"),
         );
     }
-    let all_missing = programs::missing_programs(&oracle.commands);
-    for command in oracle.commands {
-        let of_this = all_missing.iter().filter(|(stage, _)| *stage == command.stage);
-        let missing: Vec<String> = of_this.map(|(_, program)| program.clone()).collect();
+    checkup.commands = planned.checked();
+    for CheckedCommand { command, missing } in &checkup.commands {
         if !missing.is_empty() {
             let found = format!("{} is not installed", missing.join(", "));
             checkup.findings.push(
@@ -73,9 +72,7 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
                     .advise(format!("install it, or change the command in {}", command.source)),
             );
         }
-        checkup.commands.push(CheckedCommand { command, missing });
     }
-    let seeds = session.seeds(&base)?;
-    checkup.seeds = seeds.paths().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    checkup.seeds = planned.seeds;
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! What judging would run, found without running anything: the commands, what was passed over, the
 //! programs that are missing, the seeds, the world, and the outcomes that are cached.
 use crate::error::Result;
+use crate::model::checkup::CheckedCommand;
 use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::run::Run;
 use crate::model::world::WorldKind;
@@ -12,10 +14,10 @@ use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
-use crate::oracle::{self, PassedOver, ResolvedOracle, programs};
+use crate::oracle::{self, OracleFlags, PassedOver, ResolvedOracle, programs};
 
-/// What judging would run on a base.
-pub struct OraclePlan {
+/// The commands and seeds of judging, in whatever world.
+pub struct PlannedOracle {
     /// The commands.
     pub oracle: ResolvedOracle,
     /// The commands that would not run.
@@ -24,6 +26,12 @@ pub struct OraclePlan {
     pub missing: Vec<(Stage, String)>,
     /// The seeds: the names at the top of the checkout, a directory with a slash.
     pub seeds: Vec<String>,
+}
+
+/// What judging would run on a base.
+pub struct OraclePlan {
+    /// The commands and the seeds.
+    pub planned: PlannedOracle,
     /// The world that the commands would run in.
     pub world: WorldKind,
     /// The trees that are known to pass; none without a command.
@@ -40,6 +48,28 @@ pub struct KnownPasses {
     pub candidates: (usize, usize),
 }
 
+impl PlannedOracle {
+    /// What judging attempts at this base would run and give them.
+    pub fn new(session: &Session, base: &Oid, flags: &OracleFlags) -> Result<PlannedOracle> {
+        let Session { repo, config, .. } = session;
+        let oracle = oracle::resolve(repo, config, flags, base)?;
+        let passed_over = oracle::passed_over(repo, config, flags, base, &oracle)?;
+        let missing = programs::missing_programs(&oracle.commands);
+        let seeds = seed_names(session, base)?;
+        Ok(PlannedOracle { oracle, passed_over, missing, seeds })
+    }
+
+    /// The commands, each with its programs that are not installed.
+    pub fn checked(&self) -> Vec<CheckedCommand> {
+        let checked = |command: &OracleCommand| {
+            let of_this = self.missing.iter().filter(|(stage, _)| *stage == command.stage);
+            let missing = of_this.map(|(_, program)| program.clone()).collect();
+            CheckedCommand { command: command.clone(), missing }
+        };
+        self.oracle.commands.iter().map(checked).collect()
+    }
+}
+
 impl OraclePlan {
     /// What judging a run, or candidates of this base, would run with these options.
     pub fn new(
@@ -48,12 +78,10 @@ impl OraclePlan {
         run: Option<&Run>,
         options: &JudgeOptions,
     ) -> Result<OraclePlan> {
-        let Session { repo, config, .. } = session;
-        let oracle = oracle::resolve(repo, config, &options.flags, base)?;
-        let passed_over = oracle::passed_over(repo, config, &options.flags, base, &oracle)?;
-        let settings = options.settings_to_run(session, &oracle)?;
-        let missing = programs::missing_programs(&oracle.commands);
-        let known = match oracle.commands.as_slice() {
+        let repo = &session.repo;
+        let planned = PlannedOracle::new(session, base, &options.flags)?;
+        let settings = options.settings_to_run(session, &planned.oracle)?;
+        let known = match planned.oracle.commands.as_slice() {
             [] => None,
             _ if !worlds::keeps_outcomes(session, settings.world) => None,
             commands => {
@@ -75,25 +103,25 @@ impl OraclePlan {
                 Some(KnownPasses { base, has_outputs: layer.dir().is_dir(), candidates })
             }
         };
-        let (seeds, world) = (seed_names(session, base)?, settings.world);
-        Ok(OraclePlan { oracle, passed_over, missing, seeds, world, known })
+        Ok(OraclePlan { planned, world: settings.world, known })
     }
 
     /// The plan for people, one statement each.
     pub fn lines(&self) -> Vec<String> {
+        let PlannedOracle { oracle, passed_over, missing, seeds } = &self.planned;
         let mut lines = Vec::new();
         for stage in [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test] {
-            let found = self.oracle.commands.iter().find(|command| command.stage == stage);
+            let found = oracle.commands.iter().find(|command| command.stage == stage);
             lines.push(match found {
                 Some(found) => format!("{stage}: `{}`, from {}", found.command, found.source),
                 None => format!("{stage}: none"),
             });
         }
-        lines.extend(self.passed_over.iter().map(ToString::to_string));
-        for (stage, program) in &self.missing {
+        lines.extend(passed_over.iter().map(ToString::to_string));
+        for (stage, program) in missing {
             lines.push(format!("missing: '{program}', which the {stage} command needs"));
         }
-        let seeds = if self.seeds.is_empty() { "none".into() } else { self.seeds.join(", ") };
+        let seeds = if seeds.is_empty() { "none".into() } else { seeds.join(", ") };
         lines.push(format!("seeds: {seeds}"));
         lines.push(match self.world {
             WorldKind::Open => "world: open; the commands run with your permissions".into(),
@@ -102,9 +130,9 @@ impl OraclePlan {
         if let Some(known) = &self.known {
             lines.push(known.in_words());
         }
-        if self.oracle.commands.is_empty() {
+        if oracle.commands.is_empty() {
             lines.push("nothing was given, configured or detected: nothing can be verified".into());
-        } else if self.oracle.tests_nothing() {
+        } else if oracle.tests_nothing() {
             lines.push("none of these commands is a test: a pass verifies nothing".into());
         }
         lines
@@ -112,7 +140,8 @@ impl OraclePlan {
 
     /// True if a candidate that passes these commands is verified.
     pub fn verifies(&self) -> bool {
-        !self.oracle.commands.is_empty() && !self.oracle.tests_nothing()
+        let oracle = &self.planned.oracle;
+        !oracle.commands.is_empty() && !oracle.tests_nothing()
     }
 }
 
