@@ -157,6 +157,16 @@ fn what_is_written_while_a_hook_decides_is_captured() {
 }
 
 #[test]
+fn hook_is_not_asked_about_a_worktree_that_cannot_be_captured() {
+    let world = World::new();
+    world.attempts(&["git init -q inner && echo x >inner/file"]);
+    set(&world, "before-clean", "echo asked >\"$HOME/asked\"");
+    world.frites(["clean", "1"]).expect(1);
+    assert!(world.worktree("1/c1").join("inner/file").exists());
+    assert!(!world.home().join("asked").exists());
+}
+
+#[test]
 fn worktree_stays_if_its_hook_is_interrupted() {
     let world = World::new();
     world.attempts(&["echo x >>README"]);

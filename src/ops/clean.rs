@@ -43,6 +43,18 @@ fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<
     Ok(captured)
 }
 
+/// Captures a worktree unless `discard` is true, and asks the hook. The hook is not asked about a
+/// worktree that cannot be removed; what it writes there is captured, too.
+fn captured_and_allowed(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    discard: bool,
+) -> Result<Option<Captured>> {
+    let capture = || (!discard).then(|| captured_to_remove(session, candidate)).transpose();
+    let captured = capture()?;
+    if hooks::allow_removal(session, candidate)? { capture() } else { Ok(captured) }
+}
+
 /// A removal that has begun: the worktree is in the trash, and the branch is still there.
 struct BegunRemoval<'a> {
     candidate: CandidateRef<'a>,
@@ -86,11 +98,7 @@ pub fn remove_all(
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
     let begun = process::each_in_parallel(CAPTURED_AT_ONCE, &candidates, |candidate| {
-        // The hook comes first: what it writes to the worktree is captured, too.
-        let allowed = hooks::allow_removal(session, *candidate);
-        let captured = allowed
-            .and_then(|_| (!discard).then(|| captured_to_remove(session, *candidate)).transpose());
-        match captured {
+        match captured_and_allowed(session, *candidate, discard) {
             Ok(captured) => (captured, begin_removal(session, *candidate, discard)),
             Err(error) => (None, Err(error)),
         }
