@@ -99,6 +99,21 @@ fn round_that_makes_it_worse_is_taken_back_and_kept_as_an_iteration() {
 }
 
 #[test]
+fn round_is_not_taken_back_over_what_no_capture_holds() {
+    for other in [
+        "git init -q other; echo x >other/.git/kept",
+        "mkdir other; echo other >>.gitignore; echo x >other/kept",
+    ] {
+        let world = world();
+        let worse = format!("echo >work; echo x >more; rm other; {other}");
+        let document = run(&world, "1", &agent("echo one >>work; echo x >other", &worse), &[], 1);
+        assert_eq!(ends(&document), [("no-further", 2)], "{other}");
+        let find = "find other -name kept";
+        assert_ne!(world.sh(&world.worktree("1/c1"), find).expect(0).out(), "", "{other}");
+    }
+}
+
+#[test]
 fn round_that_hangs_counts_as_the_state_before_it() {
     let world = world();
     let hang = "echo x > other; sleep 600";

@@ -8,6 +8,7 @@ use crate::git::index::ScratchIndex;
 use crate::model::candidate::Candidate;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::{TreePath, quoted};
 use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -90,10 +91,18 @@ pub fn repair(
         for StartedRound { before, record, .. } in &started {
             let Some(entry) = after.entry(&before.candidate) else { continue };
             let candidate = session.store.candidate(run, &before.candidate);
-            let end = repair::compare(before, entry);
+            let mut end = repair::compare(before, entry);
             if end == RepairEnd::Worse {
-                take_back(session, candidate, before, record)?;
-                took_back = true;
+                match take_back(session, candidate, before, record) {
+                    Ok(()) => took_back = true,
+                    Err(error) => {
+                        session.ui.warn(format!(
+                            "{candidate}: round {round} is not taken back: {}",
+                            error.message
+                        ));
+                        end = RepairEnd::NoFurther;
+                    }
+                }
             }
             if !end.goes_on() {
                 ended.insert(before.candidate.clone());
@@ -215,7 +224,8 @@ fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String])
 }
 
 /// Puts the files of a worktree back to what they were before a round that made them worse, and the
-/// state of its attempt. That is an iteration, too.
+/// state of its attempt. That is an iteration, too. Refuses if something would be overwritten that no
+/// capture holds.
 fn take_back(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -223,12 +233,24 @@ fn take_back(
     record: &Candidate,
 ) -> Result<()> {
     let _lock = session.store.lock_run(&candidate.run.run)?;
-    session.capture(candidate)?;
+    let omissions = session.capture(candidate)?.omissions;
     let base = session.repo.commit(&candidate.run.base)?.tree;
     let now = candidate.latest()?.map_or(base, |capture| capture.tree);
+    let wanted = before.tree.unwrap_or(base);
     let worktree = candidate.worktree();
+    // git overwrites a repository without files, and what is ignored.
+    let is_repository = |path: &&TreePath| path.on_disk(&worktree).is_dir();
+    let is_file = |path: &TreePath| {
+        let file = session.repo.file(&wanted, &String::from_utf8_lossy(path.as_bytes()));
+        !matches!(file, Ok(None))
+    };
+    let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
+    let lost = omissions.unholdable.keys().find(is_repository);
+    if let Some(path) = lost.or_else(|| omissions.newly_ignored.iter().find(in_the_way)) {
+        return Err(Error::no(format!("no capture holds {}", quoted(path.as_bytes()))));
+    }
     if worktree.is_dir() {
-        write_files(session, &worktree, &now, &before.tree.unwrap_or(base))?;
+        write_files(session, &worktree, &now, &wanted)?;
     }
     candidate.update(|c| {
         (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
@@ -239,11 +261,11 @@ fn take_back(
 }
 
 /// Writes the files of one tree over those of another, with an index of its own: what the attempt has
-/// staged or configured stays and does not count.
+/// staged or configured stays and does not count. git refuses to overwrite any other file.
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
     // Files that are as they should be are not written.
     let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
-    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset"]);
-    call.args(["-u", wanted.as_str()]).run()
+    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
+    call.args([now.as_str(), wanted.as_str()]).run()
 }
