@@ -1,9 +1,10 @@
 //! Rounds of repair: `run --rounds`, and `spawn --again --repair`.
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::common::World;
+use crate::common::{World, answer, poll};
 
 /// The test of these runs: each word of `wanted` has to be in `work`. It prints as pytest does.
 const TEST: &str = "bad=0; for word in $(cat wanted); do grep -q $word work || { bad=$((bad+1)); echo \"FAILED t.py::$word - missing\"; }; done; \
@@ -166,9 +167,78 @@ fn repair_by_hand_takes_the_last_verdict_and_more_words() {
     assert!(told.contains("Do it\n\n---\n") && told.ends_with("Mind the order\n"), "{told}");
     world.frites(again).refuses(1, "1/c1 has changed since it was judged");
     world.frites(["judge", "--test", TEST]).expect(0);
-    world.frites(again).refuses(1, "1/c1 has nothing to repair");
+    let passed = world.frites(again).refuses(1, "1/c1 has nothing to repair: it passed");
+    assert!(passed.stderr.contains("hint: land it with `git frites apply 1/c1`"), "{passed:?}");
     world.frites(["spawn", "--repair", "-n", "1"]).refuses(2, "another round");
     world.assert_clean();
+}
+
+#[test]
+fn repair_of_an_attempt_that_did_not_end_well_leads_to_a_round_as_it_is() {
+    let world = world();
+    let words = ["run", "-n", "1", "--test", TEST, "--", "sh", "-c", "echo one >> work; exit 3"];
+    world.frites(words).expect(4);
+    let why = "1/c1 was not judged, so there is nothing to repair: its own command failed";
+    let answer = world.frites(["spawn", "--again", "1/c1", "--repair"]).refuses(1, why);
+    let hint = "hint: another round as it is: `git frites spawn --again 1/c1`";
+    assert!(answer.stderr.lines().any(|line| line == hint), "{}", answer.stderr);
+    world.assert_clean();
+}
+
+/// Runs two rounds, and ends git-frites with this signal in the second one, which has no end.
+fn interrupted_round(signal: &str) -> World {
+    let world = world();
+    let may_end = world.home().join("may-end");
+    let hang = format!(
+        "echo x > other; until [ -e {} ]; do sleep 0.1; done; echo two three >> work",
+        may_end.display()
+    );
+    let agent = agent("echo one >> work", &hang);
+    let words = ["run", "-n", "1", "--rounds", "3", "-p", "Write all words", "--test", TEST];
+    let words = [&words[..], &["--", "sh", "-c", &agent]].concat();
+    let mut command = world.command(&world.repo, "git-frites", words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| world.worktree("1/c1/other").exists());
+    let killed = world.run(&world.repo, "kill", [signal, &child.id().to_string()]);
+    killed.expect(0);
+    let ended = child.wait_with_output().unwrap();
+    if signal != "-KILL" {
+        let hint = "hint: continue with `git frites run --resume 1`";
+        assert!(answer(&ended).stderr.contains(hint), "{}", answer(&ended).stderr);
+    }
+    world
+}
+
+#[test]
+fn interrupted_round_is_taken_back_when_the_run_is_resumed() {
+    for signal in ["-INT", "-TERM", "-KILL"] {
+        let world = interrupted_round(signal);
+        let repair = world.frites(["spawn", "--again", "1/c1", "--repair"]);
+        let repair = repair.refuses(1, "its own command was interrupted");
+        let hint = "hint: continue with `git frites run --resume 1`";
+        assert!(repair.stderr.lines().any(|line| line == hint), "{}", repair.stderr);
+        // A judging in between knows of no usable candidate, and changes nothing of that.
+        let none = world.frites(["judge", "1", "--test", TEST]).expect(4);
+        assert!(none.stderr.contains(hint), "{}", none.stderr);
+        let resumed = world.frites(["run", "--resume", "1", "--rounds", "0", "--json"]).expect(1);
+        let told =
+            "warning: 1/c1: another round of it was interrupted; it is again as in iteration 1";
+        assert!(resumed.stderr.lines().any(|line| line == told), "{}", resumed.stderr);
+        let work = "hint: its work is kept: `git frites diff 1/c1@2`";
+        assert!(resumed.stderr.lines().any(|line| line == work), "{}", resumed.stderr);
+        let document = resumed.json();
+        assert_eq!(document["decision"], "near-miss");
+        assert_eq!(document["recommended"], "c1");
+        assert_eq!(document["candidates"][0]["state"], "succeeded");
+        assert_eq!(world.git(["show", "refs/frites/1/c1~1:other"]), "x", "{signal}");
+        assert_eq!(world.tree("refs/frites/1/c1"), world.tree("refs/frites/1/c1~2"));
+        assert!(!world.worktree("1/c1/other").exists());
+        // The rounds go on from there.
+        fs::write(world.home().join("may-end"), "").unwrap();
+        let passed = world.frites(["run", "--resume", "1", "--json"]).expect(0).json();
+        assert_eq!(ends(&passed), [("passed", 4)]);
+        world.assert_clean();
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::candidate::State;
 use crate::model::run::Run;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process;
@@ -158,5 +158,12 @@ fn notify(session: &Session, words: &str) {
 
 /// The hints about the next step after a verdict.
 fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
-    comparison::hints(verdict, |name| session.store.candidate_dir(&verdict.run, name))
+    let mut hints =
+        comparison::hints(verdict, |name| session.store.candidate_dir(&verdict.run, name));
+    let is_unusable = verdict.decision.decision == DecisionKind::None;
+    if is_unusable && verdict.candidates.iter().any(|entry| entry.state == State::Cancelled) {
+        let run = session.store.run(&verdict.run).ok().flatten();
+        hints.extend(run.filter(Run::has_commands).map(|run| resume_hint(&run)));
+    }
+    hints
 }

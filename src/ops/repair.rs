@@ -1,14 +1,11 @@
 //! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
 //! failed. What a round made worse is taken back; the captures of every round stay.
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::git::index::ScratchIndex;
-use crate::model::candidate::Candidate;
+use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
-use crate::model::oid::Oid;
-use crate::model::path::{TreePath, quoted};
 use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -16,6 +13,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::put_back::put_back;
 use crate::process::{interrupt, last_lines};
 use crate::store::candidate::CandidateRef;
 use crate::store::logs::BASE_TESTS;
@@ -158,11 +156,16 @@ fn with_prompt(
     verdict: &Verdict,
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
-    let Some(entry) = verdict.entry(candidate.name).filter(|e| repair::can_be_repaired(e)) else {
-        return Err(Error::no(format!(
-            "{candidate} has nothing to repair: no command failed on it"
-        ))
-        .hint(format!("judge it first: `git frites judge {}`", candidate.run.run)));
+    let entry = verdict.entry(candidate.name);
+    let Some(entry) = entry.filter(|entry| repair::can_be_repaired(entry)) else {
+        return Err(match entry.is_some_and(Entry::passed) {
+            true => Error::no(format!("{candidate} has nothing to repair: it passed"))
+                .hint(format!("land it with `git frites apply {candidate}`")),
+            false => {
+                Error::no(format!("{candidate} has nothing to repair: no command failed on it"))
+                    .hint(format!("judge it first: `git frites judge {}`", candidate.run.run))
+            }
+        });
     };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let logs = candidate.directory();
@@ -184,17 +187,38 @@ pub fn by_hand(
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
     let run = &candidate.run.run;
+    let captured = session.capture(candidate)?;
+    require_ended_well(candidate, captured.candidate.state)?;
     let verdict = session.store.verdict(run)?.ok_or_else(|| {
         Error::no(format!("run {run} is not judged yet, so nobody knows what to repair"))
             .hint(format!("judge it first: `git frites judge {run}`"))
     })?;
-    let captured = session.capture(candidate)?;
     let judged = verdict.entry(candidate.name).and_then(|entry| entry.tree);
     if judged != captured.capture.map(|capture| capture.tree) {
         return Err(Error::no(format!("{candidate} has changed since it was judged"))
             .hint(format!("judge it again: `git frites judge {run}`")));
     }
     with_prompt(session, candidate, command, &verdict, more)
+}
+
+/// Refuses an attempt that did not end well: it is never judged, so judging tells nobody what to repair.
+fn require_ended_well(candidate: CandidateRef<'_>, state: State) -> Result<()> {
+    let run = candidate.run;
+    let end = match state {
+        State::Open | State::Running | State::Succeeded => return Ok(()),
+        State::Failed => "its own command failed",
+        State::TimedOut => "its own command timed out",
+        State::Empty => "its own command changed nothing",
+        State::Cancelled => "its own command was interrupted",
+        State::Limited => "its agent is at its limit",
+    };
+    let is_resumed = matches!(state, State::Cancelled | State::Limited);
+    let hint = match is_resumed && run.has_command(candidate.name) {
+        true => format!("continue with `git frites run --resume {}`", run.run),
+        false => format!("another round as it is: `git frites spawn --again {candidate}`"),
+    };
+    Err(Error::no(format!("{candidate} was not judged, so there is nothing to repair: {end}"))
+        .hint(hint))
 }
 
 /// Replaces the lines of a log that quote a protected file: its text is not for the attempt.
@@ -224,8 +248,7 @@ fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String])
 }
 
 /// Puts the files of a worktree back to what they were before a round that made them worse, and the
-/// state of its attempt. That is an iteration, too. Refuses if something would be overwritten that no
-/// capture holds.
+/// state of its attempt. Refuses if something would be overwritten that no capture holds.
 fn take_back(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -233,39 +256,6 @@ fn take_back(
     record: &Candidate,
 ) -> Result<()> {
     let _lock = session.store.lock_run(&candidate.run.run)?;
-    let omissions = session.capture(candidate)?.omissions;
     let base = session.repo.commit(&candidate.run.base)?.tree;
-    let now = candidate.latest()?.map_or(base, |capture| capture.tree);
-    let wanted = before.tree.unwrap_or(base);
-    let worktree = candidate.worktree();
-    // git overwrites a repository without files, and what is ignored.
-    let is_repository = |path: &&TreePath| path.on_disk(&worktree).is_dir();
-    let is_file = |path: &TreePath| {
-        let file = session.repo.file(&wanted, &String::from_utf8_lossy(path.as_bytes()));
-        !matches!(file, Ok(None))
-    };
-    let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
-    let lost = omissions.unholdable.keys().find(is_repository);
-    if let Some(path) = lost.or_else(|| omissions.newly_ignored.iter().find(in_the_way)) {
-        return Err(Error::no(format!("no capture holds {}", quoted(path.as_bytes()))));
-    }
-    if worktree.is_dir() {
-        write_files(session, &worktree, &now, &wanted)?;
-    }
-    candidate.update(|c| {
-        (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
-        c.reason.clone_from(&record.reason);
-    })?;
-    session.print_omissions(&session.capture(candidate)?);
-    Ok(())
-}
-
-/// Writes the files of one tree over those of another, with an index of its own: what the attempt has
-/// staged or configured stays and does not count. git refuses to overwrite any other file.
-fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
-    let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
-    // Files that are as they should be are not written.
-    let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
-    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
-    call.args([now.as_str(), wanted.as_str()]).run()
+    put_back(session, candidate, &before.tree.unwrap_or(base), record)
 }

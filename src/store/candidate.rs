@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::regular;
+use crate::git::repo::Commit;
 use crate::git::{capture, refs};
 use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
@@ -181,13 +183,29 @@ impl CandidateRef<'_> {
         Ok(Some(Capture { commit, tree: read.tree, iteration }))
     }
 
+    /// The commits of all captures, newest first.
+    fn captures(self) -> Result<Vec<(Oid, Commit)>> {
+        let repo = &self.store.repo;
+        match repo.read_ref(&self.capture_ref())? {
+            Some(tip) => capture::chain(repo, &tip, &self.run.base),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The newest capture that was made in a state in which a candidate can be judged, and that state;
+    /// none if there is none.
+    pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
+        Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
+            let state = Trailer::State.find(&read.message).and_then(State::parse);
+            let state = state.filter(|state| state.usable(1))?;
+            let iteration = trailer::iteration(&read.message).unwrap_or(1);
+            Some((Capture { commit, tree: read.tree, iteration }, state))
+        }))
+    }
+
     /// The capture with that number. Fails if there is none.
     pub fn iteration(self, wanted: u32) -> Result<Capture> {
-        let repo = &self.store.repo;
-        let chain = match repo.read_ref(&self.capture_ref())? {
-            Some(tip) => capture::chain(repo, &tip, &self.run.base)?,
-            None => Vec::new(),
-        };
+        let chain = self.captures()?;
         let newest =
             chain.first().map_or(0, |(_, commit)| trailer::iteration(&commit.message).unwrap_or(1));
         for (commit, read) in chain {

@@ -9,6 +9,7 @@ pub mod later;
 pub mod limits;
 pub mod on_node;
 pub mod prepare;
+pub mod put_back;
 pub mod recover;
 pub mod resume;
 pub mod synthesis;

@@ -10,8 +10,10 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
+use crate::ops::spawn::put_back::put_back;
 use crate::ops::{clean, spawn};
 use crate::process::interrupt::Cancel;
+use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
@@ -22,8 +24,8 @@ enum Resumption {
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
-    /// A later round (`spawn --again`) was interrupted: a fresh worktree would lack the rounds
-    /// before.
+    /// A later round (`spawn --again`, `run --rounds`) was interrupted: a fresh worktree would lack
+    /// the rounds before, so it is taken back.
     LaterRound,
 }
 
@@ -39,7 +41,8 @@ fn resumption(record: &Candidate) -> Resumption {
 /// does those of candidates whose agent was at its limit.
 ///
 /// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
-/// undisturbed run starts from. Its old worktree is captured first, and stays an iteration.
+/// undisturbed run starts from. Its old worktree is captured first, and stays an iteration. A later
+/// round is not started again: the candidate becomes what it was before.
 /// `beside` is done while they run.
 pub fn resume(
     session: &Session,
@@ -61,20 +64,47 @@ pub fn resume(
                 command.require_program()?;
                 pending.push((name.clone(), command.clone()));
             }
-            Resumption::LaterRound => {
-                session.ui.warn(format!(
-                    "{candidate}: another round of it was interrupted, and is not resumed"
-                ));
-                session.ui.hint(format!(
-                    "go on in its worktree with `git frites spawn --again {candidate}`"
-                ));
-            }
+            Resumption::LaterRound => take_back_round(session, candidate)?,
         }
     }
     if pending.is_empty() {
         return Ok(AttemptReport::default());
     }
     start_again(session, run, &pending, options, beside)
+}
+
+/// Puts back what a candidate was before a later round that did not end: its newest capture that can be
+/// judged. The round's work stays an iteration.
+fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    let go_on = format!("go on in its worktree with `git frites spawn --again {candidate}`");
+    let before = candidate.latest_usable()?.filter(|_| candidate.worktree().is_dir());
+    let Some((capture, state)) = before else {
+        session
+            .ui
+            .warn(format!("{candidate}: another round of it was interrupted, and is not resumed"));
+        session.ui.hint(go_on);
+        return Ok(());
+    };
+    let exit_code = (state == State::Succeeded).then_some(0);
+    let record = Candidate { state, exit_code, signal: None, reason: None, ..candidate.record()? };
+    let work = session.capture(candidate)?.capture.filter(|work| work.tree != capture.tree);
+    if let Err(error) = put_back(session, candidate, &capture.tree, &record) {
+        session.ui.warn(format!(
+            "{candidate}: another round of it was interrupted, and is not taken back: {}",
+            error.message
+        ));
+        session.ui.hint(go_on);
+        return Ok(());
+    }
+    session.ui.warn(format!(
+        "{candidate}: another round of it was interrupted; it is again as in iteration {}",
+        capture.iteration
+    ));
+    if let Some(work) = work {
+        let iteration = work.iteration;
+        session.ui.hint(format!("its work is kept: `git frites diff {candidate}@{iteration}`"));
+    }
+    Ok(())
 }
 
 /// Runs these commands in fresh worktrees. Old worktrees are captured, and removed. The caller holds

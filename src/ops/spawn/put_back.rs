@@ -1,0 +1,55 @@
+//! Puts an attempt back to what it was before a round that made it worse, or that did not end.
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::git::index::ScratchIndex;
+use crate::model::candidate::Candidate;
+use crate::model::oid::Oid;
+use crate::model::path::{TreePath, quoted};
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+
+/// Writes the files of `wanted` into the candidate's worktree, if it has one, and sets its state to
+/// that of `record`. What was there is captured first; what is there then is an iteration, too. The
+/// caller holds the run's lock. Refuses if something would be overwritten that no capture holds.
+pub fn put_back(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    wanted: &Oid,
+    record: &Candidate,
+) -> Result<()> {
+    let omissions = session.capture(candidate)?.omissions;
+    let base = session.repo.commit(&candidate.run.base)?.tree;
+    let now = candidate.latest()?.map_or(base, |capture| capture.tree);
+    let worktree = candidate.worktree();
+    // git overwrites a repository without files, and what is ignored.
+    let is_repository = |path: &&TreePath| path.on_disk(&worktree).is_dir();
+    let is_file = |path: &TreePath| {
+        let file = session.repo.file(wanted, &String::from_utf8_lossy(path.as_bytes()));
+        !matches!(file, Ok(None))
+    };
+    let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
+    let lost = omissions.unholdable.keys().find(is_repository);
+    if let Some(path) = lost.or_else(|| omissions.newly_ignored.iter().find(in_the_way)) {
+        return Err(Error::no(format!("no capture holds {}", quoted(path.as_bytes()))));
+    }
+    if worktree.is_dir() {
+        write_files(session, &worktree, &now, wanted)?;
+    }
+    candidate.update(|c| {
+        (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
+        c.reason.clone_from(&record.reason);
+    })?;
+    session.print_omissions(&session.capture(candidate)?);
+    Ok(())
+}
+
+/// Writes the files of one tree over those of another, with an index of its own: what the attempt has
+/// staged or configured stays and does not count. git refuses to overwrite any other file.
+fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
+    let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
+    // Files that are as they should be are not written.
+    let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
+    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
+    call.args([now.as_str(), wanted.as_str()]).run()
+}
