@@ -107,9 +107,20 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {
         let combined = combined_lines(synthesis, &passing).unwrap_or_default();
         let fits = within_ceiling(synthesis, &passing, rules);
+        let name = &synthesis.candidate;
+        if let Some(twin) = &synthesis.same_as {
+            lines.push(format!(
+                "{name}: a synthesis with the same tree as {twin}: it is not ranked"
+            ));
+            continue;
+        }
+        if synthesis.passed_own_tests_only() {
+            let why = rationale::WITH_OWN_TESTS_ONLY;
+            lines.push(format!("{name}: a synthesis that passes {why}: it is not ranked"));
+            continue;
+        }
         lines.push(format!(
-            "{}: a synthesis of {} lines, {} {} times the {combined} that it drew on: it {}",
-            synthesis.candidate,
+            "{name}: a synthesis of {} lines, {} {} times the {combined} that it drew on: it {}",
             synthesis.blast.lines,
             if fits { "at most" } else { "more than" },
             rules.ceiling,
@@ -510,6 +521,11 @@ mod tests {
             assert!(why.starts_with("2 of 2 passed") && why.ends_with(reason), "{why}");
             assert!(steps(&entries, rules)[0].ends_with("it is not ranked"));
         }
+        // Its size is not the reason if it is small enough.
+        let mut equal = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(5)];
+        equal[2].same_as = Some("a".parse().expect("valid"));
+        let step = "synthesis-1: a synthesis with the same tree as a: it is not ranked";
+        assert_eq!(steps(&equal, Rules::default())[0], step);
         // A ceiling below 1 refuses a synthesis that is smaller than each original.
         let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
         let decision = decide(&entries, None, Rules { ceiling: 0.1, ..Rules::default() });
