@@ -145,7 +145,7 @@ fn junit_results_pick_the_closest_near_miss() {
         "c1: t::a fails; it passes on the base",
         "c1: t::b fails; it fails on the base, too",
         "c3: t::new fails; it is not in the base",
-        "c2 before c3: 1 failing tests, not 2",
+        "c2 before c3: 1 test failing, not 2",
     ] {
         assert!(answer.stderr.lines().any(|l| l == line), "{line}:\n{}", answer.stderr);
     }
@@ -201,6 +201,11 @@ fn reports_that_maven_writes_by_itself_are_read() {
     let words: Vec<&str> = out.split_whitespace().collect();
     let told = "2 of 2 tests fail: T::a (passes on the base), T::c (is not in the base)";
     assert!(words.join(" ").contains(told), "{out}");
+    // Nothing follows the list of tests that could be taken for one of them.
+    let writes = "echo >> pom.xml; sh ./mvnw test";
+    let out = world.frites(["judge", "--test", writes]).expect(0).out();
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert!(words.join(" ").contains(&format!("oracle wrote, {told}")), "{out}");
     world.assert_clean();
 }
 

@@ -10,6 +10,7 @@ use crate::model::ranking::{
     ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
+use crate::model::test_report::count_of_tests;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
 /// The decision over a run that has commands, and whose candidates may all be without outcome yet.
@@ -169,8 +170,13 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         }
         let count = |e: &Entry| e.failing_tests().map(<[String]>::len);
         match (count(a), count(b)) {
-            (Some(x), Some(y)) if x != y => return format!("{x} failing tests, not {y}"),
-            (Some(x), None) => return format!("{x} failing tests, the other has no test report"),
+            (Some(x), Some(y)) if x != y => {
+                return format!("{} failing, not {y}", count_of_tests(x as u64));
+            }
+            (Some(x), None) => {
+                let tests = count_of_tests(x as u64);
+                return format!("{tests} failing, the other has no test report");
+            }
             _ => {}
         }
     }
@@ -575,8 +581,8 @@ mod tests {
         assert_eq!(
             steps(&entries, Rules::default()),
             [
-                "b before a: 1 failing tests, not 2",
-                "a before c: 2 failing tests, the other has no test report",
+                "b before a: 1 test failing, not 2",
+                "a before c: 2 tests failing, the other has no test report",
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
         );

@@ -5,6 +5,7 @@ use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_report::count_of_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -440,11 +441,11 @@ pub fn stopped_in(result: &StageResult) -> String {
         }
         Some(report) if !report.failing.is_empty() => {
             let failing = report.failing.len();
-            let plural = if failing == 1 { "" } else { "s" };
-            match report.total {
-                0 => format!("failed {stage} ({outcome}; {failing} test{plural})"),
-                total => format!("failed {stage} ({outcome}; {failing} of {total} tests)"),
-            }
+            let tests = match report.total {
+                0 => count_of_tests(failing as u64),
+                total => format!("{failing} of {}", count_of_tests(total)),
+            };
+            format!("failed {stage} ({outcome}; {tests})")
         }
         _ => format!("failed {stage} ({outcome})"),
     }

@@ -97,11 +97,15 @@ impl TestReport {
         let (failing, total) = (self.failing.len(), self.total);
         let verb = if failing == 1 { "fails" } else { "fail" };
         match total {
-            0 if failing == 1 => "1 test fails".to_owned(),
-            0 => format!("{failing} tests fail"),
-            _ => format!("{failing} of {total} tests {verb}"),
+            0 => format!("{} {verb}", count_of_tests(failing as u64)),
+            _ => format!("{failing} of {} {verb}", count_of_tests(total)),
         }
     }
+}
+
+/// A number of tests in words: `1 test`, `3 tests`.
+pub fn count_of_tests(count: u64) -> String {
+    format!("{count} test{}", if count == 1 { "" } else { "s" })
 }
 
 /// Adds a name on one line, without what could turn or hide text beside it.

@@ -290,8 +290,8 @@ pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
 
 fn base_row(base: &Baseline) -> ComparisonRow {
     let none = || "-".to_owned();
-    let mut remarks = test_words::of_base(base);
-    remarks.extend(remarks_on(&base.results));
+    let mut remarks = remarks_on(&base.results);
+    remarks.extend(test_words::of_base(base));
     ComparisonRow {
         recommended: false,
         verified: false,
@@ -449,10 +449,10 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     if !entry.dropped.is_empty() {
         words.push(format!("dropped {}", entry.dropped.len()));
     }
-    words.extend(test_words::of_entry(entry, base));
     // The cause: a stale build output, or the overlay.
     words.extend(entry.stale.iter().filter_map(|s| s.split(':').next()).map(str::to_owned));
     words.extend(remarks_on(&entry.results));
+    words.extend(test_words::of_entry(entry, base));
     words
 }
 

@@ -3,7 +3,7 @@ use console::truncate_str;
 
 use crate::model::rationale::some_of;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::test_report::TestReport;
+use crate::model::test_report::{TestReport, count_of_tests};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
 
@@ -18,24 +18,25 @@ pub fn summary(report: &TestReport) -> String {
     let TestReport { total, problem, failing, .. } = report;
     match problem {
         Some(problem) => problem.clone(),
-        None if failing.is_empty() => format!("{total} tests"),
+        None if failing.is_empty() => count_of_tests(*total),
         None => format!("{}: {}", report.failures(), some_of(failing)),
     }
 }
 
-/// Remarks on a candidate's tests in a table.
+/// Remarks on a candidate's tests in a table. The list of failing tests comes last: what follows it
+/// would read as one of them.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let failing = entry.failing_tests().unwrap_or_default();
     let report = entry.results.iter().find_map(|result| result.tests.as_ref());
-    let mut words = Vec::new();
+    let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
+    let mut words: Vec<String> = more_skipped.map(MoreSkipped::in_words).into_iter().collect();
     if let Some(report) = report.filter(|_| !failing.is_empty()) {
         let named = match base.and_then(|base| Comparison::of(base, entry)) {
             Some(comparison) => named_by_kind(&comparison),
             None => failing.iter().map(|name| short(name)).collect(),
         };
-        words = told(report, &named);
+        words.extend(told(report, &named));
     }
-    words.extend(base.and_then(|base| MoreSkipped::of(base, entry)).map(MoreSkipped::in_words));
     words
 }
 

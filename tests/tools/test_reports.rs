@@ -65,8 +65,7 @@ fn unittest_tells_which_tests_an_attempt_broke() {
     let expected = "2 of 3 tests fail: test_value.T.test_positive (does not fail on the base), \
                     test_value.T.test_two (fails on the base, too)";
     assert!(below_row(&out, "1/c1").ends_with(expected), "{out}");
-    let skipped =
-        "test_value.T.test_two (fails on the base, too), skips 1 test, where the base skips 0";
+    let skipped = "skips 1 test, where the base skips 0, 1 of 3 tests fails: test_value.T.test_two (fails on the base, too)";
     assert!(below_row(&out, "1/c2").ends_with(skipped), "{out}");
     assert!(
         below_row(&out, "1/@base").ends_with("1 of 3 tests fails: test_value.T.test_two"),

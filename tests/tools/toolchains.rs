@@ -80,7 +80,7 @@ class T(unittest.TestCase):
     let files = [("value.py", "VALUE = 1\n"), ("test_value.py", test)];
     let right = "sed -i.bak s/1/2/ value.py; rm value.py.bak";
     let wrong = "echo '# more' >> value.py";
-    assert_tells_right_from_wrong(&files, right, wrong, "c2 failed test (exit 1; 1 of 1 tests)");
+    assert_tells_right_from_wrong(&files, right, wrong, "c2 failed test (exit 1; 1 of 1 test)");
 }
 
 fn node_finds_no_module_of_the_users_checkout() {
