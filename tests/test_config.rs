@@ -14,6 +14,16 @@ fn line(world: &World, key: &str) -> String {
 }
 
 #[test]
+fn a_setting_of_git_that_is_not_utf8_is_refused() {
+    let world = World::new();
+    world.sh(&world.repo, "git config frites.sandbox.hide \"$(printf 'secret\\377')\"").expect(0);
+    let refused = world.frites(["config"]);
+    refused.refuses(128, "the value of 'frites.sandbox.hide' is not UTF-8");
+    world.sh(&world.repo, "git config --unset-all frites.sandbox.hide").expect(0);
+    world.frites(["config"]).expect(0);
+}
+
+#[test]
 fn each_configuration_layer_overrides_the_one_below() {
     let mut world = World::new();
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"10m\" default");

@@ -174,7 +174,9 @@ fn report_is_of_a_run_and_a_file_is_needed_to_open_it() {
     let world = judged();
     world.frites(["report", "1/c1"]).refuses(2, "a report is of a run");
     world.frites(["report", "-o", "-", "--open"]).refuses(2, "--open needs a file");
-    world.frites(["report", "-o", "/no/such/directory/r.html"]).refuses(128, "could not write");
+    world
+        .frites(["report", "-o", "/no/such/directory/r.html"])
+        .refuses(2, "its directory does not exist");
     world.frites(["report", "7"]).refuses(128, "7");
 }
 

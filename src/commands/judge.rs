@@ -4,7 +4,7 @@ use serde_json::json;
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_spread::SpreadEnd;
 use crate::commands::{
-    judge_plan, judge_spread, junit, next_steps, note_left_out, print_verdict,
+    judge_plan, judge_spread, junit, next_steps, note_left_out, preflight, print_verdict,
     require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
@@ -30,7 +30,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         return Err(Error::usage("--replay --until-pass needs --wait")
             .hint("without --wait, --replay decides by the results that are there"));
     }
-    junit::require_writable(args.junit.as_deref())?;
+    preflight::require_writable("--junit", args.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);
     }

@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::model::outcome::Stage;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
@@ -12,21 +12,6 @@ use crate::ui::junit;
 
 /// The number of lines of a log that a failure holds.
 const LINES: usize = 40;
-
-/// Refuses a file that cannot be written, before an hour of work and not after it.
-pub fn require_writable(file: Option<&Path>) -> Result<()> {
-    let Some(file) = file else { return Ok(()) };
-    let refused = |why: &str| {
-        Err(Error::usage(format!("--junit cannot write '{}': {why}", file.display()))
-            .hint("name a file in a directory that exists"))
-    };
-    let directory = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-    match directory {
-        _ if file.is_dir() => refused("it is a directory"),
-        Some(directory) if !directory.is_dir() => refused("its directory does not exist"),
-        _ => Ok(()),
-    }
-}
 
 /// Writes a verdict to a file, if one is named.
 pub fn write(session: &Session, verdict: &Verdict, file: Option<&Path>) -> Result<()> {

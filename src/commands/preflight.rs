@@ -1,9 +1,10 @@
 //! What a run will do, resolved and shown before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::commands::note_left_out;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::judge::JudgeOptions;
@@ -16,6 +17,21 @@ use crate::ui::table;
 
 /// The most names of seeds that are shown.
 const SEEDS: usize = 3;
+
+/// Refuses the file of an option if it cannot be written: before an hour of work, and not after it.
+pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let refused = |why: &str| {
+        Err(Error::usage(format!("{option} cannot write '{}': {why}", file.display()))
+            .hint("name a file in a directory that exists"))
+    };
+    let directory = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    match directory {
+        _ if file.is_dir() => refused("it is a directory"),
+        Some(directory) if !directory.is_dir() => refused("its directory does not exist"),
+        _ => Ok(()),
+    }
+}
 
 /// Resolves everything that a run from `base` needs, and shows it unless the answer is `--json`.
 /// Fails if a program that is named is missing.

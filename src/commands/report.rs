@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::commands::values;
+use crate::commands::{preflight, values};
 use crate::complete;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::fs::atomic;
@@ -59,6 +59,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
         return Err(Error::usage("--open needs a file, and -o - writes to standard output")
             .hint("leave `-o -` out"));
     }
+    preflight::require_writable("-o", args.output.as_deref().filter(|_| !is_stdout))?;
     let report = report::read(session, &run)?;
     let text = if args.markdown { page::markdown(&report) } else { page::html(&report) };
     if is_stdout || (args.markdown && args.output.is_none()) {

@@ -184,7 +184,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
 /// branch that a verified winner is to be merged into, if it is to be merged.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
-    junit::require_writable(args.junit.as_deref())?;
+    preflight::require_writable("--junit", args.junit.as_deref())?;
     synthesis::configured_agent(session)?;
     if !is_to_merge(session, args) {
         return Ok(None);

@@ -58,7 +58,7 @@ impl Config {
         if let Some(root) = root {
             config.read_file(&root.join(FILE))?;
         }
-        config.read_git(&String::from_utf8_lossy(git_settings))?;
+        config.read_git(git_settings)?;
         config.read_environment()?;
         Ok(config)
     }
@@ -101,13 +101,21 @@ impl Config {
     }
 
     /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin
-    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value.
-    fn read_git(&mut self, settings: &str) -> Result<()> {
+    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value. Refuses
+    /// text that is not UTF-8: a path in which bytes were replaced would name another file.
+    fn read_git(&mut self, settings: &[u8]) -> Result<()> {
         let mut lists: BTreeMap<String, (&KeySpec, Vec<Value>, Origin)> = BTreeMap::new();
-        let mut fields = settings.split('\0');
+        let mut fields = settings.split(|byte| *byte == 0);
         while let (Some(origin), Some(setting)) = (fields.next(), fields.next()) {
+            let origin = String::from_utf8_lossy(origin);
             let file = origin.trim_start_matches("file:").trim_end_matches(':');
             let place = format!("git config ({file})");
+            let setting = std::str::from_utf8(setting).map_err(|_| {
+                let text = String::from_utf8_lossy(setting);
+                let key = text.lines().next().unwrap_or_default();
+                Error::fatal(format!("{place}: the value of '{key}' is not UTF-8"))
+                    .hint(format!("set it again, or `git config --unset-all {key}`"))
+            })?;
             // A key without a newline is git's short form of `true`.
             let (name, text) = setting.split_once('\n').unwrap_or((setting, "true"));
             let name = name.strip_prefix("frites.").unwrap_or(name);
@@ -321,7 +329,7 @@ mod tests {
             assert!(error.message.contains("is yours alone"), "{}", error.message);
         }
         let mut config = Config::default();
-        config.read_git("file:f\0frites.hooks.verdict\nnotify 'a b'\0").expect("valid");
+        config.read_git(b"file:f\0frites.hooks.verdict\nnotify 'a b'\0").expect("valid");
         assert_eq!(
             config.get(keys::HOOKS_VERDICT).map(|argv| argv.0),
             Some(vec!["notify".to_owned(), "a b".to_owned()])
@@ -335,15 +343,15 @@ mod tests {
                         command line:\0frites.seed.copy\nvendor\0\
                         file:/home/u/.gitconfig\0frites.agent.mine.command\nmy agent\0";
         let mut config = Config::default();
-        config.read_git(settings).expect("valid");
+        config.read_git(settings.as_bytes()).expect("valid");
         assert_eq!(config.get(keys::SEED_COPY), [".env", "vendor"]);
         assert_eq!(config.all()["seed.copy"].place, "git config (command line)");
         assert!(config.get(keys::ORACLE_DETECT), "a key without a value is true");
         assert_eq!(config.names_of(keys::AGENT_COMMAND).collect::<Vec<_>>(), ["mine"]);
 
-        let error = config.read_git("file:f\0frites.spawn.job\n1\0").expect_err("unknown key");
+        let error = config.read_git(b"file:f\0frites.spawn.job\n1\0").expect_err("unknown key");
         assert_eq!(error.message, "git config (f): unknown key 'spawn.job'");
-        let error = config.read_git("file:f\0frites.spawn.jobs\nx\0").expect_err("no number");
+        let error = config.read_git(b"file:f\0frites.spawn.jobs\nx\0").expect_err("no number");
         assert_eq!(
             error.message,
             "git config frites.spawn.jobs: 'spawn.jobs' takes a whole number from 1"

@@ -162,7 +162,7 @@ fn killed_node_never_makes_another_candidate_win() {
         let left = pending();
         let decided = world.sh(&world.repo, &replay);
         match decided.code {
-            0 => assert!(decided.out().contains("\n*  1/c6 "), "{moment}: {}", decided.out()),
+            0 => assert!(decided.out().contains("\n*  fix/c6 "), "{moment}: {}", decided.out()),
             code => {
                 assert_eq!(code, 3, "{moment}: {}{}", decided.out(), decided.stderr);
                 assert!(left.contains("fix/c6\n"), "{moment}: {left}");
