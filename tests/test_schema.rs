@@ -182,8 +182,14 @@ fn judged_over_outputs(checker: &mut Checker) {
         checker.seen.insert("#/$defs/entry/properties/stale".into());
         checker.seen.insert("#/$defs/result/properties/warm".into());
         checker.seen.insert("#/$defs/result/properties/bytes".into());
+        checker.seen.insert("#/$defs/baseline/properties/inherited".into());
     }
     checker.answer("judge", 0, answer);
+    world.write("c.src", "of the next base\n");
+    world.commit("another base");
+    world.attempts(&["seq 9 >> a.src"]);
+    let next = world.frites(["judge", "--json", "--test", "make -s test"]);
+    checker.answer("judge", 0, next);
     world.set_env("FRITES_SANDBOX_DISK", "1MiB");
     let fill = "head -c 2M /dev/zero > big; exit 1";
     checker.answer("judge", 1, world.frites(["judge", "--json", "--test", fill]));

@@ -384,7 +384,8 @@ mod tests {
              verified; c changes 2 lines in 1 file"
         );
         // A base of which they cannot tell has not failed.
-        let baseline = Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results };
+        let baseline =
+            Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results, inherited: false };
         let failed_there = entry("b", 2, 1, 1, &[Outcome::Passed, Outcome::Failed { code: 1 }]);
         let why = decide(&[failed_there], Some(&baseline), Rules::default()).rationale;
         assert!(why.ends_with("; lint cannot tell of the base"), "{why}");
@@ -597,7 +598,7 @@ mod tests {
         };
         let mut base = entry("base", 0, 1, 1, &FAIL_TEST).results;
         base[2].tests = report(&["t::y"], &["t::x"]);
-        let baseline = Baseline { results: base };
+        let baseline = Baseline { results: base, inherited: false };
         let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
         assert!(
             why.ends_with(

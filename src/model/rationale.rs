@@ -55,8 +55,8 @@ impl DecisionInputs<'_> {
             let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
             text = format!("{why}; {text}");
         } else if let Some(base) = self.baseline.filter(|base| kind.verified() && base.passed()) {
-            text.push_str(match base.is_claim() {
-                true => "; over earlier build outputs the base passes, too: this shows at most that nothing broke",
+            text.push_str(match base.inherited {
+                true => "; over build outputs of an earlier commit the base passes, too: this shows at most that nothing broke",
                 false => {
                     "; the base passes, too: this shows that nothing broke, not that the change works"
                 }

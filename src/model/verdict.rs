@@ -227,18 +227,16 @@ fn failing_tests(results: &[StageResult]) -> Option<&[String]> {
 pub struct Baseline {
     /// The results of the commands, in order.
     pub results: Vec<StageResult>,
+    /// True if the results were found over build outputs of an ancestor, and not confirmed without
+    /// them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherited: bool,
 }
 
 impl Baseline {
     /// True if the base passes: then a candidate that passes shows no regression, and nothing more.
     pub fn passed(&self) -> bool {
         outcome::all_passed(&self.results)
-    }
-
-    /// True if any result was found over build outputs, perhaps those of an ancestor, and not
-    /// confirmed without them.
-    pub fn is_claim(&self) -> bool {
-        self.results.iter().any(|result| result.warm)
     }
 
     /// The first command that failed.

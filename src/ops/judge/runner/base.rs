@@ -24,7 +24,7 @@ impl OracleRunner<'_> {
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
-        let is_claim = base.baseline.is_claim();
+        let is_claim = results.iter().any(|r| r.warm);
         let passed = outcome::all_passed(results);
         let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
         let is_refused =
@@ -46,7 +46,7 @@ impl OracleRunner<'_> {
                 base.layer = None;
                 layered.forget_layers()?;
             }
-            base.baseline.results = results;
+            base.baseline = Baseline { results, inherited: false };
             Ok(Some(judged))
         })
     }
@@ -99,6 +99,8 @@ impl OracleRunner<'_> {
         }
         warn_if_not_started(self.session, self.run, &results);
         let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
-        Ok(Some(JudgedBase { baseline: Baseline { results }, ran, layer }))
+        let has_inherited = self.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
+        let inherited = has_inherited && results.iter().any(|result| result.warm);
+        Ok(Some(JudgedBase { baseline: Baseline { results, inherited }, ran, layer }))
     }
 }

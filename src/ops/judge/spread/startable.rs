@@ -60,7 +60,7 @@ impl Startable {
         for new in found {
             match &new.outcome {
                 PartOutcome::Base(base) => {
-                    self.base = Some(Baseline { results: base.results.clone() });
+                    self.base = Some(Baseline { results: base.results.clone(), inherited: false });
                 }
                 PartOutcome::Candidate(part) => self.candidates.push(part.candidate.clone()),
             }
