@@ -25,7 +25,7 @@ pub enum TestEnd {
 /// The results of single tests, as a test runner reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
-    /// The number of tests, with those that were skipped; 0 if nobody told it.
+    /// The number of tests, with those that were skipped; 0 if the report does not say.
     pub total: u64,
     /// The test runners whose printed output this is; none for JUnit files.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -62,8 +62,9 @@ pub struct Ending {
     pub size: Option<(u64, u64)>,
 }
 
-/// What is known of the candidates while they are worked on. Whoever works on one says so here; a
-/// record would tell of the part before.
+/// The state of the candidates while attempts run or candidates are judged. The code that works on a
+/// candidate reports here when it begins and ends; the candidate's record still has the state from
+/// before.
 pub struct Board {
     kind: WorkKind,
     jobs: usize,
