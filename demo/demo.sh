@@ -37,6 +37,9 @@ cat >"$GIT_CONFIG_GLOBAL" <<'END'
     defaultBranch = main
 [advice]
     detachedHead = false
+# The demo is small enough for a nearly full disk.
+[frites "limits"]
+    min-free-disk = 16MiB
 END
 
 fail() {

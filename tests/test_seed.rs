@@ -703,6 +703,7 @@ fn spawn_without_disk_space_is_refused_before_anything_is_made() {
     world.git(["config", "frites.limits.min-free-disk", "lots"]);
     world.frites(["spawn"]).refuses(128, "'limits.min-free-disk' takes a size such as 2GiB");
     world.git(["config", "--unset", "frites.limits.min-free-disk"]);
+    world.git(["config", "--global", "--unset", "frites.limits.min-free-disk"]);
     world.write(".frites.toml", "limits.min-free-disk = 1024\n");
     assert_eq!(world.spawn(["-n", "1"]), "1");
     fs::remove_file(world.repo.join(".frites.toml")).unwrap();

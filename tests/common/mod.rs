@@ -131,7 +131,9 @@ impl World {
         fs::create_dir_all(home.join("cache")).unwrap();
         fs::write(
             home.join(".gitconfig"),
-            "[user]\n\tname = Test User\n\temail = test@example.com\n",
+            // A nearly full disk is the subject of its own tests, and must not fail the others.
+            "[user]\n\tname = Test User\n\temail = test@example.com\n\
+             [frites \"limits\"]\n\tmin-free-disk = 16MiB\n",
         )
         .unwrap();
         let bin = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().to_owned();
