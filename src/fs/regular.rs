@@ -39,6 +39,11 @@ pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
     open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
 }
 
+/// Opens a file of our own that is there, to be written at its end.
+pub fn open_own_to_append(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::APPEND)
+}
+
 /// Makes an empty file of our own, in place of whatever is there.
 pub fn create_own(path: &Path) -> io::Result<File> {
     create_own_in(CWD, path)

@@ -32,26 +32,24 @@ pub(super) struct Process {
 
 /// Every living process, from `/proc`; none on systems without it.
 pub(super) fn processes() -> Vec<Process> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
-        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may itself hold a `)`: the fields begin after the last one.
-        let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
-        let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
-        let mut fields = fields.split_whitespace();
-        let state = fields.next();
-        let mut number = |skip: usize| fields.nth(skip).and_then(|n| n.parse::<u64>().ok());
-        // proc_pid_stat(5): the fields 4, 5 and 22.
-        if let (Some(state), Some(parent), Some(group), Some(start)) =
-            (state, number(0), number(0), number(16))
-            && !matches!(state, "Z" | "X")
-        {
-            let raw = |n: u64| i32::try_from(n).unwrap_or(0);
-            found.push(Process { id, parent: raw(parent), group: raw(group), start });
-        }
-    }
-    found
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// The living process with this id; none if there is none, and on systems without `/proc`.
+pub(super) fn process(id: i32) -> Option<Process> {
+    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may itself hold a `)`: the fields begin after the last one.
+    let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
+    let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    let mut number = |skip: usize| fields.nth(skip).and_then(|n| n.parse::<u64>().ok());
+    // proc_pid_stat(5): the fields 4, 5 and 22.
+    let (parent, group, start) = (number(0)?, number(0)?, number(16)?);
+    let raw = |n: u64| i32::try_from(n).unwrap_or(0);
+    let process = Process { id, parent: raw(parent), group: raw(group), start };
+    (!matches!(state, "Z" | "X")).then_some(process)
 }
 
 /// The living descendants of a process.

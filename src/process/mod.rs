@@ -108,16 +108,16 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     if interrupt::signal().is_some() || cancel.is_cancelled() {
         return Ok(End::cancelled(start.elapsed()));
     }
-    let _mark = Mark::put(job.log).context(failed)?;
+    let mark = Mark::put(job.log).map_err(|e| e.context(failed()))?;
     // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes
     // from holding it.
     let (orders, pipe) = io::pipe().context(failed)?;
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
-    let supervisor = expression(job, orders).context(failed)?;
+    let supervisor = expression(job, &mark, orders).context(failed)?;
     let supervision = Supervision::start(&supervisor).context(failed)?;
-    survivors::note(job.log, Role::Supervisor, supervision.pid());
+    survivors::note(mark.path(), Role::Supervisor, supervision.pid());
     let listener = Listener::add(pipe, supervision.pid());
     cancel.include(&listener);
     let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;
@@ -129,10 +129,11 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 }
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
-fn expression(job: &Job<'_>, orders: io::PipeReader) -> io::Result<duct::Expression> {
+fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let Limits { hard, idle } = job.limits;
     let arguments = SupervisorArguments {
         log: job.log,
+        mark: mark.path(),
         stdin: job.stdin,
         hard,
         idle,

@@ -4,44 +4,59 @@
 //! While a command runs, there is a locked file beside its log. The file's time is the command's
 //! start. If no process holds the lock, git-frites was killed and nothing runs.
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::error::{Error, Result};
+use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::process::capped;
 
 const ENDING: &str = "log.running";
 
-/// The file that marks the command which writes `log`. It holds the processes that would have to be
-/// ended if git-frites were killed.
-pub(super) fn mark_of(log: &Path) -> PathBuf {
-    log.with_extension(ENDING)
-}
+/// The number of files that are tried before it counts as impossible to make one.
+const MOST: u32 = 100;
 
 /// The marks in a directory, each with the name of its command's log.
 pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
-        let name = entry.file_name().to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?.to_owned();
-        Some((name, entry.path()))
+        let name = entry.file_name().into_string().ok()?;
+        let (what, number) = name.split_once(ENDING)?;
+        let is_mark = number.is_empty() || number.starts_with('.');
+        is_mark.then(|| Some((what.strip_suffix('.')?.to_owned(), entry.path())))?
     });
     named.collect()
 }
 
-/// The mark of a running command. Dropping it removes the file.
+/// The mark of a running command. It holds the processes that would have to be ended if git-frites
+/// were killed. Dropping it removes the file.
 pub struct Mark {
     path: PathBuf,
-    _locked: File,
+    _lock: Lock,
 }
 
 impl Mark {
-    /// Marks the command that writes `log`.
-    pub fn put(log: &Path) -> io::Result<Mark> {
-        let path = mark_of(log);
-        let file = regular::create_own(&path)?; // there may be one of a process that was killed
-        file.lock()?;
-        Ok(Mark { path, _locked: file })
+    /// Marks the command that writes `log`. Two processes may judge one candidate at the same
+    /// time: each has a mark of its own, which nobody else writes, replaces or removes.
+    pub fn put(log: &Path) -> Result<Mark> {
+        let mut path = log.with_extension(ENDING);
+        for number in 1..=MOST {
+            // What a killed process left there is for recovery to read.
+            let is_empty = || fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0);
+            match lock::attempt(&path) {
+                Ok(Some(lock)) if is_empty() => return Ok(Mark { path, _lock: lock }),
+                // An attempt may have put something else in its place.
+                Err(e) if number == MOST => return Err(e),
+                _ => path = log.with_extension(format!("{ENDING}.{number}")),
+            }
+        }
+        Err(Error::fatal(format!("too many processes write '{}'", log.display())))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -64,7 +79,10 @@ pub struct Running {
 
 /// True if a command runs that writes this log.
 pub fn is_written(log: &Path) -> bool {
-    regular::open_own(&mark_of(log)).is_ok_and(|file| is_held(&file))
+    let directory = log.parent().unwrap_or(Path::new("."));
+    let marks =
+        marks(directory).into_iter().filter(|(what, _)| log.file_stem() == Some(what.as_ref()));
+    marks.filter_map(|(_, mark)| regular::open_own(&mark).ok()).any(|file| is_held(&file))
 }
 
 /// True if a process holds the lock of a mark.

@@ -37,6 +37,8 @@ pub mod order {
 pub struct SupervisorArguments<'a> {
     /// The file for the command's output.
     pub log: &'a Path,
+    /// The mark of the running command.
+    pub mark: &'a Path,
     /// The command's standard input; nothing if none.
     pub stdin: Option<&'a Path>,
     /// The time limit.
@@ -59,7 +61,7 @@ impl SupervisorArguments<'_> {
             None => ["-".to_owned(), String::new()],
         };
         let (hard, idle) = (millis(self.hard), millis(self.idle));
-        let words = [VERB.into(), self.log.into(), stdin.into(), hard, idle];
+        let words = [VERB.into(), self.log.into(), self.mark.into(), stdin.into(), hard, idle];
         Ok(words.into_iter().chain([verb.into(), confinement.into()]).collect())
     }
 }

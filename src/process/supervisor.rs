@@ -106,16 +106,17 @@ enum TreePhase {
 
 /// The supervisor's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, stdin, hard, idle, verb, confinement, command @ ..] = arguments else {
+    let [log, mark, stdin, hard, idle, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle) };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    let report = match supervise(log.as_ref(), stdin.as_ref(), limits, start, command) {
-        Ok(Some(report)) => report,
-        Ok(None) => return ExitCode::FAILURE,
-        Err(e) => SupervisorReport { error: Some(describe(&e)), ..SupervisorReport::default() },
-    };
+    let report =
+        match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
+            Ok(Some(report)) => report,
+            Ok(None) => return ExitCode::FAILURE,
+            Err(e) => SupervisorReport { error: Some(describe(&e)), ..SupervisorReport::default() },
+        };
     let text = serde_json::to_string(&report).unwrap_or_default();
     // If nobody reads the report, git-frites is gone: that is no error.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -128,7 +129,7 @@ fn limit(text: &OsStr) -> Option<Duration> {
 
 /// Runs the command until it and all its descendants have ended. Gives none if git-frites is gone.
 fn supervise(
-    log: &Path,
+    [log, mark]: [&Path; 2],
     stdin: &Path,
     limits: Limits,
     confinement: Option<[&OsString; 2]>,
@@ -169,7 +170,7 @@ fn supervise(
         return not_run(refusal, words, &mut capped);
     }
     let group = Pid::from_child(&child);
-    survivors::note(log, Role::Command, group);
+    survivors::note(mark, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let (sender, events) = channel();
     thread::spawn({

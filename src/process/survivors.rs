@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::fs::regular;
+use crate::fs::{lock, regular};
 use crate::process::descendants::{self, Process};
 use crate::process::progress;
 
@@ -36,13 +36,15 @@ impl Role {
     }
 }
 
-/// Adds a process to the mark of the command that writes `log`. If that fails, nobody will find the
-/// process; the command runs all the same.
-pub fn note(log: &Path, role: Role, pid: Pid) {
+/// Adds a process to a mark, if that is still there. If that fails, nobody will find the process;
+/// the command runs all the same.
+pub fn note(mark: &Path, role: Role, pid: Pid) {
     let id = pid.as_raw_nonzero().get();
-    let start = descendants::processes().into_iter().find(|p| p.id == id).map(|p| p.start);
+    let start = descendants::process(id).map(|process| process.start);
     let (Some(start), Some(boot)) = (start, boot()) else { return };
-    if let Ok(mut mark) = regular::open_own_to_write(&progress::mark_of(log), true) {
+    // A mark that was made here would be locked by nobody: another git-frites would take its
+    // processes for survivors.
+    if let Ok(mut mark) = regular::open_own_to_append(mark) {
         let _ = mark.write_all(format!("{} {id} {start} {boot}\n", role.word()).as_bytes());
     }
 }
@@ -52,12 +54,13 @@ pub fn note(log: &Path, role: Role, pid: Pid) {
 pub fn end(directory: &Path) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (what, mark) in progress::marks(directory) {
-        let Ok(file) = regular::open_own(&mark) else { continue };
-        if file.try_lock().is_err() {
+        // Locked until it is removed: nobody can put a mark of the same name meanwhile.
+        let Ok(Some(_lock)) = lock::attempt(&mark) else {
             continue; // its git-frites is alive
-        }
+        };
+        let Ok(file) = regular::open_own(&mark) else { continue };
         let mut text = String::new();
-        let _ = (&file).take(LONGEST_MARK).read_to_string(&mut text);
+        let _ = file.take(LONGEST_MARK).read_to_string(&mut text);
         let named = named(&text);
         if !living(&named).is_empty() {
             found.push((what, end_all(&named)));
@@ -86,10 +89,9 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
 
 /// Those of the named processes that live: another process may have got the same id since.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
-    let all = descendants::processes();
     let same = |(role, id, start): &(Role, i32, u64)| {
-        let process = all.iter().find(|p| p.id == *id && p.start == *start)?;
-        Some((*role, *process))
+        let process = descendants::process(*id).filter(|p| p.start == *start)?;
+        Some((*role, process))
     };
     named.iter().filter_map(same).collect()
 }
@@ -153,10 +155,45 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_no_survivor_while_its_git_frites_lives_whoever_else_writes_its_log() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let log = dir.path().join("test.log");
+        let mut child = std::process::Command::new("cat");
+        let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("started");
+        let (pid, _open) = (Pid::from_child(&child), child.stdin.take());
+        let first = progress::Mark::put(&log).expect("marked");
+        let second = progress::Mark::put(&log).expect("marked");
+        drop(first);
+        note(second.path(), Role::Command, pid);
+        assert_eq!(end(dir.path()), []);
+        // While marks come and go, too.
+        thread::scope(|scope| {
+            let coming = || {
+                for _ in 0..300 {
+                    let mark = progress::Mark::put(&log).expect("marked");
+                    note(mark.path(), Role::Command, pid);
+                }
+            };
+            let workers = [scope.spawn(coming), scope.spawn(coming)];
+            while workers.iter().any(|worker| !worker.is_finished()) {
+                assert_eq!(end(dir.path()), []);
+            }
+        });
+        assert!(child.try_wait().expect("a child").is_none(), "it runs");
+        // Its git-frites is gone.
+        let text = fs::read(second.path()).expect("a mark");
+        drop(second);
+        fs::write(log.with_extension("log.running.7"), text).expect("written");
+        let reaper = thread::spawn(move || child.wait());
+        assert_eq!(end(dir.path()), [("test".to_owned(), true)]);
+        assert!(!reaper.join().expect("a thread").expect("a child").success());
+        assert_eq!(progress::marks(dir.path()), []);
+    }
+
+    #[test]
     fn a_process_with_another_start_is_another_process() {
         let us = rustix::process::getpid().as_raw_nonzero().get();
-        let start = descendants::processes().iter().find(|p| p.id == us).map(|p| p.start);
-        let Some(start) = start else { return };
+        let Some(Process { start, .. }) = descendants::process(us) else { return };
         assert_eq!(living(&[(Role::Command, us, start)]).len(), 1);
         assert!(living(&[(Role::Command, us, start + 1)]).is_empty());
     }
