@@ -86,22 +86,70 @@ fn attempt_that_cleans_waits_for_the_deletion() {
     assert!(!root(&world).join(&run).exists());
 }
 
+/// The git processes that a command starts to move refs.
+fn ref_updates(world: &mut World, args: &[&str]) -> Vec<String> {
+    let trace = world.home().join("trace2");
+    let _ = fs::remove_file(&trace);
+    world.set_env("GIT_TRACE2_EVENT", &trace);
+    world.frites(args).expect(0);
+    world.unset_env("GIT_TRACE2_EVENT");
+    let trace = fs::read_to_string(trace).unwrap_or_default();
+    let events = trace.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let started = events.filter(|e| e["event"] == "start").map(|e| e["argv"].to_string());
+    started.filter(|argv| argv.contains("update-ref")).collect()
+}
+
 #[test]
-fn branches_of_a_run_are_deleted_in_one_transaction() {
+fn loose_refs_of_a_run_are_deleted_without_a_git_process() {
+    let mut world = World::new();
+    let run = world.spawn(["-n", "4"]);
+    assert_eq!(ref_updates(&mut world, &["clean", "-q", "--discard", "--forget"]), [""; 0]);
+    assert_eq!(world.git(["for-each-ref", "refs/heads/frites", "refs/frites"]), "");
+    // As git does, it leaves no log that a new ref of that name would continue, and no directory.
+    for left in ["refs/heads/frites", "logs/refs/heads/frites"] {
+        assert!(!world.repo.join(".git").join(left).exists(), "{left}");
+    }
+    for directory in ["refs/frites", "logs/refs/frites"] {
+        assert!(!world.repo.join(".git").join(directory).join(&run).exists(), "{directory}");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn packed_branches_of_a_run_are_deleted_in_one_transaction() {
     let mut world = World::new();
     world.spawn(["-n", "4"]);
-    let trace = world.home().join("trace2");
-    world.set_env("GIT_TRACE2_EVENT", &trace);
-    world.frites(["clean", "-q", "--discard"]).expect(0);
-    world.unset_env("GIT_TRACE2_EVENT");
-    let trace = fs::read_to_string(trace).unwrap();
-    let events = trace.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let updates: Vec<String> = events
-        .filter(|e| e["event"] == "start" && e["argv"].to_string().contains("update-ref"))
-        .map(|e| e["argv"].to_string())
-        .collect();
-    assert_eq!(updates.len(), 1, "{updates:#?}");
+    world.git(["pack-refs", "--all"]);
+    let processes = ref_updates(&mut world, &["clean", "-q", "--discard"]);
+    assert_eq!(processes.len(), 1, "{processes:#?}");
     assert_eq!(world.git(["for-each-ref", "refs/heads/frites"]), "");
+}
+
+/// Another git packs refs all the time: no ref of the run comes back, and none of the user is lost.
+#[test]
+fn refs_that_are_packed_while_they_are_deleted_stay_deleted() {
+    let world = World::new();
+    for i in 0..20 {
+        world.git(["update-ref", &format!("refs/heads/user-{i}"), "HEAD"]);
+    }
+    let go = world.home().join("go");
+    write(&go, "");
+    let pack = "while [ -e \"$0\" ]; do git pack-refs --all || exit 1; git update-ref refs/heads/x HEAD; done";
+    let mut packing = std::process::Command::new("sh")
+        .args(["-c", pack, go.to_str().unwrap()])
+        .current_dir(&world.repo)
+        .spawn()
+        .unwrap();
+    for _ in 0..12 {
+        let run = world.spawn(["-n", "4"]);
+        world.frites(["clean", "-q", "--discard", "--forget", &run]).expect(0);
+        assert_eq!(world.git(["for-each-ref", "refs/heads/frites", "refs/frites"]), "");
+        let users = world.git(["for-each-ref", "--format=%(refname)", "refs/heads/user-*"]);
+        assert_eq!(users.lines().count(), 20);
+    }
+    fs::remove_file(go).unwrap();
+    assert!(packing.wait().unwrap().success());
+    world.assert_clean();
 }
 
 /// A branch that git cannot delete keeps only its own candidate.

@@ -19,6 +19,7 @@ pub mod objects;
 pub mod overrides;
 pub mod own_dir;
 pub mod protect;
+mod ref_deletion;
 pub mod ref_list;
 pub mod reflog;
 pub mod refs;

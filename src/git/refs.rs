@@ -1,6 +1,5 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use gix::lock::acquire::Fail;
 use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
-use crate::error::{Cause, Error, IoContext, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS, PAUSES};
 use crate::git::gc::WholeMove;
@@ -164,7 +163,7 @@ impl Repo {
     }
 
     /// Inode, time and size of `packed-refs`, which git replaces and never edits.
-    fn packed_refs_stamp(&self) -> Option<(u64, i64, i64, u64)> {
+    pub(super) fn packed_refs_stamp(&self) -> Option<(u64, i64, i64, u64)> {
         let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
     }
@@ -176,40 +175,6 @@ impl Repo {
             remove_when_old(&lock, age);
         }
         Ok(())
-    }
-
-    /// Records that we are deleting a ref, until the guard is dropped.
-    fn guard_deletion(&self) -> Result<DeletionGuard> {
-        let path = self.common_dir().join(DELETING);
-        let failed = || format!("could not write '{}'", path.display());
-        let mut file = open_guard(&path).context(failed)?;
-        file.lock().context(failed)?;
-        file.write_all(b"a git-frites process deletes a ref\n").context(failed)?;
-        Ok(DeletionGuard { file })
-    }
-
-    /// Removes a `packed-refs.lock` that a killed deletion by git-frites left, and no other: the
-    /// guard's file is not empty although nobody has locked it, and the lock has the same age.
-    pub fn heal_deletion(&self) -> Result<()> {
-        let path = self.common_dir().join(DELETING);
-        let length = |path: &Path| fs::metadata(path).map_or(0, |m| m.len());
-        if length(&path) == 0 {
-            return Ok(());
-        }
-        let failed = || format!("could not read '{}'", path.display());
-        let file = open_guard(&path).context(failed)?;
-        if file.try_lock().is_err() || length(&path) == 0 {
-            return Ok(());
-        }
-        let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-        let lock = self.common_dir().join("packed-refs.lock");
-        let between = modified(&lock)
-            .zip(modified(&path))
-            .and_then(|(lock, guard)| lock.duration_since(guard).ok());
-        if between.is_some_and(|time| time < Duration::from_secs(2)) {
-            let _ = fs::remove_file(&lock);
-        }
-        file.set_len(0).context(failed)
     }
 
     /// Moves a ref from `old` to `new`. Without `old` the ref must not exist; without `new` it is
@@ -233,8 +198,9 @@ impl Repo {
         {
             return Ok(());
         }
-        // A deletion locks `packed-refs`, which is the user's, too.
-        let _guard = new.is_none().then(|| self.guard_deletion()).transpose()?;
+        if let (None, Some(old)) = (new, old) {
+            return self.delete_refs(&[(full.clone(), *old)], why);
+        }
         let null = new.or(old).map(Oid::null);
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
         // `reflog_claims_us` reads the log.
@@ -244,6 +210,11 @@ impl Repo {
             .run()?;
         self.own_moves().push((full.clone(), new.copied()));
         Ok(())
+    }
+
+    /// True if this process has moved refs of ours.
+    pub fn has_moved_refs(&self) -> bool {
+        !self.own_moves().is_empty()
     }
 
     /// Moves refs as [`Repo::update_ref`] does, in one transaction if no other process is in the
@@ -322,23 +293,8 @@ impl Repo {
         Ok(())
     }
 
-    /// Deletes refs in one transaction, each only if it still has this value: all, or none.
-    pub fn delete_refs(&self, refs: &[(RefName, Oid)], why: &str) -> Result<()> {
-        if refs.is_empty() {
-            return Ok(());
-        }
-        let _guard = self.guard_deletion()?;
-        let orders: String =
-            refs.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
-        let call = self.git().call("update-ref").args(["--no-deref", "-m"]);
-        let call = call.arg(format!("{}: {why}", self.signature()));
-        call.args(["-z", "--stdin"]).stdin(orders).run()?;
-        self.own_moves().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
-        Ok(())
-    }
-
     /// The beginning of our reflog messages.
-    fn signature(&self) -> String {
+    pub(super) fn signature(&self) -> String {
         let attempt = caller(&self.state_root().join(RUNS));
         attempt.map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
     }
@@ -400,25 +356,6 @@ pub struct Move<'a> {
     pub old: Option<&'a Oid>,
     /// The new value.
     pub new: &'a Oid,
-}
-
-/// A file in the common git directory, locked and not empty while a ref is deleted. It is never
-/// removed: a process that waits for the lock of a removed file would get a lock that nobody else
-/// sees.
-const DELETING: &str = "frites-deleting";
-
-fn open_guard(path: &Path) -> std::io::Result<fs::File> {
-    regular::open_own_to_write(path, true)
-}
-
-struct DeletionGuard {
-    file: fs::File,
-}
-
-impl Drop for DeletionGuard {
-    fn drop(&mut self) {
-        let _ = self.file.set_len(0);
-    }
 }
 
 /// Removes a lock file once it is `age` old, and not if another file takes its place meanwhile.
