@@ -13,6 +13,7 @@ pub mod held_refs;
 pub mod index;
 pub mod landing;
 pub mod layers;
+mod loose;
 pub mod merge;
 pub mod mode;
 pub mod objects;

@@ -1,12 +1,17 @@
 //! Lists of refs, and the memory of a command that only looks at runs.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gix::bstr::ByteSlice;
 use gix::refs::TargetRef;
 use gix::refs::file::find::ReferenceDecode;
+use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
+use crate::fs::regular;
 use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -27,23 +32,97 @@ pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
     BROKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Repo {
-    /// Reads the refs of all runs.
-    pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
-        let found = self.each_ref(OF_RUNS, |name, mut reference| {
-            let target = match reference.target() {
-                TargetRef::Object(id) => Some(id.to_owned()),
-                TargetRef::Symbolic(_) => reference.peel_to_id().ok().map(gix::Id::detach),
-            };
-            Some((name, target.map(to_oid)))
-        })?;
-        match found {
-            Some(found) => Ok(found.into_iter().collect()),
-            None => {
-                let list = self.list_refs(OF_RUNS)?;
-                Ok(list.into_iter().map(|(name, oid)| (name, Some(oid))).collect())
+/// The refs that are files of their own.
+#[derive(Default)]
+struct LooseRefs {
+    refs: RefsOfRuns,
+    locks: Vec<PathBuf>,
+}
+
+impl LooseRefs {
+    /// Reads the refs below a directory of the git directory; `prefix` ends in a slash. What is
+    /// deleted meanwhile is left out.
+    fn read_below(&mut self, git_dir: &Path, prefix: &str) -> io::Result<()> {
+        let is_gone = |e: &io::Error| {
+            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
+        };
+        let listing = match fs::read_dir(git_dir.join(prefix)) {
+            Err(e) if is_gone(&e) => return Ok(()),
+            listing => listing?,
+        };
+        for entry in listing {
+            let entry = entry?;
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                self.read_below(git_dir, &format!("{name}/"))?;
+            } else if name.ends_with(".lock") {
+                self.locks.push(entry.path());
+            } else if gix::refs::FullName::try_from(name.as_str()).is_ok() {
+                match read_start(&entry.path()) {
+                    Err(e) if is_gone(&e) => {}
+                    Err(_) if kind.is_symlink() => drop(broken_refs().insert(name)),
+                    text => self.add(name, &text?),
+                }
             }
         }
+        Ok(())
+    }
+
+    fn add(&mut self, name: String, text: &[u8]) {
+        let oid = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        match oid.to_str().ok().and_then(Oid::parse) {
+            Some(oid) => drop(self.refs.insert(RefName::new(name), Some(oid))),
+            None if text.starts_with(b"ref:") => drop(self.refs.insert(RefName::new(name), None)),
+            None => drop(broken_refs().insert(name)),
+        }
+    }
+}
+
+/// The beginning of a file: all of one that holds an object id. Does not wait for a FIFO.
+fn read_start(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let mut start = vec![0; 128];
+    let length = rustix::io::read(&file, &mut start[..])?;
+    start.truncate(length);
+    Ok(start)
+}
+
+impl Repo {
+    /// Reads the refs of all runs: the loose ones first, as git does, so that one that is being packed
+    /// meanwhile is in one of both places.
+    pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
+        let mut refs = self.look_at_refs_of_runs()?.0;
+        // A link leads to an object, or nowhere.
+        for (name, oid) in refs.iter_mut().filter(|(_, oid)| oid.is_none()) {
+            let gix = self.gix();
+            let linked = gix.try_find_reference(name.as_str()).ok().flatten();
+            *oid = linked.and_then(|mut found| Some(to_oid(found.peel_to_id().ok()?.detach())));
+        }
+        Ok(refs)
+    }
+
+    /// Reads the refs of all runs in one pass, none for a link, with the locks among their files.
+    pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
+        let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
+        let mut found = LooseRefs::default();
+        found.read_below(self.common_dir(), OF_RUNS).map_err(unreadable)?;
+        let packed = match regular::read(&self.common_dir().join("packed-refs")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            read => read.map_err(unreadable)?,
+        };
+        let before_name = format!(" {OF_RUNS}");
+        for at in packed.find_iter(&before_name) {
+            let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
+            let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
+            let oid = packed[line..at].to_str().ok().and_then(Oid::parse);
+            // The loose one is newer.
+            if let Some(oid) = oid {
+                found.refs.entry(RefName::new(name)).or_insert(Some(oid));
+            }
+        }
+        Ok((found.refs, found.locks))
     }
 
     /// Answers all questions about refs of runs from this list from now on: for a command that only

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
+use gix::objs::{CommitRef, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES};
+use crate::git::loose::LooseObjects;
 use crate::git::overrides::Overrides;
 use crate::git::own_dir::mark;
 use crate::model::oid::Oid;
@@ -24,6 +26,8 @@ pub struct Repo {
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     overrides: Arc<Overrides>,
+    /// What reads small objects that are not packed.
+    loose: Mutex<LooseObjects>,
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
     /// The changes of packs that this process has made and seen.
@@ -113,8 +117,10 @@ impl Repo {
         let canonical = |path: &Path| {
             path.canonicalize().context(|| format!("could not read '{}'", path.display()))
         };
+        let common_dir = canonical(gix.common_dir())?;
         Ok(Repo {
-            common_dir: canonical(gix.common_dir())?,
+            loose: Mutex::new(LooseObjects::new(&common_dir)),
+            common_dir,
             git_dir: canonical(gix.git_dir())?,
             work_tree: gix.workdir().map(canonical).transpose()?,
             overrides: Arc::default(),
@@ -256,17 +262,14 @@ impl Repo {
 
     /// Reads a commit.
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
-        let lost =
-            |e: &dyn std::fmt::Display| Error::damaged(format!("commit {oid} cannot be read: {e}"));
-        self.read_again(|gix| {
-            let commit = gix.find_commit(from_oid(oid)?).map_err(|e| lost(&e))?;
-            let decoded = commit.decode().map_err(|e| lost(&e))?;
-            Ok(Commit {
-                tree: to_oid(decoded.tree()),
-                parents: decoded.parents().map(to_oid).collect(),
-                message: decoded.message.to_str_lossy().into_owned(),
-                time: commit.time().map_or(0, |t| t.seconds),
-            })
+        let bytes = self.object(oid, Kind::Commit)?;
+        let decoded = CommitRef::from_bytes(&bytes, gix::hash::Kind::Sha1)
+            .map_err(|e| Error::damaged(format!("commit {oid} cannot be read: {e}")))?;
+        Ok(Commit {
+            tree: to_oid(decoded.tree()),
+            parents: decoded.parents().map(to_oid).collect(),
+            message: decoded.message.to_str_lossy().into_owned(),
+            time: decoded.time().map_or(0, |time| time.seconds),
         })
     }
 
@@ -298,20 +301,37 @@ impl Repo {
     /// True if the repository has that object, and it is a commit.
     pub fn is_commit(&self, oid: &Oid) -> bool {
         let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
-        header.is_some_and(|header| header.kind() == gix::objs::Kind::Commit)
+        header.is_some_and(|header| header.kind() == Kind::Commit)
     }
 
     /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
+        self.object(oid, Kind::Blob)
+    }
+
+    /// The bytes of an object of that kind.
+    fn object(&self, oid: &Oid, kind: Kind) -> Result<Vec<u8>> {
+        let id = from_oid(oid)?;
+        let mut bytes = Vec::new();
+        let mut loose = self.loose.lock().unwrap_or_else(PoisonError::into_inner);
+        if loose.read_as(kind, &id, &mut bytes).is_some() {
+            return Ok(bytes);
+        }
+        drop(loose);
+        let lost =
+            |e: &dyn std::fmt::Display| Error::damaged(format!("{kind} {oid} cannot be read: {e}"));
         self.read_again(|gix| {
-            let found = gix.find_object(from_oid(oid)?).map(|object| object.detach().data);
-            found.map_err(|e| Error::damaged(format!("object {oid} cannot be read: {e}")))
+            let found = gix.find_object(id).map_err(|e| lost(&e))?.detach();
+            if found.kind != kind {
+                return Err(lost(&format_args!("it is a {}", found.kind)));
+            }
+            Ok(found.data)
         })
     }
 
     /// The id of the commit with these bytes, if the repository surely has it.
     pub fn has_commit(&self, bytes: &[u8]) -> Result<Option<Oid>> {
-        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Commit, bytes);
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Commit, bytes);
         let id = id.map_err(|e| Error::internal(format!("a commit cannot be named: {e}")))?;
         let has = !self.is_beside_housekeeping() && self.gix().find_header(id).is_ok();
         Ok(has.then(|| to_oid(id)))
@@ -319,19 +339,16 @@ impl Repo {
 
     /// The names of the files in a tree's root, with their blobs.
     pub fn root_files(&self, tree: &Oid) -> Result<BTreeMap<String, Oid>> {
-        let lost =
-            |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
-        self.read_again(|gix| {
-            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-            let mut files = BTreeMap::new();
-            for entry in tree.iter() {
-                let entry = entry.map_err(|e| lost(&e))?;
-                if entry.mode().is_blob() {
-                    files.insert(entry.filename().to_str_lossy().into(), to_oid(entry.object_id()));
-                }
+        let bytes = self.object(tree, Kind::Tree)?;
+        let mut files = BTreeMap::new();
+        for entry in TreeRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1) {
+            let entry =
+                entry.map_err(|e| Error::damaged(format!("tree {tree} cannot be read: {e}")))?;
+            if entry.mode.is_blob() {
+                files.insert(entry.filename.to_str_lossy().into(), to_oid(entry.oid.to_owned()));
             }
-            Ok(files)
-        })
+        }
+        Ok(files)
     }
 
     /// The names in a tree's root; true for a directory.
@@ -553,7 +570,7 @@ pub fn is_key(name: &OsStr) -> bool {
 
 /// A name for these bytes: the id that git would give to a blob of them.
 pub fn digest(bytes: &[u8]) -> String {
-    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, bytes);
     id.map(|id| id.to_string()).unwrap_or_default()
 }
 

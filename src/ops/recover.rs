@@ -58,8 +58,11 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // First: nothing else may write what is recovered.
     let mut messages = end_survivors(store)?;
-    // Recovery may need these refs.
-    store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
+    let (seen, locks) = store.repo().look_at_refs_of_runs()?;
+    if !locks.is_empty() {
+        // Recovery may need these refs.
+        store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
+    }
     match recover_landing(store) {
         Ok(message) => messages.extend(message),
         // The command goes on: it may be one that helps.
@@ -74,7 +77,9 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     release_judged(store)?;
     // What cannot be deleted was told by the command that removed it.
     let _ = trash::empty(store, &store.worktrees(None));
-    let found = store.repo().refs_of_runs()?;
+    let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
+    let is_seen = is_at_rest && seen.values().all(Option::is_some);
+    let found = if is_seen { seen } else { store.repo().refs_of_runs()? };
     let names: Vec<RefName> = found.keys().cloned().collect();
     messages.extend(settle(store, &names)?);
     let has_conflicts = names.iter().any(|name| refs::conflicts_of(name).is_some());

@@ -30,7 +30,14 @@ pub enum Matching {
 impl Store {
     /// Resolves `address`; without an address, gives the newest run.
     pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
-        let runs = self.runs()?;
+        let exact = match address {
+            Some(Address::Pair { run: name, .. } | Address::Word { word: name, .. }) => {
+                self.run(name)?
+            }
+            _ => None,
+        };
+        // Of many runs only the one is read that is named.
+        let runs = exact.map_or_else(|| self.runs(), |run| Ok(vec![run]))?;
         let Some(newest) = runs.last() else {
             return Err(Error::fatal("there is no run yet").because(Cause::NoRun));
         };

@@ -23,6 +23,7 @@ mod sealed_attacks;
 mod sealed_layers;
 mod sealed_suites;
 mod spread;
+mod system_calls;
 mod terminal;
 mod terminal_output;
 mod test_reports;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     trials.extend(spread::trials());
     trials.extend(sealed_layers::trials());
     trials.extend(sealed_suites::trials());
+    trials.extend(system_calls::trials());
     trials.extend(terminal_output::trials());
     trials.extend(test_reports::trials());
     trials.extend(toolchains::trials());

@@ -69,6 +69,7 @@ tools! {
     SLURM: "command -v munged slurmctld slurmd sbatch && test $(id -u) = 0", "Slurm is not installed, or this is not root";
     SSH_KEYGEN: "ssh-keygen -q -t ed25519 -N '' -f key",
         "ssh-keygen is not installed";
+    STRACE: "strace -f -o calls true", "strace is not installed, or may trace nothing here";
     // The exit code shows that the options are those of util-linux, too.
     TERMINAL: "script -qec 'exit 7' /dev/null; test $? = 7", "`script` cannot make a terminal here";
     TMPFS: "mkdir small; unshare -rm mount -t tmpfs -o size=4m tmpfs small", "`unshare -rm` cannot mount a tmpfs here";

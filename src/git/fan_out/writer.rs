@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
+use gix::objs::Kind;
 use gix::prelude::FindExt;
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 
@@ -14,6 +15,7 @@ use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
+use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
 use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
@@ -56,9 +58,15 @@ struct Unit<'a> {
     entries: &'a [usize],
 }
 
+/// The blobs that are looked for among loose objects in vain before it is taken that all are packed.
+const MOST_MISSED: usize = 32;
+
 /// The state of one thread.
 struct Worker {
     gix: gix::Repository,
+    loose: LooseObjects,
+    /// The last blobs that were not loose.
+    missed: usize,
     blob: Vec<u8>,
     converted: Vec<u8>,
 }
@@ -97,8 +105,13 @@ impl<'a> Fan<'a> {
                 entries.chunks(UNIT).map(|entries| Unit { directory, entries })
             })
             .collect();
-        let worker =
-            || Worker { gix: self.gix.to_thread_local(), blob: Vec::new(), converted: Vec::new() };
+        let worker = || Worker {
+            gix: self.gix.to_thread_local(),
+            loose: LooseObjects::new(self.repo.common_dir()),
+            missed: 0,
+            blob: Vec::new(),
+            converted: Vec::new(),
+        };
         let parts = parallel::map_with(&units, worker, |worker, unit| {
             self.write_unit(worker, unit, &roots, taken)
         })?;
@@ -187,6 +200,24 @@ enum NewEntry<'a> {
 }
 
 impl Worker {
+    /// Reads a blob into `self.blob`.
+    fn read(&mut self, repo: &Repo, id: gix::ObjectId) -> Result<()> {
+        if self.missed < MOST_MISSED {
+            if self.loose.read_as(Kind::Blob, &id, &mut self.blob).is_some() {
+                self.missed = 0;
+                return Ok(());
+            }
+            self.missed += 1;
+        }
+        match self.gix.objects.find_blob(&id, &mut self.blob) {
+            // For the empty blob, the buffer is left as it was.
+            Ok(blob) if blob.data.is_empty() => self.blob.clear(),
+            Ok(_) => {}
+            Err(_) => self.blob = repo.blob(&to_oid(id))?,
+        }
+        Ok(())
+    }
+
     /// Reads and converts the blob of an entry; none if that is left to git.
     fn new_entry<'a>(
         &'a mut self,
@@ -202,12 +233,7 @@ impl Worker {
         if conversion == Conversion::ByGit && !is_link {
             return Ok(None);
         }
-        match self.gix.objects.find_blob(&entry.id, &mut self.blob) {
-            // For the empty blob, the buffer is left as it was.
-            Ok(blob) if blob.data.is_empty() => self.blob.clear(),
-            Ok(_) => {}
-            Err(_) => self.blob = repo.blob(&to_oid(entry.id))?,
-        }
+        self.read(repo, entry.id)?;
         let executable = match entry.mode {
             _ if is_link => return Ok(Some(NewEntry::Link { target: &self.blob })),
             EntryMode::FILE => false,

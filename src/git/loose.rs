@@ -1,0 +1,115 @@
+//! Loose objects, read with few system calls: gix takes six for each, two of them for a memory map
+//! that other threads must be told about.
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use gix::hash::{ObjectId, oid};
+use gix::objs::{Kind, decode};
+use gix::zlib::Inflate;
+use rustix::fs::{Mode, OFlags};
+
+use crate::fs::directory::DIRECTORY;
+
+/// The compressed size from which a loose object is left to gix.
+const LARGE: usize = 64 << 10;
+
+/// The length of the longest header, and of a small object that is read in one go.
+const BEGINNING: usize = 64;
+
+/// The loose objects of a repository, without those of alternates.
+pub struct LooseObjects {
+    directory: Option<OwnedFd>,
+    compressed: Vec<u8>,
+    inflate: Inflate,
+}
+
+impl LooseObjects {
+    /// The loose objects in the common git directory `common`.
+    pub fn new(common: &Path) -> LooseObjects {
+        LooseObjects {
+            directory: rustix::fs::open(common.join("objects"), DIRECTORY, Mode::empty()).ok(),
+            compressed: Vec::new(),
+            inflate: Inflate::default(),
+        }
+    }
+
+    /// Reads an object into `content`, and gives its kind. None if it is not loose, large or
+    /// damaged: then gix reads it, or says what is wrong.
+    pub fn read(&mut self, id: &oid, content: &mut Vec<u8>) -> Option<Kind> {
+        let name = id.to_string();
+        let (directory, file) = name.split_at(2);
+        // An attempt may have put a FIFO there.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let path = format!("{directory}/{file}");
+        let file = rustix::fs::openat(self.directory.as_ref()?, path, flags, Mode::empty()).ok()?;
+        self.compressed.resize(LARGE, 0);
+        let length = rustix::io::read(&file, &mut self.compressed[..]).ok()?;
+        let compressed = self.compressed.get(..length).filter(|all| all.len() < LARGE)?;
+        let mut beginning = [0; BEGINNING];
+        self.inflate.reset();
+        let (_, consumed, written) = self.inflate.once(compressed, &mut beginning).ok()?;
+        let beginning = &beginning[..written];
+        let (kind, size, header) = decode::loose_header(beginning).ok()?;
+        let size = usize::try_from(size).ok().filter(|size| written - header <= *size)?;
+        if written - header == size {
+            content.clear();
+            content.extend_from_slice(&beginning[header..]);
+            return Some(kind);
+        }
+        let rest = &compressed[consumed..];
+        let read = self.inflate.rest(rest, beginning, header, content, size).ok()?;
+        (read == size).then_some(kind)
+    }
+
+    /// Reads an object of that kind; none as for [`LooseObjects::read`].
+    pub fn read_as(&mut self, kind: Kind, id: &ObjectId, content: &mut Vec<u8>) -> Option<()> {
+        self.read(id, content).filter(|found| *found == kind).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn loose_objects_are_read_whole_or_not_at_all() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let git = |args: &[&str], stdin: &[u8]| {
+            let call = duct::cmd("git", args).dir(directory.path()).stdin_bytes(stdin);
+            call.read().expect("git works")
+        };
+        git(&["init", "-q"], b"");
+        let mut objects = LooseObjects::new(&directory.path().join(".git"));
+        let mut content = b"as before".to_vec();
+        let noise = |length: usize| -> Vec<u8> {
+            let next =
+                |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+            std::iter::successors(Some(1), next).map(|n| (n >> 24) as u8).take(length).collect()
+        };
+        for length in [0, 1, 54, 55, 56, 57, 1000, 40_000] {
+            for bytes in [vec![b'x'; length], noise(length)] {
+                let id = git(&["hash-object", "-w", "--stdin"], &bytes);
+                let id = ObjectId::from_hex(id.as_bytes()).expect("an id");
+                assert_eq!(objects.read(&id, &mut content), Some(Kind::Blob), "{length}");
+                assert_eq!(content, bytes);
+                assert_eq!(objects.read_as(Kind::Tree, &id, &mut content), None);
+            }
+        }
+        let large = git(&["hash-object", "-w", "--stdin"], &noise(LARGE));
+        let large = ObjectId::from_hex(large.as_bytes()).expect("an id");
+        assert_eq!(objects.read(&large, &mut content), None);
+        let cut = git(&["hash-object", "-w", "--stdin"], &noise(5000));
+        let (first, rest) = cut.split_at(2);
+        let file = directory.path().join(".git/objects").join(first).join(rest);
+        let whole = fs::read(&file).expect("loose");
+        let cut = ObjectId::from_hex(cut.as_bytes()).expect("an id");
+        for length in [0, 1, 20, 4000] {
+            fs::remove_file(&file).expect("removed");
+            fs::write(&file, &whole[..length]).expect("written");
+            assert_eq!(objects.read(&cut, &mut content), None, "{length}");
+        }
+        assert_eq!(objects.read(&ObjectId::null(gix::hash::Kind::Sha1), &mut content), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! The files that commands open: what is read twice, or for nothing, costs every user time.
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::common::World;
+use crate::tool::{STRACE, trials};
+
+trials! {
+    each_loose_blob_is_opened_once_and_not_mapped: [STRACE];
+    each_record_is_read_once_and_only_that_of_a_run_that_is_named: [STRACE];
+}
+
+/// The system calls of these names that a command makes.
+fn calls(world: &World, names: &str, args: &[&str]) -> Vec<String> {
+    let log = world.home().join("calls");
+    let trace = ["-f", "-o", log.to_str().unwrap(), "-e", names, "git-frites"];
+    world.run(&world.repo, "strace", trace.iter().chain(args)).expect(0);
+    fs::read_to_string(log).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The names of loose objects that were opened, and how often.
+fn opened_objects(calls: &[String]) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for call in calls.iter().filter(|call| call.contains("open")) {
+        let path = call.split('"').nth(1).unwrap_or_default();
+        let mut parts = path.rsplit('/');
+        let (Some(file), Some(directory)) = (parts.next(), parts.next()) else { continue };
+        if file.len() == 38 && directory.len() == 2 && !call.contains("ENOENT") {
+            *found.entry(format!("{directory}{file}")).or_default() += 1;
+        }
+    }
+    found
+}
+
+fn each_loose_blob_is_opened_once_and_not_mapped() {
+    let world = World::new();
+    for at in 0..80 {
+        world.write(format!("many/{at}"), format!("file {at}\n"));
+    }
+    world.commit("many files");
+    let calls = calls(&world, "openat,mmap", &["spawn", "-q", "-n", "2"]);
+    let opened = opened_objects(&calls);
+    let blobs = world.git(["ls-tree", "--format=%(objectname)", "HEAD", "many/"]);
+    for blob in blobs.lines() {
+        assert_eq!(opened.get(blob), Some(&1), "{blob}");
+    }
+    let mapped = calls
+        .iter()
+        .filter(|call| call.contains("mmap(NULL, ") && call.contains(", MAP_PRIVATE, "));
+    assert!(mapped.count() < 40);
+    world.assert_clean();
+}
+
+fn each_record_is_read_once_and_only_that_of_a_run_that_is_named() {
+    let world = World::new();
+    let runs: Vec<String> = (0..5).map(|_| world.spawn(["-n", "1"])).collect();
+    let record = |run: &String| {
+        let id = world.git(["rev-parse", &format!("refs/frites/{run}/@record")]);
+        let blob = world.git(["rev-parse", &format!("{id}:run.toml")]);
+        [id, blob]
+    };
+    let all: Vec<String> = runs.iter().flat_map(record).collect();
+    for command in ["status", "log"] {
+        let calls = calls(&world, "openat,open", &[command]);
+        let refs =
+            calls.iter().filter(|call| call.contains("/@record\"") && !call.contains("ENOENT"));
+        assert_eq!(refs.count(), runs.len(), "{command}");
+        let opened = opened_objects(&calls);
+        assert!(all.iter().all(|id| opened.get(id).is_none_or(|times| *times == 1)), "{command}");
+        assert_eq!(all.iter().any(|id| opened.contains_key(id)), command == "status");
+    }
+    let named = format!("{}/c1", runs[2]);
+    let opened = opened_objects(&calls(&world, "openat,open", &["path", &named]));
+    let of_named = record(&runs[2]);
+    let read: Vec<&String> = all.iter().filter(|id| opened.contains_key(*id)).collect();
+    assert_eq!(read, of_named.iter().collect::<Vec<_>>());
+    world.assert_clean();
+}
