@@ -32,6 +32,11 @@ bench:
 	$(CARGO) bench --locked --bench worktrees -- $(BENCH_ARGS)
 	$(CARGO) bench --locked --bench funnel -- $(BENCH_ARGS)
 
+# Measures judging where tests build the project first: from nothing, and in layers. Takes about half an hour.
+bench-builds:
+	$(CARGO) build --locked --release
+	PATH="$$(cd "$(TARGET)/release" && pwd):$$PATH" sh benches/builds.sh $(BENCH_ARGS)
+
 # Judges a run on a Slurm cluster of four nodes on this machine; `make test` does so, too, where Slurm is installed.
 test-slurm:
 	$(CARGO) test --locked --test tools -- spread::
@@ -69,4 +74,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build picture test test-worlds test-slurm demo bench soak lint install uninstall man
+.PHONY: build picture test test-worlds test-slurm demo bench bench-builds soak lint install uninstall man
