@@ -3,6 +3,7 @@ use crate::config::Config;
 use crate::config::keys;
 use crate::config::value::{AgentInput, Argv};
 use crate::error::{Error, Result};
+use crate::model::agent_output::UsageFormat;
 use crate::model::name::Name;
 use crate::model::nearest::nearest;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
@@ -11,11 +12,26 @@ use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
 /// versions named here; `git config frites.agents.NAME.command` replaces them.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     // Claude Code 2.1.197. As root it also wants IS_SANDBOX=1 in its environment.
-    ("claude", &["claude", "-p", "--permission-mode", "bypassPermissions"]),
+    (
+        "claude",
+        &["claude", "-p", "--permission-mode", "bypassPermissions", "--output-format", "json"],
+    ),
     // Codex 0.169.0: `-` reads the prompt from standard input.
-    ("codex", &["codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", "-"]),
+    ("codex", &["codex", "exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-"]),
     // Gemini CLI 0.61.0: an empty `-p` makes it read standard input and exit when it is done.
-    ("gemini", &["gemini", "--approval-mode", "yolo", "--skip-trust", "-p", ""]),
+    (
+        "gemini",
+        &[
+            "gemini",
+            "--output-format",
+            "stream-json",
+            "--approval-mode",
+            "yolo",
+            "--skip-trust",
+            "-p",
+            "",
+        ],
+    ),
     // Aider 0.86.2 does not read a prompt from standard input, and commits by default.
     (
         "aider",
@@ -33,7 +49,7 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
         ],
     ),
     // OpenCode 1.18.33.
-    ("opencode", &["opencode", "run", "--auto"]),
+    ("opencode", &["opencode", "run", "--format", "json", "--auto"]),
 ];
 
 /// What the built-in agents print when their account may do no more for a while, as reported in their
@@ -52,6 +68,14 @@ const LIMITS: [(&str, &[&str]); 5] = [
     ("aider", &["litellm.ratelimiterror", "you exceeded your current quota", "insufficient_quota"]),
     // anomalyco/opencode 13005, 42452, 47239, 47747.
     ("opencode", &["usage limit has been reached", "rate limit exceeded", "freeusagelimiterror"]),
+];
+
+/// The built-in agents whose command line above prints JSON that tells their usage. Aider prints none.
+const USAGE: [(&str, &[&str]); 4] = [
+    ("claude", &["claude"]),
+    ("codex", &["codex"]),
+    ("gemini", &["gemini"]),
+    ("opencode", &["opencode"]),
 ];
 
 /// The names of all agents, built in or configured, each once, sorted.
@@ -98,12 +122,23 @@ pub fn limit_patterns(config: &Config, name: &Name) -> Vec<String> {
     })
 }
 
+/// Where an agent's output tells what it used: as configured, else as the built-in agent of this name
+/// does; none if nobody knows.
+pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
+    let format = config.get_for(keys::AGENT_USAGE, name.as_str()).or_else(|| {
+        let (_, words) = USAGE.iter().find(|(built_in, _)| *built_in == name.as_str())?;
+        UsageFormat::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    });
+    format.filter(|format| *format != UsageFormat::Off)
+}
+
 /// The value that a key has by itself for a built-in agent: `agents.claude.command`.
 pub fn built_in_value(key: &str) -> Option<Vec<String>> {
     let (name, key) = key.strip_prefix("agents.")?.split_once('.')?;
-    let of = match key {
+    let of: &[(&str, &[&str])] = match key {
         "command" => &BUILT_IN,
         "limit" => &LIMITS,
+        "usage" => &USAGE,
         _ => return None,
     };
     let (_, words) = of.iter().find(|(built_in, _)| *built_in == name)?;

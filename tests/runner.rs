@@ -76,6 +76,7 @@ mod test_synthesis;
 mod test_task;
 mod test_trace;
 mod test_undo;
+mod test_usage;
 
 /// A file that is not named above would never run.
 #[test]

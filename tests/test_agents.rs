@@ -48,11 +48,19 @@ fn builtin_agent_gets_the_prompt_and_runs_non_interactively() {
         file.display()
     );
     let cases = [
-        ("claude", "-p\n--permission-mode\nbypassPermissions\n", "fix the bug"),
-        ("codex", "exec\n--skip-git-repo-check\n-s\nworkspace-write\n-\n", "fix the bug"),
-        ("gemini", "--approval-mode\nyolo\n--skip-trust\n-p\n\n", "fix the bug"),
+        (
+            "claude",
+            "-p\n--permission-mode\nbypassPermissions\n--output-format\njson\n",
+            "fix the bug",
+        ),
+        ("codex", "exec\n--json\n--skip-git-repo-check\n-s\nworkspace-write\n-\n", "fix the bug"),
+        (
+            "gemini",
+            "--output-format\nstream-json\n--approval-mode\nyolo\n--skip-trust\n-p\n\n",
+            "fix the bug",
+        ),
         ("aider", aider.as_str(), ""),
-        ("opencode", "run\n--auto\n", "fix the bug"),
+        ("opencode", "run\n--format\njson\n--auto\n", "fix the bug"),
     ];
     for (agent, arguments, stdin) in cases {
         let candidate = format!("1/{agent}-1");
@@ -342,7 +350,7 @@ fn an_agent_at_its_limit_is_not_started_again_and_resume_starts_just_its_candida
     let works = ("succeeded".to_owned(), None);
     assert_eq!(states(&world), [&at_limit, &at_limit, &at_limit, &works, &works].map(Clone::clone));
     for words in [
-        "agent claude: `claude -p --permission-mode bypassPermissions`",
+        "agent claude: `claude -p --permission-mode bypassPermissions --output-format json`",
         "1/claude-1: limited (resets 1:30am (Asia/Dhaka)) in ",
         "1/claude-2: not started: the agent 'claude' is at its limit",
         "when the limit of the agent is over, `git frites run --resume 1` starts the 3 that it kept from ending",
@@ -391,11 +399,15 @@ fn config_shows_what_a_builtin_agent_is_given() {
     let shown = |key: &str| world.frites(["config", key]).expect(0).out();
     assert_eq!(
         shown("agents.claude.command"),
-        "claude\n-p\n--permission-mode\nbypassPermissions\n"
+        "claude\n-p\n--permission-mode\nbypassPermissions\n--output-format\njson\n"
     );
+    assert_eq!(shown("agents.gemini.usage"), "gemini\n");
     assert!(shown("agents.codex.limit").contains("you've hit your usage limit\n"));
     let json = world.frites(["config", "--json", "agents.opencode.command"]).expect(0).json();
-    assert_eq!(json["keys"][0]["value"], serde_json::json!(["opencode", "run", "--auto"]));
+    assert_eq!(
+        json["keys"][0]["value"],
+        serde_json::json!(["opencode", "run", "--format", "json", "--auto"])
+    );
     assert_eq!(json["keys"][0]["default"], true);
     world.git(["config", "frites.agents.claude.command", "claude --model small"]);
     assert_eq!(shown("agents.claude.command"), "claude --model small\n");

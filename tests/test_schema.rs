@@ -146,6 +146,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     spawned_again_and_failed(&mut checker, &world);
     running(&mut checker, &world);
     limited(&mut checker);
+    paid(&mut checker);
     in_an_odd_place(&mut checker);
     checker.answer("status", 0, world.frites(["status", "--json"]));
     cleaned(&mut checker, &world);
@@ -167,6 +168,20 @@ fn limited(checker: &mut Checker) {
     world.git(["config", "frites.agents.mine.command", command]);
     let spawn = ["spawn", "--json", "--agent", "mine", "-p", "x"];
     checker.answer("spawn", 4, world.frites(spawn));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+}
+
+/// Candidates whose agent tells what it used, and one whose agent does not.
+fn paid(checker: &mut Checker) {
+    let world = World::new();
+    let mine = r#"["sh", "-c", "echo $FRITES_CANDIDATE >> README; echo '{\"in\":5,\"out\":6,\"usd\":0.5}'"]"#;
+    world.write(
+        ".frites.toml",
+        format!("[agents.mine]\ncommand = {mine}\nusage = 'in=/in,out=/out,cost=/usd'\n"),
+    );
+    let spawn = ["spawn", "--json", "--agent", "mine", "-p", "x"];
+    checker.answer("spawn", 0, world.frites(spawn));
+    checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "true"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
 }
 

@@ -18,6 +18,7 @@ use crate::model::candidate::{Candidate, Capture, Landing, State};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
+use crate::model::usage::UsageSum;
 use crate::model::verdict::Verdict;
 use crate::ops::history::{self, DiskUse};
 use crate::ops::progress;
@@ -28,7 +29,7 @@ use crate::ui::progress::texts;
 use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
-use crate::ui::{comparison, json};
+use crate::ui::{comparison, json, usage_words};
 
 /// `git frites status`
 #[derive(Debug, clap::Args)]
@@ -114,8 +115,12 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         && let Some(verdict) = session.store.verdict(&run.run)?
     {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, &verdict)));
-        for line in comparison::remarks(&verdict) {
-            text.push_str(&format!("{}\n", table::printable(&line)));
+        // What the agents used stands above, with what they used since.
+        let used: Vec<UsageSum> = verdict.candidates.iter().filter_map(|e| e.usage).collect();
+        let used = usage_words::total(used.iter());
+        for line in comparison::remarks(&verdict).iter().filter(|line| used.as_ref() != Some(line))
+        {
+            text.push_str(&format!("{}\n", table::printable(line)));
         }
     }
     session.ui.answer(text)?;
@@ -239,12 +244,15 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             None => format!("; {}\n", decision.decision),
         },
     });
-    let mut grid = Grid::new(
-        &["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"],
-        &[3, 4, 5, 7],
-        ui.out,
-    );
     let members = members(session, run)?;
+    let used: Vec<UsageSum> =
+        members.iter().filter_map(|member| UsageSum::of(&member.record.usage)).collect();
+    let (tokens, cost) = usage_words::columns(used.iter());
+    let mut headings =
+        vec!["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"];
+    headings.extend(tokens.then_some("tokens"));
+    headings.extend(cost.then_some("cost"));
+    let mut grid = Grid::new(&headings, &[3, 4, 5, 7, 8, 9], ui.out);
     for member in shown(&members, only) {
         let candidate = &member.record;
         let recommended = verdict
@@ -256,7 +264,7 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             State::Empty => Tone::Dim,
             State::Open | State::Running | State::Succeeded => Tone::Plain,
         };
-        grid.row(vec![
+        let mut cells = vec![
             (if recommended { "*" } else { "" }.into(), Tone::Good),
             (candidate.address(), Tone::Plain),
             // `--json` has the whole reason.
@@ -266,7 +274,14 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             (member.blast.files.to_string(), Tone::Plain),
             (landing(session, run, candidate)?, Tone::Plain),
             (if candidate.cleaned { "-".into() } else { table::size(candidate.bytes) }, Tone::Dim),
-        ]);
+        ];
+        let sum = UsageSum::of(&candidate.usage);
+        let cell = |words: fn(&UsageSum) -> String| {
+            (sum.as_ref().map_or_else(|| "-".to_owned(), words), Tone::Plain)
+        };
+        cells.extend(tokens.then(|| cell(UsageSum::tokens)));
+        cells.extend(cost.then(|| cell(UsageSum::cost)));
+        grid.row(cells);
     }
     text.push_str(&grid.render());
     let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
@@ -281,6 +296,7 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
         ),
         None => format!("disk: {} in worktrees; --disk measures all\n", table::size(disk.worktrees)),
     });
+    text.extend(usage_words::total(used.iter()).map(|words| words + "\n"));
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
@@ -390,16 +406,21 @@ fn as_json(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<Valu
             object["iterations"] = history_as_json(&session.repo, candidate)?;
         }
         object["kept"] = json!(record.kept);
+        if let Some(usage) = UsageSum::of(&record.usage) {
+            object["usage"] = json!(usage);
+            object["usage"]["rounds"] = json!(record.usage);
+        }
         object["task"] = json!(run.task_of(&record.candidate));
         json::put_file(&mut object, "worktree", &candidate.worktree());
         candidates.push(object);
     }
     let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
     let verdict = session.store.verdict(&run.run)?;
+    let usage = UsageSum::of(members.iter().flat_map(|member| &member.record.usage));
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
         "task": run.task, "parent": run.parent, "candidates": candidates,
-        "verdict": verdict.as_ref().map(comparison::as_json),
+        "verdict": verdict.as_ref().map(comparison::as_json), "usage": usage,
         "disk": {
             "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.rest.records,
             "objects": disk.rest.objects, "measured": disk.rest.measured,

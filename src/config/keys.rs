@@ -10,6 +10,7 @@ use crate::config::value::{
     MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnWarm,
     SynthesisMode, Tie, WarmMode,
 };
+use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
@@ -164,12 +165,14 @@ keys! {
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
     AGENT_LIMIT: Option<Vec<String>> = "agents.*.limit", Unset("those of the built-in agent of this name", "['out of credit']"), "What the agent prints in its last 20 lines when its account may do no more for a while; * matches anything, and capitals do not matter. Such a candidate is limited, if its command failed or changed nothing, and no other of that agent is started in the run.";
+    AGENT_USAGE: Option<UsageFormat> = "agents.*.usage", Unset("that of the built-in agent of this name", "'claude'"), "How the agent's JSON output tells the tokens and the dollars that it used: as one of these agents does, by JSON pointers into the last object that has any of them, or not at all (off).";
     HOOKS_CANDIDATE_ENDED: Option<Argv> = "hooks.candidate-ended", Unset("nothing runs", "['./ended']"), "The command that runs when a candidate's command has ended and its result is captured. Hooks are read from git's configuration and from variables, never from .frites.toml, and run without a shell.";
     HOOKS_VERDICT: Option<Argv> = "hooks.verdict", Unset("nothing runs", "['notify-send', 'There is a verdict']"), "The command that runs when a run has a verdict.";
     HOOKS_LANDED: Option<Argv> = "hooks.landed", Unset("nothing runs", "['./landed']"), "The command that runs when a candidate has landed.";
     HOOKS_BEFORE_CLEAN: Option<Argv> = "hooks.before-clean", Unset("nothing runs", "['./before-clean']"), "The command that runs before a candidate's worktree is removed. If it fails, the worktree stays.";
     HOOKS_TIMEOUT: Duration = "hooks.timeout", Is("'1m'"), "The time limit of each hook.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
+    LIMITS_COST: Option<f64> = "limits.cost", Unset("no limit", "5"), "The dollars, as agents tell them, from which on a run starts no further attempt, round of repair or synthesis; those that run go on to their end.";
     LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands that one run executes at the same time.";
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested: the command of a candidate can start a run of its own.";
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs that were spawned with `--from`.";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use toml::Value;
 
+use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
 use crate::model::oracle::CommandLine;
 use crate::model::rank::Rank;
@@ -306,6 +307,18 @@ impl Setting for Argv {
             None => Vec::read(value),
         };
         words.filter(|words| !words.is_empty()).map(Argv)
+    }
+}
+
+impl Setting for UsageFormat {
+    const TAKES: &'static str = "claude, codex, gemini, opencode, off, or JSON pointers such as \"in=/usage/in,out=/usage/out,cost=/usd\"";
+
+    fn read(value: &Value) -> Option<Self> {
+        let words = match value.as_str() {
+            Some(text) => text.split(',').map(str::to_owned).collect(),
+            None => Vec::read(value)?,
+        };
+        UsageFormat::parse(&words)
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::usage::RoundUsage;
 
 /// The state of an attempt (DESIGN.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +170,10 @@ pub struct Candidate {
     /// The time at which the command ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<jiff::Timestamp>,
+    /// What its agent used in each of its commands, in order; empty if nobody knows where the agent
+    /// would tell it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
     #[serde(default)]
     pub cleaned: bool,
@@ -201,6 +206,7 @@ impl Candidate {
             remaking: false,
             started: None,
             ended: None,
+            usage: Vec::new(),
             cleaned: false,
             bytes: 0,
         }

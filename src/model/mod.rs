@@ -1,5 +1,6 @@
 //! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
 pub mod address;
+pub mod agent_output;
 pub mod agreement;
 pub mod base_tests;
 pub mod blast;
@@ -34,6 +35,7 @@ pub mod terms;
 pub mod test_comparison;
 pub mod test_report;
 pub mod trailer;
+pub mod usage;
 pub mod verdict;
 
 /// The version of every record that this program writes. A newer one is readable and not writable.

@@ -13,6 +13,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
+use crate::model::usage::UsageSum;
 use crate::model::world::WorldKind;
 
 /// The kind of a decision (the table in DESIGN.md §3, "judge").
@@ -126,6 +127,9 @@ pub struct Entry {
     /// not change what decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
+    /// What the candidate's agents used; none if nobody knows where they would tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSum>,
 }
 
 impl Entry {
@@ -148,6 +152,7 @@ impl Entry {
             results: Vec::new(),
             stale: None,
             base_tests: None,
+            usage: None,
         }
     }
 

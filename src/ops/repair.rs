@@ -13,6 +13,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::put_back::put_back;
 use crate::process::{interrupt, last_lines};
 use crate::store::candidate::CandidateRef;
@@ -67,6 +68,11 @@ pub fn repair(
         }
         let started = to_repair(session, run, &repaired.verdict, &ended)?;
         if started.is_empty() {
+            break;
+        }
+        if let Some(reached) = cost_limit::reached(session, run)? {
+            session.ui.note(format!("run {}: {}: no round of repair", run.run, reached.words));
+            session.ui.hint(reached.go_on);
             break;
         }
         let names: Vec<&str> = started.iter().map(|one| one.before.candidate.as_str()).collect();

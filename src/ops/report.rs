@@ -13,7 +13,7 @@ use crate::model::verdict::{Entry, Verdict};
 use crate::ops::history;
 use crate::ops::judge::{ChangedFile, FileContent, changed_file, covers};
 use crate::ops::session::Session;
-use crate::process::last_lines;
+use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
 use crate::store::logs::{AGENT, LogPlace};
@@ -118,7 +118,13 @@ fn logs(
     entry: Option<&Entry>,
 ) -> Result<Vec<LogEnd>> {
     let place = candidate.logs()?;
-    let mut ends = vec![log_end(&place, AGENT, record.exit_code.is_some_and(|code| code != 0))];
+    let log = place.newest(AGENT);
+    let mut ends = vec![LogEnd {
+        command: AGENT.to_owned(),
+        failed: record.exit_code.is_some_and(|code| code != 0),
+        lines: last_words(&log, LOG_LINES),
+        path: log.display().to_string(),
+    }];
     for result in failed(entry.iter().flat_map(|entry| &entry.results)) {
         ends.push(log_end(&place, result.stage.as_str(), true));
     }

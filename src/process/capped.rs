@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
-use crate::model::plain;
+use crate::model::{agent_output, plain};
 
 /// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
@@ -155,6 +155,38 @@ pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
     last.reverse();
     last
+}
+
+/// As [`last_lines`], of a log of an attempt's command: where that prints JSON, the words in it.
+pub fn last_words(log: &Path, count: usize) -> Vec<String> {
+    words_within(log, count, 1 << 20)
+}
+
+/// The last line of [`last_words`], while the log is written: looked for often, and so not as far
+/// back.
+pub(super) fn last_word_line(log: &Path) -> Option<String> {
+    words_within(log, 1, 64 << 10).pop()
+}
+
+/// The last words in so many bytes at the end of a log: lines of JSON are long.
+fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
+    let Ok(end) = end_of(log, bytes) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&end);
+    // The first line may be the end of one.
+    let whole = text.split_once('\n').filter(|_| end.len() as u64 == bytes);
+    let lines = agent_output::readable(whole.map_or(text.as_ref(), |(_, rest)| rest));
+    let lines = lines.iter().rev().map(|line| plain::line(line).trim_end().to_owned());
+    let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
+    last.reverse();
+    last
+}
+
+/// The whole text of a log that nobody writes any more; empty if it cannot be read. It has at most two
+/// parts, and anything longer was not written by us.
+pub fn whole_log(log: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = regular::open_own(log).and_then(|file| file.take(3 * PART).read_to_end(&mut bytes));
+    if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
 }
 
 /// The last bytes of a log, at most so many.

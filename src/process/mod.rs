@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
 use crate::model::outcome::Outcome;
-pub use crate::process::capped::{Follower, last_lines};
+pub use crate::process::capped::{Follower, last_lines, last_words, whole_log};
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::own_program::myself;

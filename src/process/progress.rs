@@ -99,7 +99,11 @@ pub fn running(directory: &Path) -> Option<Running> {
         }
         let began = file.metadata().and_then(|m| m.modified()).ok()?;
         let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
-        let last_line = capped::last_lines(&directory.join(format!("{what}.log")), 1).pop();
+        let log = directory.join(format!("{what}.log"));
+        let last_line = match what.as_str() {
+            "agent" => capped::last_word_line(&log),
+            _ => capped::last_lines(&log, 1).pop(),
+        };
         Some(Running { what, elapsed, last_line })
     })
 }

@@ -13,6 +13,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
+use crate::model::usage::UsageSum;
 use crate::store::Store;
 use crate::store::landed::restore_landing;
 use crate::store::records::LOST;
@@ -36,6 +37,13 @@ impl Store {
     /// All candidates of a run, in spawn order.
     pub fn candidates<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = CandidateRef<'a>> {
         run.candidates.iter().map(move |name| self.candidate(run, name))
+    }
+
+    /// What the agents of a run used; none if nobody knows where they would tell it.
+    pub fn usage(&self, run: &Run) -> Result<Option<UsageSum>> {
+        let records = self.candidates(run).map(CandidateRef::record);
+        let records: Vec<Candidate> = records.collect::<Result<_>>()?;
+        Ok(UsageSum::of(records.iter().flat_map(|record| &record.usage)))
     }
 }
 

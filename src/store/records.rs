@@ -244,6 +244,7 @@ mod tests {
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::run::{Addition, Parent};
     use crate::model::test_report::TestReport;
+    use crate::model::usage::{Usage, UsageSum};
     use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
     use jiff::Timestamp;
     use proptest::collection::vec;
@@ -371,6 +372,15 @@ mod tests {
                         tree,
                         results: vec![ended],
                         ..BaseTestsResult::default()
+                    }),
+                    usage: Some(UsageSum {
+                        known: Usage {
+                            tokens_in: Some(lines),
+                            tokens_out: None,
+                            cost: Some(seconds),
+                        },
+                        unknown_tokens: index,
+                        unknown_cost: 0,
                     }),
                 }
             },

@@ -16,7 +16,7 @@ use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
-use crate::ui::test_words;
+use crate::ui::{test_words, usage_words};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -25,7 +25,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, &verdict.run, &rows(verdict)) + "\n"
+        grid(styles, &verdict.run, &rows(verdict), usage_words::columns_of(verdict)) + "\n"
     };
     let world = world(styles, &verdict.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
@@ -44,8 +44,9 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
+    let columns = usage_words::columns(entries.clone().filter_map(|entry| entry.usage.as_ref()));
     let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, (false, false))).collect();
-    grid(styles, run, &rows) + &world
+    grid(styles, run, &rows, columns) + &world
 }
 
 /// The line about the world in which commands ran, if any did.
@@ -140,6 +141,9 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
         };
         lines.push(format!("{} command{plural} run{base}, saved {}", effort.ran, saved.join(", ")));
     }
+    lines.extend(usage_words::total(
+        verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref()),
+    ));
     for entry in &verdict.candidates {
         if let Some(stale) = &entry.stale {
             lines.push(format!("{}: {stale}", entry.candidate));
@@ -268,6 +272,10 @@ pub struct ComparisonRow {
     pub files: String,
     /// The agreement with the other candidates.
     pub agreement: String,
+    /// The tokens in and out that its agents used.
+    pub tokens: String,
+    /// What they cost.
+    pub cost: String,
     /// What else there is to say about it.
     pub remarks: Vec<String>,
     /// Says if the remarks are to be checked.
@@ -302,6 +310,8 @@ fn base_row(base: &Baseline) -> ComparisonRow {
         lines: none(),
         files: none(),
         agreement: none(),
+        tokens: none(),
+        cost: none(),
         remarks,
         remarks_tone: Tone::Dim,
     }
@@ -325,6 +335,8 @@ fn row(
         lines: entry.blast.lines.to_string(),
         files: entry.blast.files.to_string(),
         agreement: entry.agreement.map_or("-".into(), |score| format!("{score:.2}")),
+        tokens: entry.usage.map_or("-".into(), |usage| usage.tokens()),
+        cost: entry.usage.map_or("-".into(), |usage| usage.cost()),
         remarks: flags(entry, base),
         remarks_tone: if beware { Tone::Caution } else { Tone::Dim },
     }
@@ -332,13 +344,20 @@ fn row(
 
 /// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
 /// are at the end of the row if they fit there, and otherwise below it.
-fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow]) -> String {
-    let headings = ["", "candidate", "outcome", "time", "lines", "files", "agree"];
-    let mut grid = Grid::new(&headings, &[3, 4, 5, 6], styles);
+fn grid(
+    styles: Styles,
+    run: &Name,
+    rows: &[ComparisonRow],
+    (tokens, cost): (bool, bool),
+) -> String {
+    let mut headings = vec!["", "candidate", "outcome", "time", "lines", "files", "agree"];
+    headings.extend(tokens.then_some("tokens"));
+    headings.extend(cost.then_some("cost"));
+    let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
     for row in rows {
         let tone = if row.recommended && row.verified { Tone::Good } else { Tone::Plain };
-        grid.row(vec![
+        let mut cells = vec![
             (if row.recommended { "*" } else { "" }.to_owned(), tone),
             (format!("{run}/{}", shortened(&row.name)), tone),
             row.outcome.clone(),
@@ -346,7 +365,10 @@ fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow]) -> String {
             (row.lines.clone(), Tone::Plain),
             (row.files.clone(), Tone::Plain),
             (row.agreement.clone(), Tone::Plain),
-        ]);
+        ];
+        cells.extend(tokens.then(|| (row.tokens.clone(), Tone::Plain)));
+        cells.extend(cost.then(|| (row.cost.clone(), Tone::Plain)));
+        grid.row(cells);
         remarks.push((row.remarks.clone(), styles.of(row.remarks_tone)));
     }
     let table = grid.render();

@@ -10,6 +10,7 @@ pub mod style;
 pub mod table;
 mod terminal;
 mod test_words;
+pub mod usage_words;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;

@@ -19,6 +19,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, JudgeSettings};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
@@ -74,6 +75,7 @@ fn entry_of(
         tree,
         blast: captured.blast,
         problem: captured.problem.clone(),
+        usage: UsageSum::of(&captured.candidate.usage),
         drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
         ..Entry::new(candidate.clone(), *index, *state)
     };

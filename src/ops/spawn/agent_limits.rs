@@ -12,7 +12,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
-use crate::process::last_lines;
+use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 
 /// The last lines of an agent's output in which its limit is sought: what it wrote before is its work.
@@ -25,7 +25,9 @@ pub struct AgentLimits(Mutex<BTreeMap<Name, AgentLimit>>);
 impl AgentLimits {
     /// The limit that an agent told at the end of its output, if it did. Nothing is remembered.
     pub fn told(session: &Session, agent: Option<&Name>, log: &Path) -> Option<AgentLimit> {
-        limit::find(&last_lines(log, LINES), &agents::limit_patterns(&session.config, agent?))
+        let patterns = agents::limit_patterns(&session.config, agent?);
+        limit::find(&last_words(log, LINES), &patterns)
+            .or_else(|| limit::find(&last_lines(log, LINES), &patterns))
     }
 
     /// Marks a candidate whose agent came to its limit, so that no other of that agent is started.

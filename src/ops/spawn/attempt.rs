@@ -1,6 +1,8 @@
 //! Runs commands in candidates' worktrees and captures the results.
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::agents;
 use crate::error::{Cause, Error, Result};
 use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
@@ -13,12 +15,14 @@ use crate::model::env;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
+use crate::model::usage::{RoundUsage, Usage};
 use crate::ops::capture::{self, Captured};
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::agent_limits::AgentLimits;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
+use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
 use crate::ops::{clean, hooks, log_end};
@@ -71,6 +75,7 @@ pub fn run_attempts(
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
     let at_limit = AgentLimits::default();
+    let cost_limit = CostLimit::default();
     let board = Board::new(WorkKind::Attempts, options.jobs);
     let span = tracing::Span::current();
     let results = std::thread::scope(|scope| {
@@ -80,7 +85,7 @@ pub fn run_attempts(
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
                     board.began(name);
-                    let how = (options, guard.as_ref(), &at_limit);
+                    let how = (options, guard.as_ref(), &at_limit, &cost_limit);
                     let done = attempt(session, candidate, command, how)
                         .inspect_err(|error| mark_cancelled(candidate, error));
                     board.ended(name, ending(&done));
@@ -174,6 +179,9 @@ pub fn rerun_all(
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
+    if let Some(reached) = cost_limit::reached(session, run)? {
+        return Err(reached.into_error(run));
+    }
     guard::choose(session)?;
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
     let _lock = store.lock_run(&run.run)?;
@@ -197,13 +205,21 @@ fn attempt(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: &CandidateCommand,
-    (options, guard, at_limit): (&AttemptOptions, Option<&Guard>, &AgentLimits),
+    (options, guard, at_limit, cost_limit): (
+        &AttemptOptions,
+        Option<&Guard>,
+        &AgentLimits,
+        &CostLimit,
+    ),
 ) -> Result<Captured> {
     if candidate.record()?.state == State::Failed {
         return session.stored(candidate); // its setup failed
     }
     let agent = command.agent.as_ref();
     if let Some(refused) = at_limit.refuse(session, candidate, agent)? {
+        return Ok(refused);
+    }
+    if let Some(refused) = cost_limit.refuse(session, candidate)? {
         return Ok(refused);
     }
     let dir = candidate.worktree();
@@ -262,9 +278,12 @@ fn attempt(
     }
     let bytes = tree::disk_usage(&dir);
     let told = AgentLimits::told(session, agent, &log);
+    let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
+    let usage = agent.filter(|_| is_run).and_then(|agent| usage_told(session, agent, &log));
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
         c.bytes = bytes;
+        c.usage.extend(usage.map(|usage| RoundUsage { iteration: None, usage }));
         match &end {
             Ok(end) => record_end(c, end),
             Err(error) => record_error(c, error),
@@ -274,6 +293,14 @@ fn attempt(
         }
     })?;
     let mut captured = session.capture_or_tell(candidate)?;
+    let iteration = captured.capture.as_ref().map(|capture| capture.iteration);
+    if usage.is_some() {
+        captured.candidate = candidate.update(|c| {
+            if let Some(last) = c.usage.last_mut() {
+                last.iteration = iteration;
+            }
+        })?;
+    }
     // Some agents exit 0 all the same.
     if let (Some(told), State::Empty) = (&told, captured.candidate.state) {
         captured.candidate = candidate.update(|c| at_limit.mark(agent, c, told))?;
@@ -288,7 +315,6 @@ fn attempt(
                 (State::Failed, None, Some("its worktree is gone".into()));
         })?;
     }
-    let iteration = captured.capture.as_ref().map(|capture| capture.iteration);
     candidate.logs()?.end_round(iteration)?;
     report_end(session, candidate, &captured, seconds)?;
     if captured.candidate.state == State::Empty
@@ -307,6 +333,12 @@ fn attempt(
         ));
     }
     Ok(captured)
+}
+
+/// What an agent told in its log that it used; none if nobody knows where it would tell it.
+fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
+    let format = agents::usage_format(&session.config, agent)?;
+    Some(format.usage(&process::whole_log(log)))
 }
 
 /// Sets the state in a record by how the candidate's command ended.
@@ -369,7 +401,7 @@ fn report_end(
     let line = format!("{address}: {words} in {}, {}", table::duration(seconds), captured.blast);
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
-            log_end::note(&session.ui, &line, &candidate.log(AGENT));
+            log_end::note_of_agent(&session.ui, &line, &candidate.log(AGENT));
         }
         _ => session.ui.note(line),
     }

@@ -4,6 +4,7 @@ pub mod agent_limits;
 pub mod attempt;
 pub mod checkpoint;
 pub mod command;
+pub mod cost_limit;
 pub mod guard;
 pub mod later;
 pub mod limits;
@@ -378,8 +379,9 @@ fn prepare_candidate(
     );
     record.port = port;
     record.bytes = capture::size_on_disk(&session.repo, &candidate.index());
-    // A worktree that is made again stays marked for review.
-    record.kept = candidate.record()?.kept;
+    // A worktree that is made again stays marked for review, and what it cost is spent.
+    let before = candidate.record()?;
+    (record.kept, record.usage) = (before.kept, before.usage);
     if let Some(failure) = &prepared.failure {
         record.state = State::Failed;
         record.reason = Some(failure.clone());

@@ -19,6 +19,7 @@ use crate::ops::session::Session;
 use crate::ops::spawn::agent_limits;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation};
 use crate::ops::spawn::resume::add_worktrees;
@@ -63,6 +64,10 @@ pub fn maker(
         _ if !verdict.verified() => return nobody("the verdict is not verified"),
         [best, ..] => &best.candidate,
     };
+    if let Some(reached) = cost_limit::reached(session, run)? {
+        session.ui.hint(reached.go_on);
+        return nobody(&reached.words);
+    }
     let of_best = run.agents.get(best).map(|a| Assignment { framing: None, ..a.clone() });
     if let Some(assignment) = configured_agent(session)?.or(of_best) {
         return match &assignment.agent {
@@ -151,6 +156,9 @@ pub fn synthesize(
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
+    if let Some(reached) = cost_limit::reached(session, run)? {
+        return Err(reached.into_error(run));
+    }
     limits::require_room(session, 0, 1)?;
     // From here on no other process judges the run, adds to it or removes it.
     let (_lock, mut run) = store.lock_and_read(&run.run)?;

@@ -5,6 +5,7 @@ use crate::model::verdict::Verdict;
 use crate::ui::comparison;
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
+use crate::ui::usage_words;
 
 /// The verdict, its reason, the comparison and what to look at, as Markdown. What attempts wrote is
 /// text: it makes no markup, mentions nobody and refers to nothing.
@@ -37,12 +38,23 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn table(text: &mut String, verdict: &Verdict) {
-    text.push_str("| | candidate | outcome | time | lines | files | agree | flags |\n");
-    text.push_str("|---|---|---|---:|---:|---:|---:|---|\n");
+    let (tokens, cost) = usage_words::columns_of(verdict);
+    let more =
+        [(tokens, " tokens |"), (cost, " cost |")].map(|(is, word)| if is { word } else { "" });
+    let _ = writeln!(
+        text,
+        "| | candidate | outcome | time | lines | files | agree |{} flags |",
+        more.concat()
+    );
+    let lines = more.map(|word| if word.is_empty() { "" } else { "---:|" }).concat();
+    let _ = writeln!(text, "|---|---|---|---:|---:|---:|---:|{lines}---|");
     for row in comparison::rows(verdict) {
         let mark = if row.recommended { "**→**" } else { "" };
-        let cells = [&row.outcome.0, &row.time, &row.lines, &row.files, &row.agreement];
-        let cells = cells.map(|cell| escaped(cell)).join(" | ");
+        let mut cells = vec![&row.outcome.0, &row.time, &row.lines, &row.files, &row.agreement];
+        cells.extend(tokens.then_some(&row.tokens));
+        cells.extend(cost.then_some(&row.cost));
+        let cells: Vec<String> = cells.into_iter().map(|cell| escaped(cell)).collect();
+        let cells = cells.join(" | ");
         let remarks = escaped(&row.remarks.join(", "));
         let _ = writeln!(text, "| {mark} | {} | {cells} | {remarks} |", code(&row.name));
     }

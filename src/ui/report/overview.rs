@@ -10,6 +10,7 @@ use crate::ui::report::candidate::logs;
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::{class, count, time, visible};
 use crate::ui::style::Tone;
+use crate::ui::usage_words;
 
 /// The most tests that are shown.
 const TESTS: usize = 500;
@@ -87,6 +88,7 @@ fn oracle(verdict: &Verdict) -> Markup {
 /// The table of `judge`; of a run that was not judged, the states.
 pub fn comparison(report: &Report) -> Markup {
     let rows: Vec<ComparisonRow> = report.verdict.iter().flat_map(comparison::rows).collect();
+    let used = report.verdict.as_ref().map_or((false, false), usage_words::columns_of);
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
     };
@@ -98,7 +100,9 @@ pub fn comparison(report: &Report) -> Markup {
                     th {} th scope="col" { "candidate" }
                     @if report.verdict.is_some() {
                         th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
-                        th.n scope="col" { "files" } th.n scope="col" { "agree" } th scope="col" { "flags" }
+                        th.n scope="col" { "files" } th.n scope="col" { "agree" }
+                        @if used.0 { th.n scope="col" { "tokens" } } @if used.1 { th.n scope="col" { "cost" } }
+                        th scope="col" { "flags" }
                     } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
                 } }
                 tbody {
@@ -108,14 +112,14 @@ pub fn comparison(report: &Report) -> Markup {
                                 td { (visible(&one.record.state_in_words())) } td.n { (one.files.len()) } }
                         }
                     }
-                    @for row in &rows { (compared(row, place(&row.name))) }
+                    @for row in &rows { (compared(row, place(&row.name), used)) }
                 }
             } }
         }
     }
 }
 
-fn compared(row: &ComparisonRow, place: Option<usize>) -> Markup {
+fn compared(row: &ComparisonRow, place: Option<usize>, (tokens, cost): (bool, bool)) -> Markup {
     let (outcome, tone) = &row.outcome;
     html! {
         tr.recommended[row.recommended] {
@@ -128,6 +132,7 @@ fn compared(row: &ComparisonRow, place: Option<usize>) -> Markup {
             }
             td class=(class(*tone)) { (visible(outcome)) }
             td.n { (row.time) } td.n { (row.lines) } td.n { (row.files) } td.n { (row.agreement) }
+            @if tokens { td.n { (row.tokens) } } @if cost { td.n { (row.cost) } }
             td class=(class(row.remarks_tone)) { (visible(&row.remarks.join(", "))) }
         }
     }

@@ -1,0 +1,80 @@
+//! `limits.cost`: a run that has cost as much starts no further command.
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::model::candidate::State;
+use crate::model::run::Run;
+use crate::model::usage::dollars;
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+
+/// The limit while commands of a run are started. It is said once that the run is at it.
+#[derive(Default)]
+pub struct CostLimit {
+    said: AtomicBool,
+}
+
+impl CostLimit {
+    /// Marks a candidate whose command is not to be started, because the run has cost as much as it
+    /// may; none if it can be started.
+    pub fn refuse(
+        &self,
+        session: &Session,
+        candidate: CandidateRef<'_>,
+    ) -> Result<Option<Captured>> {
+        let run = candidate.run;
+        let Some(reached) = reached(session, run)? else { return Ok(None) };
+        // Before a later round it was something else, and nothing has changed since.
+        let before = match candidate.record()?.again {
+            true => candidate.latest_usable()?.map(|(_, state)| state),
+            false => None,
+        };
+        candidate.update(|record| {
+            record.state = before.unwrap_or(State::Cancelled);
+            record.reason = before.is_none().then(|| "not started: limits.cost".to_owned());
+        })?;
+        if !self.said.swap(true, Ordering::Relaxed) {
+            session
+                .ui
+                .note(format!("run {}: {}, so nothing more is started", run.run, reached.words));
+            session.ui.hint(reached.go_on);
+        }
+        session.stored(candidate).map(Some)
+    }
+}
+
+/// A run that has cost as much as it may.
+pub struct ReachedLimit {
+    /// The cost and the limit, in words.
+    pub words: String,
+    /// How to go on with the run.
+    pub go_on: String,
+    higher: f64,
+}
+
+impl ReachedLimit {
+    /// The error of a command that would cost more.
+    pub fn into_error(self, run: &Run) -> Error {
+        Error::no(format!("run {}: {}", run.run, self.words)).hint(format!(
+            "allow it more with `git -c frites.limits.cost={:.2} frites …`",
+            self.higher
+        ))
+    }
+}
+
+/// The limit of a run, if its agents have told that it has cost as much.
+pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedLimit>> {
+    let Some(limit) = session.config.get(keys::LIMITS_COST) else { return Ok(None) };
+    let cost = session.store.usage(run)?.and_then(|usage| usage.known.cost).unwrap_or_default();
+    let higher = cost + limit;
+    Ok((cost >= limit).then(|| ReachedLimit {
+        words: format!("it has cost {}, and limits.cost is {}", dollars(cost), dollars(limit)),
+        go_on: format!(
+            "go on with a higher limit: `git -c frites.limits.cost={higher:.2} frites run --resume {}`",
+            run.run
+        ),
+        higher,
+    }))
+}
