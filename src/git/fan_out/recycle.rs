@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::error::{IoContext, Result};
 use crate::fs::directory::DIRECTORY;
+use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
@@ -40,7 +41,7 @@ pub fn take_all(
     worktrees: &[&Worktree],
     index: &gix::index::State,
 ) -> Result<Vec<Taken>> {
-    worktrees.iter().map(|worktree| take(root, worktree, index)).collect()
+    parallel::map(worktrees, |worktree| take(root, worktree, index))
 }
 
 fn take(root: &Path, worktree: &Worktree, index: &gix::index::State) -> Result<Taken> {

@@ -131,17 +131,22 @@ impl<'a> Fan<'a> {
         taken: &[Taken],
     ) -> Result<Written> {
         let failed = |path: &BStr| format!("could not write '{path}'");
+        let mut written = Written::default();
+        let mut missing = Vec::new();
+        for at in unit.entries {
+            let stats = taken.iter().map(|of| of[*at]).collect::<Option<Vec<_>>>();
+            match stats.filter(|all| !all.is_empty()) {
+                Some(stats) => written.stats.push((*at, stats)),
+                None => missing.push(*at),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(written);
+        }
         let open = |root: &OwnedFd| open_below(root, unit.directory);
         let directories: Vec<OwnedFd> =
             roots.iter().map(open).collect::<io::Result<_>>().context(|| failed(unit.directory))?;
-        let mut written = Written::default();
-        for at in unit.entries {
-            if let Some(stats) = taken.iter().map(|of| of[*at]).collect::<Option<Vec<_>>>()
-                && !stats.is_empty()
-            {
-                written.stats.push((*at, stats));
-                continue;
-            }
+        for at in &missing {
             let entry = &self.index.entries()[*at];
             let path = entry.path(self.index);
             let name = file_name(path);
