@@ -4,6 +4,7 @@ mod attributes;
 pub mod capture;
 pub mod checkout;
 pub mod cli;
+mod clock;
 pub mod commit;
 pub mod diff;
 pub mod fan_out;

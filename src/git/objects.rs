@@ -15,6 +15,7 @@ use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::{OURS, PAUSES};
+use crate::git::clock;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
@@ -110,7 +111,7 @@ impl NewObjects {
                 seen.push(parent);
             }
         }
-        let now = gix::date::Time::now_local_or_utc();
+        let now = clock::now();
         let who = format!("{} <{}> {now}", OURS.0, OURS.1);
         let end = if message.ends_with('\n') { "" } else { "\n" };
         text.push_str(&format!("author {who}\ncommitter {who}\n\n{message}{end}"));

@@ -43,9 +43,6 @@ impl LooseRefs {
     /// Reads the refs below a directory of the git directory; `prefix` ends in a slash. What is
     /// deleted meanwhile is left out.
     fn read_below(&mut self, git_dir: &Path, prefix: &str) -> io::Result<()> {
-        let is_gone = |e: &io::Error| {
-            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
-        };
         let listing = match fs::read_dir(git_dir.join(prefix)) {
             Err(e) if is_gone(&e) => return Ok(()),
             listing => listing?,
@@ -70,13 +67,23 @@ impl LooseRefs {
     }
 
     fn add(&mut self, name: String, text: &[u8]) {
-        let oid = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        match oid.to_str().ok().and_then(Oid::parse) {
+        match oid_of(text) {
             Some(oid) => drop(self.refs.insert(RefName::new(name), Some(oid))),
             None if text.starts_with(b"ref:") => drop(self.refs.insert(RefName::new(name), None)),
             None => drop(broken_refs().insert(name)),
         }
     }
+}
+
+/// The object that a ref's file names; none if it is no object.
+fn oid_of(text: &[u8]) -> Option<Oid> {
+    let oid = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    oid.to_str().ok().and_then(Oid::parse)
+}
+
+/// True for the error that there is no file of a ref.
+fn is_gone(e: &io::Error) -> bool {
+    [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
 /// The beginning of a file: all of one that holds an object id. Does not wait for a FIFO.
@@ -101,6 +108,21 @@ impl Repo {
             *oid = linked.and_then(|mut found| Some(to_oid(found.peel_to_id().ok()?.detach())));
         }
         Ok(refs)
+    }
+
+    /// Reads a ref that is a file of its own, or that cannot be anywhere. gix looks at six places for
+    /// one that does not exist. None if gix must read it: a link, a packed ref, or a damaged one.
+    pub(super) fn read_loose_ref(&self, full: &RefName) -> Option<Option<Oid>> {
+        let of_worktrees = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
+        if !full.starts_with("refs/") || of_worktrees.iter().any(|own| full.starts_with(own)) {
+            return None;
+        }
+        match read_start(&self.common_dir().join(full.as_str())) {
+            Ok(text) => oid_of(&text).map(Some),
+            // Looked for afterwards, because git packs a ref before it deletes its file.
+            Err(e) if is_gone(&e) => self.packed_refs_stamp().is_none().then_some(None),
+            Err(_) => None,
+        }
     }
 
     /// Reads the refs of all runs in one pass, none for a link, with the locks among their files.
@@ -164,6 +186,9 @@ impl Repo {
     pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
         if let Some(names) = self.remembered_names(prefix) {
             return Ok(names);
+        }
+        if prefix == OF_RUNS {
+            return Ok(self.look_at_refs_of_runs()?.0.into_keys().collect());
         }
         match self.each_ref(prefix, |name, _| Some(name))? {
             Some(names) => Ok(names),

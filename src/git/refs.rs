@@ -11,6 +11,7 @@ use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use crate::error::{Cause, Error, Result};
 use crate::fs::regular;
 use crate::git::cli::{Git, OURS, PAUSES};
+use crate::git::clock;
 use crate::git::gc::WholeMove;
 use crate::git::objects;
 use crate::git::repo::{RUNS, Repo, from_oid, to_oid};
@@ -119,6 +120,9 @@ impl Repo {
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
+        }
+        if let Some(found) = self.read_loose_ref(full) {
+            return Ok(found);
         }
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
@@ -271,7 +275,7 @@ impl Repo {
         let prepared = prepared.map_err(|e| refused(&e))?;
         // The new values lie in the lock files, which become the refs.
         objects::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
-        let now = gix::date::Time::now_local_or_utc().to_string();
+        let now = clock::now().to_string();
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
         prepared.commit(who).map_err(|e| refused(&e))?;
