@@ -54,21 +54,21 @@ install:
 	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin"
 	$(INSTALL) -m 755 "$(TARGET)/release/git-frites" "$(DESTDIR)$(PREFIX)/bin/git-frites"
 	$(INSTALL) -d "$(SHARE)/man/man1" "$(SHARE)/man/man5" "$(SHARE)/man/man7" "$(SHARE)/git-frites" \
-		"$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+		"$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_conf.d"
 	$(INSTALL) -m 644 man/*.1 "$(SHARE)/man/man1"
 	$(INSTALL) -m 644 man/*.5 "$(SHARE)/man/man5"
 	$(INSTALL) -m 644 man/*.7 "$(SHARE)/man/man7"
 	$(INSTALL) -m 644 schema/git-frites.schema.json "$(SHARE)/git-frites/git-frites.schema.json"
 	$(INSTALL) -m 644 completions/git-frites.bash "$(SHARE)/bash-completion/completions/git-frites"
 	$(INSTALL) -m 644 completions/_git-frites "$(SHARE)/zsh/site-functions/_git-frites"
-	$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_completions.d/git-frites.fish"
+	$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_conf.d/git-frites.fish"
 
 # Removes the installed files.
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/git-frites" "$(SHARE)"/man/man1/git-frites.1 "$(SHARE)"/man/man1/git-frites-*.1 \
 		"$(SHARE)"/man/man5/git-frites-*.5 "$(SHARE)"/man/man7/git-frites-*.7 \
 		"$(SHARE)/git-frites/git-frites.schema.json" "$(SHARE)/bash-completion/completions/git-frites" \
-		"$(SHARE)/zsh/site-functions/_git-frites" "$(SHARE)/fish/vendor_completions.d/git-frites.fish"
+		"$(SHARE)/zsh/site-functions/_git-frites" "$(SHARE)/fish/vendor_conf.d/git-frites.fish"
 
 # Regenerates man/ after a change of the command line or of the manual.
 man: build

@@ -1,9 +1,14 @@
 # fish completion for `git-frites …`, and for `git frites …`, which fish's own git completion passes on.
+# Only that of fish 3.6.0 does not; there this file completes it, if it is read when a shell starts. So
+# install it in share/fish/vendor_conf.d, or ~/.config/fish/conf.d.
 # fish does not pass on `git -C DIR`; completion then offers the runs of the current directory.
-# Install it in share/fish/vendor_completions.d, or ~/.config/fish/completions.
 
 function __git_frites_complete
     set -l words (commandline --current-process --tokenize --cut-at-cursor)
+    # `git OPTION… frites WORD…` is `git-frites WORD…`.
+    if test "$words[1]" = git
+        set words git-frites $words[(math (contains --index -- frites $words) + 1)..]
+    end
     set -l current (commandline --current-token --cut-at-cursor)
     # Words after `--` are a separate command.
     if set -l escape (contains --index -- -- $words)
@@ -14,3 +19,6 @@ function __git_frites_complete
 end
 
 complete --command git-frites --exclusive --keep-order --arguments '(__git_frites_complete)'
+if test "$version" = 3.6.0
+    complete --command git --condition '__fish_git_using_command frites' --exclusive --keep-order --arguments '(__git_frites_complete)'
+end

@@ -15,6 +15,7 @@ trials! {
     bash_completion_loads_the_installed_file: [TERMINAL, GIT_BASH_COMPLETION, BASH_COMPLETION];
     zsh_completes_both_spellings: [ZSH, TERMINAL];
     fish_completes_both_spellings: [FISH];
+    fish_completes_on_a_terminal: [FISH, TERMINAL];
 }
 
 const TAB: &str = "\t";
@@ -177,22 +178,37 @@ fn zsh_completes_both_spellings() {
     check(&mut zsh, &[(&line, TAB, &completed)]);
 }
 
-fn fish_completes_both_spellings() {
+/// A world in which fish reads the completion script when it starts.
+fn world_of_fish() -> World {
     let world = runs_to_complete();
-    let version = world.run(&world.repo, "fish", ["--version"]).expect(0).out();
-    let directory = world.home().join(".config/fish/completions");
-    write(
-        &directory.join("git-frites.fish"),
-        fs::read(completions().join("git-frites.fish")).unwrap(),
+    let script = fs::read(completions().join("git-frites.fish")).unwrap();
+    write(&world.home().join(".config/fish/conf.d/git-frites.fish"), script);
+    world
+}
+
+fn fish_completes_on_a_terminal() {
+    let world = world_of_fish();
+    let config = "function fish_prompt; echo -n 'ready> '; end\nset fish_greeting\n\
+                  function dump; commandline >$DUMP; commandline ''; end\nbind \\cxd dump\n";
+    write(&world.home().join(".config/fish/config.fish"), config);
+    let mut fish = Terminal::start(&world, "exec fish -i --features no-query-term");
+    fish.wait_for("ready> ");
+    check(
+        &mut fish,
+        &[
+            ("git frites jud", TAB, "git frites judge"),
+            ("git-frites jud", TAB, "git-frites judge"),
+            ("git frites judge fix", TAB, "git frites judge fixer"),
+            ("git frites apply fixer/al", TAB, "git frites apply fixer/alpha"),
+            ("git-frites apply fixer/al", TAB, "git-frites apply fixer/alpha"),
+            ("git frites spawn --bas", TAB, "git frites spawn --base"),
+            ("git --no-pager frites stat", TAB, "git --no-pager frites status"),
+        ],
     );
-    if version.contains("version 3.6.0") {
-        // Its `path basename` leaves the `git-` on, which fish fixed in 3.6.1.
-        let gits = fs::read_to_string("/usr/share/fish/completions/git.fish").unwrap();
-        let fixed =
-            gits.replace("(path basename $file)", "(path basename $file | string replace git- '')");
-        assert_ne!(gits, fixed);
-        write(&directory.join("git.fish"), fixed);
-    }
+}
+
+fn fish_completes_both_spellings() {
+    let world = world_of_fish();
     let ask = |line: &str| {
         let answer =
             world.run(&world.repo, "fish", ["-c", &format!("complete -C \"{line}\"")]).expect(0);
@@ -209,6 +225,16 @@ fn fish_completes_both_spellings() {
             ask(&format!("{command} ")).contains(&"status\tList runs and candidates".to_owned()),
             "{command}"
         );
+        for (line, offered) in [
+            ("judge fi", "fixer\trun"),
+            ("spawn --bas", "--base\tCommit that every candidate starts from"),
+        ] {
+            let offers = ask(&format!("{command} {line}"));
+            assert!(
+                offers.iter().any(|offer| offer.starts_with(offered)),
+                "{command} {line}: {offers:?}"
+            );
+        }
         let mut refs = ask(&format!("{command} spawn --base "));
         refs.sort();
         assert_eq!(
@@ -217,7 +243,6 @@ fn fish_completes_both_spellings() {
             "{command}"
         );
     }
-    // `git -C DIR frites` is not asked: fish's completion of git passes on no option of git's own.
     assert!(ask("git-frites judge READ").is_empty(), "no files where none are taken");
     assert!(ask("git-frites spawn -- cat READ").iter().any(|offer| offer.starts_with("README")));
 }

@@ -94,7 +94,7 @@ fn make_install_respects_destdir_and_uninstall_undoes_it() {
             "usr/share/git-frites/git-frites.schema.json",
             "usr/share/bash-completion/completions/git-frites",
             "usr/share/zsh/site-functions/_git-frites",
-            "usr/share/fish/vendor_completions.d/git-frites.fish",
+            "usr/share/fish/vendor_conf.d/git-frites.fish",
         ]
         .map(str::to_owned),
     );

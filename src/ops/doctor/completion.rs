@@ -10,28 +10,35 @@ use crate::model::checkup::Finding;
 /// below HOME, and the startup file that may source it.
 struct ShellPlaces {
     name: &'static str,
-    in_data: &'static str,
-    in_home: &'static str,
+    in_data: &'static [&'static str],
+    in_home: &'static [&'static str],
     startup: &'static str,
 }
 
 const SHELLS: [ShellPlaces; 3] = [
     ShellPlaces {
         name: "bash",
-        in_data: "bash-completion/completions/git-frites",
-        in_home: ".local/share/bash-completion/completions/git-frites",
+        in_data: &["bash-completion/completions/git-frites"],
+        in_home: &[".local/share/bash-completion/completions/git-frites"],
         startup: ".bashrc",
     },
     ShellPlaces {
         name: "zsh",
-        in_data: "zsh/site-functions/_git-frites",
-        in_home: ".zfunc/_git-frites",
+        in_data: &["zsh/site-functions/_git-frites"],
+        in_home: &[".zfunc/_git-frites"],
         startup: ".zshrc",
     },
     ShellPlaces {
         name: "fish",
-        in_data: "fish/vendor_completions.d/git-frites.fish",
-        in_home: ".config/fish/completions/git-frites.fish",
+        // The second ones do for all but fish 3.6.0.
+        in_data: &[
+            "fish/vendor_conf.d/git-frites.fish",
+            "fish/vendor_completions.d/git-frites.fish",
+        ],
+        in_home: &[
+            ".config/fish/conf.d/git-frites.fish",
+            ".config/fish/completions/git-frites.fish",
+        ],
         startup: ".config/fish/config.fish",
     },
 ];
@@ -61,8 +68,9 @@ fn installed(places: &ShellPlaces) -> Option<PathBuf> {
     let beside = own.as_deref().and_then(Path::parent).and_then(Path::parent);
     let data = env::var_os("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
     let data = env::split_paths(&data).chain(beside.map(|prefix| prefix.join("share")));
-    let files = data.map(|dir| dir.join(places.in_data)).chain([home.join(places.in_home)]);
+    let in_data = data.flat_map(|dir| places.in_data.iter().map(move |file| dir.join(file)));
+    let mut files = in_data.chain(places.in_home.iter().map(|file| home.join(file)));
     let startup = home.join(places.startup);
     let sources = fs::read_to_string(&startup).is_ok_and(|text| text.contains(SOURCED));
-    files.into_iter().find(|file| file.is_file()).or_else(|| sources.then_some(startup))
+    files.find(|file| file.is_file()).or_else(|| sources.then_some(startup))
 }
