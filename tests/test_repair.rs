@@ -246,7 +246,7 @@ fn another_round_of_the_same_command_is_said_and_wants_a_yes() {
     let world = world();
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo one >> work"]).expect(0);
     let answer = world.frites(["spawn", "--again", "1/c1"]);
-    let said = "1/c1 runs this again: sh -c echo one >> work";
+    let said = "1/c1 runs this again: sh -c 'echo one >> work'";
     assert!(answer.stderr.lines().any(|line| line == said), "{}", answer.stderr);
     answer.refuses(2, "--again without a command needs --yes");
     assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none");

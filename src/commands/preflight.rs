@@ -103,10 +103,7 @@ fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
 
 /// The command line of each agent, once.
 fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, String> {
-    let line = |command: &CandidateCommand| {
-        shell_words::join(command.argv.iter().map(|word| word.to_string_lossy().into_owned()))
-    };
-    let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, line(c))));
+    let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, c.line())));
     agents.collect()
 }
 

@@ -212,8 +212,7 @@ fn require_yes(
     if !args.shared.command.is_empty() || !args.shared.agents.is_empty() {
         return Ok(());
     }
-    let words: Vec<_> = command.argv.iter().map(|word| word.to_string_lossy()).collect();
-    session.ui.note(format!("{candidate} runs this again: {}", words.join(" ")));
+    session.ui.note(format!("{candidate} runs this again: {}", command.line()));
     if args.yes {
         return Ok(());
     }

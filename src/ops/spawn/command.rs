@@ -32,6 +32,11 @@ pub struct CandidateCommand {
 }
 
 impl CandidateCommand {
+    /// The command line as a person would type it in a shell.
+    pub fn line(&self) -> String {
+        shell_words::join(self.argv.iter().map(|word| word.to_string_lossy().into_owned()))
+    }
+
     /// A command as it was typed. It reads the prompt from its standard input, unless an argument
     /// takes it.
     pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
