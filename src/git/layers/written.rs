@@ -2,9 +2,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use gix::bstr::ByteSlice;
 use gix::index::Entry;
@@ -16,6 +18,9 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, read_index};
 use crate::git::layers::{is_opaque, is_whiteout, visit};
 use crate::model::path::TreePath;
+
+/// The pause between two looks at a file system's clock.
+const STEP: Duration = Duration::from_millis(1);
 
 /// The tracked files that are not as they were checked out, sorted. `upper` is the layer that got
 /// every write, and `index` the index file of the tree below it.
@@ -47,8 +52,27 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
     Ok(changed)
 }
 
+/// Copies the index of a tree to the place where the tree's commands use it. Gives a time after all
+/// changes before, and not after any that comes: the clock of a file system goes in steps, and a
+/// command may write within the same step.
+pub fn hand_out_index(index: &Path, to: &Path) -> io::Result<SystemTime> {
+    fs::copy(index, to)?;
+    let file = fs::File::options().write(true).open(to)?;
+    let copied = change_time(&file.metadata()?);
+    loop {
+        // Every entry is racily clean: a git that a command runs then compares contents, always.
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
+        let now = change_time(&file.metadata()?);
+        if now > copied {
+            return Ok(now);
+        }
+        thread::sleep(STEP);
+    }
+}
+
 /// The tracked files of a plain directory that are not as they were checked out, sorted. `index` is
-/// the index file of the tree in it, and `since` the time at which the directory was complete.
+/// the index file of the tree in it, and `since` a time after that at which the directory was
+/// complete, and not after the first change that counts.
 ///
 /// A file that nobody has touched since is not changed, even if git would write it differently.
 pub fn changed_in(
@@ -60,7 +84,7 @@ pub fn changed_in(
     let tracked = read_index(index)?;
     let is_touched = |entry: &Entry| {
         let file = directory.join(OsStr::from_bytes(entry.path(&tracked)));
-        fs::symlink_metadata(file).map_or(true, |meta| change_time(&meta) > since)
+        fs::symlink_metadata(file).map_or(true, |meta| change_time(&meta) >= since)
     };
     let touched = parallel::map_chunks(tracked.entries(), |entries| {
         let touched = entries.iter().filter(|entry| is_touched(entry));
@@ -102,4 +126,38 @@ fn differing(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>>
     let list =
         git.call("diff-files").args(["-z", "--name-only", "--ignore-submodules=all"]).bytes()?;
     Ok(nul_separated(&list).map(TreePath::new).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::repo::Repo;
+
+    #[test]
+    fn every_write_after_the_index_was_handed_out_counts_and_none_before() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| dir.path().join(name);
+        let git = |words: &[&str]| {
+            let done =
+                std::process::Command::new("git").current_dir(dir.path()).args(words).status();
+            assert!(done.expect("git").success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        for name in ["a", "b"] {
+            fs::write(at(name), "as it was").expect("written");
+        }
+        git(&["add", "."]);
+        let repo = Repo::discover(dir.path()).expect("a repository");
+        let index = at(".git/index");
+        let changed =
+            |since| changed_in(&repo.git(), &index, dir.path(), since).expect("the changed files");
+        fs::write(at("a"), "before").expect("written");
+        let since = hand_out_index(&index, &at(".git/handed-out")).expect("handed out");
+        assert_eq!(changed(since), []);
+        fs::write(at("b"), "after").expect("written");
+        assert_eq!(changed(since), [TreePath::new(b"b")]);
+        // The clock goes in steps: this is a write in the same one.
+        let same = change_time(&fs::metadata(at("b")).expect("a file"));
+        assert_eq!(changed(same), [TreePath::new(b"b")]);
+    }
 }

@@ -12,8 +12,8 @@ use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::oracle::pool::CheckoutRoom;
+use crate::oracle::sealed::SealedCheckouts;
 use crate::oracle::sealed::plan::WorldRoom;
-use crate::oracle::sealed::{SealedCheckouts, hand_out_index};
 
 /// A tree in a worktree, with copies of the base's outputs.
 pub struct CopiedTree {
@@ -36,7 +36,7 @@ impl SealedCheckouts<'_> {
         let Some(laid) = self.over_base(commit, &room)? else { return Ok(None) };
         let dir = worktree.path.clone();
         copied::copy(&laid.layers, &dir)?;
-        let complete = hand_out_index(&room.index(), &worktree.admin.join("index"))
+        let complete = written::hand_out_index(&room.index(), &worktree.admin.join("index"))
             .context(|| format!("could not prepare '{}'", worktree.admin.display()))?;
         let has_outputs = laid.has_outputs;
         Ok(Some(CopiedTree { room, _room: guard, dir, has_outputs, complete }))

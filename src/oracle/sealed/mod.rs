@@ -8,17 +8,15 @@ pub mod surroundings;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::config::value::{LayerKind, Network};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::stat::change_time;
 use crate::fs::tree::disk_usage;
 use crate::git::layers::base::BaseLayer;
 use crate::git::layers::{self, copied, difference, inherited, written};
@@ -394,17 +392,8 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
-        hand_out_index(&room.index(), &own.join("index")).context(failed)
+        written::hand_out_index(&room.index(), &own.join("index")).context(failed)
     }
-}
-
-/// Copies the index of a tree to the place where the tree's commands use it. Gives the time of that.
-fn hand_out_index(index: &Path, to: &Path) -> io::Result<SystemTime> {
-    fs::copy(index, to)?;
-    // Every entry is racily clean: a git that a command runs then compares contents, always.
-    let file = fs::File::options().write(true).open(to)?;
-    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
-    Ok(change_time(&file.metadata()?))
 }
 
 impl Drop for SealedCheckouts<'_> {
