@@ -61,6 +61,8 @@ fn of_project(project: &ProjectCheckup) -> Vec<(String, String)> {
     rows.push(("seeds".to_owned(), table::printable(&seeds)));
     let (used, limit) = project.layers;
     let layers = format!("{} of at most {}", table::size(used), table::size(limit));
+    let layers =
+        layers + &project.start.map(|start| format!("; {}", start.in_words())).unwrap_or_default();
     rows.push(("layers".to_owned(), layers));
     rows
 }
@@ -96,7 +98,9 @@ fn as_json(checkup: &Checkup) -> Value {
         document["repository"] = json!({
             "findings": findings(&project.findings), "world": project.world,
             "commands": project.commands, "seeds": project.seeds,
-            "layers": { "bytes": bytes, "limit": limit },
+            "layers": {
+                "bytes": bytes, "limit": limit, "outputs_of": project.start.map(|start| start.commit),
+            },
         });
     }
     document

@@ -60,7 +60,8 @@ fn as_json(plan: &OraclePlan) -> Value {
     let known = plan.known.as_ref().map(|known| {
         let (captured, passing) = known.candidates;
         json!({
-            "base": known.base, "outputs": known.has_outputs, "captured": captured,
+            "base": known.base, "outputs": known.start.is_some_and(|start| start.is_own),
+            "outputs_of": known.start.map(|start| start.commit), "captured": captured,
             "passing": passing,
         })
     });

@@ -58,14 +58,14 @@ fn tree_of(gix: &gix::Repository, oid: &Oid) -> Option<ObjectId> {
     Some(object.peel_to_tree().ok()?.id)
 }
 
-/// The tree that is `wanted` of the commit with the fewest steps from this one; none if none of the
-/// `most` nearest has such a tree, or one cannot be read.
+/// The commit with the fewest steps from this one whose tree is `wanted`, and that tree; none if none
+/// of the `most` nearest has such a tree, or one cannot be read.
 pub fn nearest(
     repo: &Repo,
     commit: &Oid,
     most: usize,
     wanted: impl Fn(&Oid) -> bool,
-) -> Option<Oid> {
+) -> Option<(Oid, Oid)> {
     let gix = repo.gix();
     let mut waiting = VecDeque::from([from_oid(commit).ok()?]);
     let mut seen = BTreeSet::new();
@@ -77,7 +77,7 @@ pub fn nearest(
         let Ok(commit) = gix.find_commit(id) else { continue };
         let tree = to_oid(commit.tree_id().ok()?.detach());
         if wanted(&tree) {
-            return Some(tree);
+            return Some((to_oid(id), tree));
         }
         waiting.extend(commit.parent_ids().map(gix::Id::detach));
     }

@@ -1,6 +1,7 @@
 //! The findings of `git frites doctor`.
 use serde::Serialize;
 
+use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::world::WorldKind;
 
@@ -38,6 +39,25 @@ pub struct CheckedCommand {
     pub missing: Vec<String>,
 }
 
+/// Build outputs that a base starts from, kept by an earlier judging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartOutputs {
+    /// The commit that they are of.
+    pub commit: Oid,
+    /// True if they are the base's own; else they are an ancestor's.
+    pub is_own: bool,
+}
+
+impl StartOutputs {
+    /// What is kept, as a statement.
+    pub fn in_words(self) -> String {
+        match self.is_own {
+            true => "the base's build outputs are kept".to_owned(),
+            false => format!("the base starts from the build outputs of {}", self.commit.short()),
+        }
+    }
+}
+
 /// What a run in a repository would have.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectCheckup {
@@ -51,6 +71,8 @@ pub struct ProjectCheckup {
     pub seeds: Vec<String>,
     /// The disk space of the kept layers, and its limit, in bytes.
     pub layers: (u64, u64),
+    /// The kept build outputs that judging would start from.
+    pub start: Option<StartOutputs>,
 }
 
 /// All that was looked at.

@@ -10,6 +10,7 @@ trials! {
     parts_that_did_not_change_are_not_built_again_for_the_next_base: [NAMESPACES, MAKE];
     stale_outputs_of_an_ancestor_change_no_verdict: [NAMESPACES, MAKE];
     the_next_base_shows_its_own_files_younger_than_the_outputs_of_the_last: [NAMESPACES];
+    plan_and_doctor_name_the_commit_whose_outputs_are_used: [NAMESPACES, MAKE];
     outputs_of_other_commands_or_of_changed_attributes_are_not_used: [NAMESPACES, MAKE];
 }
 
@@ -135,5 +136,33 @@ fn outputs_of_other_commands_or_of_changed_attributes_are_not_used() {
     world.commit("attributes");
     let (_, compiled) = judged(&world, &["echo more > d.src"], &[]);
     assert_eq!(compiled.iter().filter(|o| *o == "b.obj").count(), 2, "{compiled:?}");
+    world.assert_clean();
+}
+
+fn plan_and_doctor_name_the_commit_whose_outputs_are_used() {
+    let world = stale_project();
+    world.git(["config", "frites.oracle.test", TEST]);
+    world.attempts(&["echo more >> a.src"]);
+    world.frites(["judge"]).expect(0);
+    let first = world.git(["rev-parse", "HEAD"]);
+    let first = first.trim();
+    let seen = |options: &[&str]| {
+        let words = [&["judge", "-n", "--base", "HEAD", "--json"], options].concat();
+        let known = world.frites(words).expect(0).json()["known"].clone();
+        (known["outputs"].clone(), known["outputs_of"].clone())
+    };
+    let doctor =
+        || world.frites(["doctor", "--json"]).json()["repository"]["layers"]["outputs_of"].clone();
+    assert_eq!((seen(&[]), doctor()), ((true.into(), first.into()), first.into()));
+    world.write("c.src", "third\n");
+    let second = world.commit("another base");
+    assert_eq!((seen(&[]), doctor()), ((false.into(), first.into()), first.into()));
+    let words = format!("the base starts from the build outputs of {}", &first[..10]);
+    assert!(world.frites(["judge", "-n", "--base", "HEAD"]).expect(0).out().contains(&words));
+    assert!(world.frites(["doctor"]).out().contains(&words));
+    assert_eq!(seen(&["--cold"]).1, Value::Null, "nothing is built over outputs");
+    world.attempts(&["echo more >> a.src"]);
+    world.frites(["judge"]).expect(0);
+    assert_eq!(seen(&[]), (true.into(), second.trim().into()), "its own by now");
     world.assert_clean();
 }

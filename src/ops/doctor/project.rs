@@ -3,7 +3,7 @@ use crate::config::keys;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
 use crate::ops::doctor::machine::{reflinks, scratch_in};
-use crate::ops::judge::plan::PlannedOracle;
+use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::sealed::kept;
@@ -62,6 +62,9 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
             Finding::missing("commands", "none of those detected is a test")
                 .advise("name a test: `git config frites.oracle.test CMD`"),
         );
+    }
+    if let Some(world) = checkup.world {
+        checkup.start = start_at_head(session, &base, &planned, world)?;
     }
     checkup.commands = planned.checked();
     for CheckedCommand { command, missing } in &checkup.commands {

@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use crate::config::keys;
-use crate::config::value::Flaky;
+use crate::config::value::{Flaky, WarmMode};
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
@@ -56,6 +56,11 @@ impl JudgeOptions {
             Some((copy, link)) => session.seeds_by(copy, link, base),
             None => session.seeds(base),
         }
+    }
+
+    /// True if trees may be judged over build outputs.
+    pub(super) fn may_be_warm(&self, session: &Session) -> bool {
+        !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base
     }
 
     /// The time limit of each command.

@@ -1,17 +1,18 @@
 //! What judging would run, found without running anything: the commands, what was passed over, the
 //! programs that are missing, the seeds, the world, and the outcomes that are cached.
 use crate::error::Result;
-use crate::model::checkup::CheckedCommand;
+use crate::model::checkup::{CheckedCommand, StartOutputs};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::run::Run;
+use crate::model::verdict::JudgeSettings;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::cached::open_cache;
 use crate::ops::judge::{runner, worlds};
 use crate::ops::session::Session;
-use crate::oracle::cache::JudgedTree;
+use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, OracleFlags, PassedOver, ResolvedOracle, programs};
@@ -42,10 +43,43 @@ pub struct OraclePlan {
 pub struct KnownPasses {
     /// True for the base.
     pub base: bool,
-    /// True if the base's build outputs are kept.
-    pub has_outputs: bool,
+    /// The kept build outputs that the base would start from.
+    pub start: Option<StartOutputs>,
     /// The captured candidates, and those of them whose newest capture is known to pass.
     pub candidates: (usize, usize),
+}
+
+/// The kept layers that judging a base would start from.
+fn start_of(
+    session: &Session,
+    cache: &Cache,
+    base: &JudgedTree,
+    warm: bool,
+) -> Result<Option<StartOutputs>> {
+    let repo = &session.repo;
+    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), cache.layer_name(repo, base)?);
+    let start = kept.start(repo, &base.commit, cache.distrusted(), warm)?;
+    Ok(start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own }))
+}
+
+/// The kept build outputs that judging HEAD in this world would start from, as the configuration has
+/// it.
+pub fn start_at_head(
+    session: &Session,
+    head: &Oid,
+    planned: &PlannedOracle,
+    world: WorldKind,
+) -> Result<Option<StartOutputs>> {
+    let commands = &planned.oracle.commands;
+    if commands.is_empty() || world == WorldKind::Open {
+        return Ok(None);
+    }
+    let options = JudgeOptions::default();
+    let settings = JudgeSettings { world, ..options.settings(session, &planned.oracle) };
+    let own = runner::options(session, &settings, options.timeout(session));
+    let cache = open_cache(session, commands, &own, session.seeds(head)?.digest()?)?;
+    let base = JudgedTree::of(&session.repo, *head)?;
+    start_of(session, &cache, &base, options.may_be_warm(session))
 }
 
 impl PlannedOracle {
@@ -86,12 +120,11 @@ impl OraclePlan {
             _ if !worlds::keeps_outcomes(session, settings.world) => None,
             commands => {
                 let timeout = options.timeout(session);
-                let options = runner::options(session, &settings, timeout);
+                let own = runner::options(session, &settings, timeout);
                 let digest = session.seeds(base)?.digest()?;
-                let cache = open_cache(session, commands, &options, digest)?;
+                let cache = open_cache(session, commands, &own, digest)?;
                 let judged = JudgedTree::of(repo, *base)?;
-                let layers = pool::home(repo)?.join(LAYERS);
-                let layer = KeptLayer::at(layers, cache.layer_name(repo, &judged)?);
+                let start = start_of(session, &cache, &judged, options.may_be_warm(session))?;
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
                     let Some(capture) = candidate.latest()? else { continue };
@@ -100,7 +133,7 @@ impl OraclePlan {
                     candidates.1 += usize::from(cache.has(repo, &judged)?);
                 }
                 let base = cache.has(repo, &judged)?;
-                Some(KnownPasses { base, has_outputs: layer.dir().is_dir(), candidates })
+                Some(KnownPasses { base, start, candidates })
             }
         };
         Ok(OraclePlan { planned, world: settings.world, known })
@@ -155,9 +188,7 @@ impl KnownPasses {
         if passing > 0 {
             words.push(format!("{passing} of {captured} captured candidates pass"));
         }
-        if self.has_outputs {
-            words.push("the base's build outputs are kept".to_owned());
-        }
+        words.extend(self.start.map(|start| start.in_words()));
         match words.as_slice() {
             [] => "cached: nothing".to_owned(),
             words => format!("cached: {}", words.join(", ")),

@@ -52,6 +52,20 @@ pub struct KeptLayer {
     name: LayerName,
 }
 
+/// Layers that those of a base start from.
+pub struct LayerStart {
+    /// The commit that they are of: the base, or an ancestor.
+    pub commit: Oid,
+    /// Its tree.
+    pub tree: Oid,
+    /// True if they are the base's own.
+    pub is_own: bool,
+    /// The layers.
+    pub layer: BaseLayer,
+    /// Keeps others from removing the layers.
+    pub lock: Lock,
+}
+
 impl KeptLayer {
     /// The place with this name below a repository's directory of layers.
     pub fn at(root: PathBuf, name: LayerName) -> KeptLayer {
@@ -63,13 +77,37 @@ impl KeptLayer {
         self.root.join(self.name.to_string())
     }
 
-    /// The tree that the layers are of.
-    pub fn tree(&self) -> &Oid {
-        &self.name.tree
+    /// The layers that a base with this commit would start from: its own, or, if it may be `warm`,
+    /// those with outputs of its nearest ancestor that has some. Layers that something changed in
+    /// one of the `distrusted` spans of time do not count.
+    pub fn start(
+        &self,
+        repo: &Repo,
+        commit: &Oid,
+        distrusted: &[(SystemTime, SystemTime)],
+        warm: bool,
+    ) -> Result<Option<LayerStart>> {
+        let start = |kept: &KeptLayer, commit, is_own| {
+            let found = kept.open_unchanged(distrusted)?;
+            let start =
+                |(layer, lock)| LayerStart { commit, tree: kept.name.tree, is_own, layer, lock };
+            Ok(found.map(start))
+        };
+        if let Some(own) = start(self, *commit, true)? {
+            return Ok(Some(own));
+        }
+        let ancestor = self.of_ancestor(repo, commit).filter(|_| warm);
+        match ancestor.filter(|(_, above)| above.name.tree != self.name.tree) {
+            None => Ok(None),
+            Some((commit, above)) => {
+                Ok(start(&above, commit, false)?.filter(|start| start.layer.has_outputs()))
+            }
+        }
     }
 
-    /// The layers of the nearest ancestor of this commit that has some under the same conditions.
-    pub fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<KeptLayer> {
+    /// The layers of the nearest ancestor of this commit that has some under the same conditions,
+    /// and that ancestor.
+    fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<(Oid, KeptLayer)> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| LayerName::parse(entry.file_name().to_str()?));
         let alike = names.filter(|name| name.conditions == self.name.conditions);
@@ -77,8 +115,8 @@ impl KeptLayer {
         if trees.is_empty() {
             return None;
         }
-        let tree = trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))?;
-        Some(KeptLayer::at(self.root.clone(), LayerName { tree, ..self.name.clone() }))
+        let (of, tree) = trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))?;
+        Some((of, KeptLayer::at(self.root.clone(), LayerName { tree, ..self.name.clone() })))
     }
 
     fn lock(&self) -> PathBuf {
@@ -101,7 +139,7 @@ impl KeptLayer {
     }
 
     /// The layers, unless something changed them in one of these spans of time.
-    pub fn open_unchanged(
+    fn open_unchanged(
         &self,
         distrusted: &[(SystemTime, SystemTime)],
     ) -> Result<Option<(BaseLayer, Lock)>> {

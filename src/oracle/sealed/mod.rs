@@ -26,7 +26,7 @@ use crate::model::oid::Oid;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
-use crate::oracle::sealed::kept::{KeptLayer, LayerName};
+use crate::oracle::sealed::kept::{KeptLayer, LayerName, LayerStart};
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::world_spec::{DiskLimit, WorldSpec};
@@ -249,16 +249,15 @@ impl<'a> SealedCheckouts<'a> {
         warm: bool,
     ) -> Result<()> {
         let kept = KeptLayer::at(self.dir.join(LAYERS), name);
-        if let Some((layer, lock)) = kept.open_unchanged(distrusted)? {
-            let guard = LayerGuard::Kept { _lock: lock };
-            *self.lock() = Some(Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard }));
-        } else if let Some(ancestor) = kept
-            .of_ancestor(self.repo, &self.base)
-            .filter(|above| warm && above.tree() != kept.tree())
-            && let Some((layer, lock)) = ancestor.open_unchanged(distrusted)?
-            && layer.has_outputs()
-        {
-            let _ = self.ancestor.set(Ancestor { tree: *ancestor.tree(), layer, _lock: lock });
+        match kept.start(self.repo, &self.base, distrusted, warm)? {
+            Some(LayerStart { is_own: true, layer, lock, .. }) => {
+                let guard = LayerGuard::Kept { _lock: lock };
+                *self.lock() = Some(Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard }));
+            }
+            Some(LayerStart { tree, layer, lock, .. }) => {
+                let _ = self.ancestor.set(Ancestor { tree, layer, _lock: lock });
+            }
+            None => {}
         }
         let _ = self.kept.set(kept);
         Ok(())

@@ -9,8 +9,6 @@ mod run_all;
 
 use std::time::Duration;
 
-use crate::config::keys;
-use crate::config::value::WarmMode;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
@@ -113,7 +111,7 @@ impl<'a> OracleRunner<'a> {
             options,
             cache,
         )?;
-        let may_be_warm = !judging.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base;
+        let may_be_warm = judging.may_be_warm(session);
         let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
         if let (Some(layered), Some(cache)) = (&runner.layered, &runner.cache) {
             let base = JudgedTree::of(&session.repo, run.base)?;
