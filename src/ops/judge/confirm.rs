@@ -88,6 +88,24 @@ pub fn stumbled(results: &[StageResult], logs: &Path) -> bool {
     log.contains("ross-device link") || log.contains("EXDEV")
 }
 
+/// True if the base's results over layers have to be found once more without them. `inherited` is true
+/// if an ancestor's outputs are among the layers, and `said` if a command that failed said that the
+/// overlay refused it something.
+///
+/// A failure counts beside those of the candidates, and a pass where no candidate passes.
+pub fn must_confirm_base(
+    results: &[StageResult],
+    inherited: bool,
+    said: bool,
+    entries: &[Entry],
+) -> bool {
+    let passed = outcome::all_passed(results);
+    let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
+    let is_refused = || !passed && (said || is_doubtful());
+    let is_inherited = inherited && !(passed && entries.iter().any(Entry::passed));
+    results.iter().any(|r| r.warm) && (is_inherited || is_refused())
+}
+
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
@@ -165,6 +183,7 @@ mod tests {
     use crate::model::decision::decide;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage};
+    use crate::model::verdict::Baseline;
     use crate::ops::judge::entry_outcome::EntryOutcome;
     use crate::ops::judge::schedule::{Judge, Scheduler};
     use crate::process::interrupt::Cancel;
@@ -262,12 +281,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the outcomes over the base's layers are, the recommendation is that of judging
-        /// everything without them.
+        /// Whatever the outcomes over the base's layers are, also of a base over its ancestor's, the
+        /// recommendation is that of judging everything without them.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),
             made in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(any::<bool>(), 8)), 1..8),
+            base in judgeable(),
             has_outputs in any::<bool>(),
             said in any::<bool>(),
             until_pass in any::<bool>(),
@@ -289,7 +309,8 @@ mod tests {
             let mut all_cold = entries.clone();
             let cold = Oracle { trees: &trees, cold: true, has_outputs };
             cold.judge_all(&mut all_cold, 1, StopWhen::AllRan).expect("no judge fails");
-            let expected = decide(&all_cold, None, rules);
+            let cold_base = Baseline { results: cold.results(&base, 0), inherited: false };
+            let expected = decide(&all_cold, Some(&cold_base), rules);
 
             let over_layers = Oracle { cold: false, ..cold };
             let stop = if until_pass { StopWhen::Decided(rules) } else { StopWhen::AllRan };
@@ -301,7 +322,9 @@ mod tests {
             };
             let causes = entries.iter().map(|e| (e.index, cause)).collect();
             confirm(&mut entries, &causes, rules, |entries, stop| cold.judge_all(entries, jobs, stop)).expect("no judge fails");
-            let decision = decide(&entries, None, rules);
+            let claim = Baseline { results: over_layers.results(&base, 0), inherited: has_outputs };
+            let confirms = must_confirm_base(&claim.results, claim.inherited, said, &entries);
+            let decision = decide(&entries, Some(if confirms { &cold_base } else { &claim }), rules);
             prop_assert_eq!(&decision.recommended, &expected.recommended);
             prop_assert_eq!(decision.decision.verified(), expected.decision.verified());
             let recommended = entries.iter().find(|e| Some(&e.candidate) == decision.recommended.as_ref());

@@ -3,7 +3,7 @@ use crate::error::Result;
 use crate::model::outcome;
 use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
-use crate::ops::judge::confirm::stumbled;
+use crate::ops::judge::confirm::{must_confirm_base, stumbled};
 use crate::ops::judge::entry_outcome::commands_run;
 use crate::ops::judge::judged_base::{JudgedBase, warn_if_not_started};
 use crate::ops::judge::judged_once::TreeOutcome;
@@ -24,14 +24,10 @@ impl OracleRunner<'_> {
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
-        let is_claim = results.iter().any(|r| r.warm);
         let passed = outcome::all_passed(results);
-        let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
-        let is_refused =
-            || !passed && (stumbled(results, &report.logs.directory()) || is_doubtful());
+        let said = stumbled(results, &report.logs.directory());
         let inherited = self.layered.as_ref().filter(|layered| layered.has_inherited());
-        let is_inherited = inherited.is_some() && !(passed && entries.iter().any(Entry::passed));
-        if !is_claim || !(is_inherited || is_refused()) {
+        if !must_confirm_base(results, inherited.is_some(), said, entries) {
             return Ok(());
         }
         let commit = self.run.base;
