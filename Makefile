@@ -32,6 +32,12 @@ bench:
 	$(CARGO) bench --locked --bench worktrees -- $(BENCH_ARGS)
 	$(CARGO) bench --locked --bench funnel -- $(BENCH_ARGS)
 
+# Puts the figures of `make bench` into docs/FIGURES.md, below the line that says so. For a quiet machine.
+figures:
+	@out=$$(mktemp) && $(MAKE) --no-print-directory bench BENCH_ARGS=--markdown >"$$out" && \
+		{ sed '/^<!-- measured -->$$/q' docs/FIGURES.md; grep -e '^|' -e '^Measured' -e '^$$' "$$out"; } >"$$out.md" && \
+		cat "$$out.md" >docs/FIGURES.md && rm -f "$$out" "$$out.md"
+
 # Measures judging where tests build the project first: from nothing, and in layers. Takes about half an hour.
 bench-builds:
 	$(CARGO) build --locked --release
@@ -74,4 +80,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build picture test test-worlds test-slurm demo bench bench-builds soak lint install uninstall man
+.PHONY: build picture test test-worlds test-slurm demo bench figures bench-builds soak lint install uninstall man

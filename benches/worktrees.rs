@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{Bench, CANDIDATES, columns, compare, heading, numbers, sizes, timed};
+use common::{Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed};
 
 /// The runs among which a command looks.
 const RUNS: usize = 100;
@@ -127,6 +127,66 @@ fn look_at_many_runs() {
     }
 }
 
+/// The files of the base that change between two runs.
+const CHANGED: usize = 200;
+
+/// Worktrees that are recycled after the base has changed.
+fn spawn_after_changes(bench: &Bench) {
+    let mut round = 0;
+    let mut change = || {
+        round += 1;
+        for i in 0..CHANGED {
+            let file = bench.repo.join(format!("src/d{}/f{i}.txt", i % 50));
+            fs::write(file, format!("round {round}\n")).expect("a file");
+        }
+        bench.git("commit -q -a -m change");
+    };
+    compare(
+        &format!("  spawn of {CANDIDATES} after {CHANGED} files changed, against git worktree add"),
+        || {
+            remove(bench, &spawn(bench, CANDIDATES).0);
+            change();
+            let (run, time) = spawn(bench, CANDIDATES);
+            remove(bench, &run);
+            time
+        },
+        || {
+            let time = add_by_git(bench, CANDIDATES);
+            remove_by_git(bench, CANDIDATES);
+            time
+        },
+    );
+}
+
+/// The growth with the number of worktrees.
+fn grow() {
+    let bench = Bench::new(1000);
+    columns(&bench);
+    heading("growth, 1000 files");
+    let counts = numbers("BENCH_GROWTH", "1 4 16 64");
+    counts.into_iter().for_each(|count| spawn_against_git(&bench, count));
+}
+
+/// The most memory that a spawn of 16 takes, as the system counts it on Linux.
+fn measure_memory() {
+    for files in numbers("BENCH_MEMORY_FILES", "50000") {
+        let bench = Bench::new(files);
+        let program = env!("CARGO_BIN_EXE_git-frites");
+        let mut child = bench.command(program, "spawn -q -n 16").spawn().expect("it starts");
+        let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+        let mut peak = 0.0f64;
+        while child.try_wait().expect("a child").is_none() {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+            peak = peak.max(kib.unwrap_or_default() / 1024.0);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        heading("memory");
+        figure(&format!("peak memory, spawn of 16 x {files} files"), peak, "MiB");
+    }
+}
+
 fn main() {
     for size in sizes() {
         let bench = Bench::new(size);
@@ -138,6 +198,7 @@ fn main() {
         remove(&bench, &spawn(&bench, CANDIDATES).0);
         heading("recycled:");
         spawn_against_git(&bench, CANDIDATES);
+        spawn_after_changes(&bench);
         bench.git("config frites.pool.size 0");
         bench.frites("clean -q --cache");
         heading("cold:");
@@ -183,4 +244,6 @@ fn main() {
         );
     }
     look_at_many_runs();
+    grow();
+    measure_memory();
 }

@@ -1,7 +1,7 @@
 //! What the benchmarks share: a repository, programs in it, and the comparison of two ways.
 //!
 //! `BENCH_DIR` says where repositories are made, and so on which file system; `BENCH_FILES` lists their sizes.
-//! With `--json`, each comparison is one JSON object on a line of its own.
+//! With `--json`, each comparison is one JSON object on a line of its own; with `--markdown`, a row of a table.
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -104,14 +104,24 @@ pub fn numbers(variable: &str, default: &str) -> Vec<usize> {
     list.split([' ', ',']).filter_map(|word| word.parse().ok()).collect()
 }
 
+fn has_option(option: &str) -> bool {
+    std::env::args().any(|argument| argument == option)
+}
+
 fn is_json() -> bool {
-    std::env::args().any(|argument| argument == "--json")
+    has_option("--json")
+}
+
+fn is_markdown() -> bool {
+    has_option("--markdown")
 }
 
 /// Prints a line between comparisons.
 pub fn heading(text: &str) {
     if is_json() {
         println!("{}", serde_json::json!({ "heading": text }));
+    } else if is_markdown() {
+        println!("\n| {} | git frites | by hand | ratio |\n|---|---|---|---|", text.trim());
     } else {
         println!("{text}");
     }
@@ -121,12 +131,29 @@ pub fn heading(text: &str) {
 pub fn columns(bench: &Bench) {
     let system = bench.run("stat", &format!("-f -c %T {}", bench.repo.display()));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    heading(&format!("file system {system}, {processors} processors"));
+    let where_from = format!("file system {system}, {processors} processors");
+    if is_markdown() {
+        println!("\nMeasured on: {where_from}.");
+        return;
+    }
+    heading(&where_from);
     if !is_json() {
         println!(
             "{:<58} {:>11} {:>11} {:>6} {:>13}",
             "", "git frites", "by hand", "ratio", "min to max"
         );
+    }
+}
+
+/// Prints a figure that has no rival.
+pub fn figure(what: &str, value: f64, unit: &str) {
+    let what = what.trim();
+    if is_json() {
+        println!("{}", serde_json::json!({ "what": what, "value": value, "unit": unit }));
+    } else if is_markdown() {
+        println!("| {what} | {value:.1} {unit} | | |");
+    } else {
+        println!("  {what:<56} {value:>8.1} {unit}");
     }
 }
 
@@ -151,6 +178,9 @@ pub fn compare(
             "what": what.trim(), "ours_ms": a, "by_hand_ms": b, "ratios": ratios, "ratio": ratios[middle],
         });
         println!("{row}");
+    } else if is_markdown() {
+        let what = what.trim();
+        println!("| {what} | {:.1} ms | {:.1} ms | {:.2} |", a[middle], b[middle], ratios[middle]);
     } else {
         println!(
             "{what:<58} {:>8.1} ms {:>8.1} ms {:>6.2} {:>6.2} {:>6.2}",
