@@ -4,60 +4,34 @@
 //! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
 //! its own way.
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
 /// Tokens in a row that make a run.
 const RUN: usize = 4;
 
-/// A run of tokens by their numbers; a shorter file's only run ends in [`NOTHING`].
-type TokenRun = [u32; RUN];
-const NOTHING: u32 = u32::MAX;
+/// Runs of tokens by their hashes, each with the number of times that it is gained; lost, if negative.
+type Runs = HashMap<u64, i64, BuildHasherDefault<Hashed>>;
 
-/// Numbers for words, the same for all edits that are compared.
-#[derive(Debug, Default)]
-pub struct Vocabulary(HashMap<String, u32>);
+/// The hasher of what is a hash already.
+#[derive(Default)]
+struct Hashed(u64);
 
-impl Vocabulary {
-    fn number(&mut self, word: &str) -> u32 {
-        if let Some(number) = self.0.get(word) {
-            return *number;
-        }
-        let number = u32::try_from(self.0.len()).unwrap_or(NOTHING - 1);
-        self.0.insert(word.to_owned(), number);
-        number
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
     }
 
-    /// The multiset of runs of a text: a token is a run of word characters or one other non-space
-    /// character.
-    fn runs(&mut self, text: &str) -> BTreeMap<TokenRun, u32> {
-        let mut tokens = Vec::new();
-        let mut word: Option<usize> = None;
-        for (at, c) in text.char_indices() {
-            let is_word = c.is_alphanumeric() || c == '_';
-            match (word, is_word) {
-                (None, true) => word = Some(at),
-                (Some(start), false) => {
-                    tokens.push(self.number(&text[start..at]));
-                    word = None;
-                }
-                _ => {}
-            }
-            if !is_word && !c.is_whitespace() {
-                tokens.push(self.number(&text[at..at + c.len_utf8()]));
-            }
-        }
-        if let Some(start) = word {
-            tokens.push(self.number(&text[start..]));
-        }
-        let mut runs = BTreeMap::new();
-        if tokens.len() < RUN {
-            tokens.resize(RUN, NOTHING);
-        }
-        for run in tokens.windows(RUN) {
-            *runs.entry([run[0], run[1], run[2], run[3]]).or_default() += 1;
-        }
-        runs
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }
+
+/// The token that fills the only run of a text with fewer tokens.
+const NOTHING: u64 = 0;
 
 /// The content of a path on one side of a change.
 #[derive(Clone, Copy, Debug)]
@@ -70,74 +44,185 @@ pub enum Content<'a> {
     Binary(&'a str),
 }
 
-/// The runs that an attempt adds and removes: a multiset, each run with its path and sign.
+/// The runs that an attempt adds and removes, for each path: a multiset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    runs: BTreeMap<(u32, bool, TokenRun), u32>,
+    files: BTreeMap<Vec<u8>, Runs>,
     size: u64,
 }
 
 impl Edit {
     /// Adds how one path changes.
-    pub fn add(
-        &mut self,
-        words: &mut Vocabulary,
-        path: &[u8],
-        before: Content<'_>,
-        after: Content<'_>,
-    ) {
-        let path = words.number(&format!("/{}", path.escape_ascii()));
-        let mut runs = |content: Content<'_>| match content {
-            Content::Missing => BTreeMap::new(),
-            Content::Text(bytes) => words.runs(&String::from_utf8_lossy(bytes)),
-            Content::Binary(id) => {
-                BTreeMap::from([([words.number(id), NOTHING, NOTHING, NOTHING], 1)])
-            }
-        };
-        let before = runs(before);
-        let after = runs(after);
-        for (gained, these, those) in [(true, &after, &before), (false, &before, &after)] {
-            for (run, count) in these {
-                let more = count.saturating_sub(those.get(run).copied().unwrap_or_default());
-                if more > 0 {
-                    *self.runs.entry((path, gained, *run)).or_default() += more;
-                    self.size += u64::from(more);
+    pub fn add(&mut self, path: &[u8], before: Content<'_>, after: Content<'_>) {
+        let mut runs = Runs::default();
+        let [before_text, after_text] = [before, after].map(|content| match content {
+            Content::Text(bytes) => String::from_utf8_lossy(bytes),
+            Content::Missing | Content::Binary(_) => "".into(),
+        });
+        // A line with the tokens that complete its runs has the same runs wherever it stands: what both
+        // sides have as often is not looked at further.
+        let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
+        for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
+            match content {
+                Content::Missing => {}
+                Content::Binary(id) => *runs.entry(run_of(&[token(id)])).or_default() += step,
+                Content::Text(_) => {
+                    if let Some(run) = only_run(text) {
+                        *runs.entry(run).or_default() += step;
+                    } else {
+                        for (line, length) in lines_with_rest(text) {
+                            lines.entry(line).or_insert((length, 0)).1 += step;
+                        }
+                    }
                 }
             }
         }
+        for (line, (length, times)) in lines.into_iter().filter(|(_, (_, times))| *times != 0) {
+            let mut tokens: Vec<u64> = Tokens(&line[..length]).map(token).collect();
+            let own = tokens.len();
+            tokens.extend(Tokens(&line[length..]).map(token));
+            for run in tokens.windows(RUN).take(own) {
+                *runs.entry(run_of(run)).or_default() += times;
+            }
+        }
+        runs.retain(|_, times| *times != 0);
+        self.size += runs.values().map(|times| times.unsigned_abs()).sum::<u64>();
+        self.files.insert(path.to_owned(), runs);
     }
 
-    fn overlap(&self, other: &Edit) -> u64 {
-        let (small, large) =
-            if self.runs.len() < other.runs.len() { (self, other) } else { (other, self) };
-        small.runs.iter().map(|(run, n)| u64::from(*n.min(large.runs.get(run).unwrap_or(&0)))).sum()
-    }
-
-    /// The part of another edit that this edit covers, from 0 to 1. Runs that are missing here
-    /// weigh twice as much as runs that are only here.
-    pub fn cover(&self, other: &Edit) -> f64 {
+    /// The part of another edit that this edit covers, from 0 to 1, where both share so many runs. Runs
+    /// that are missing here weigh twice as much as runs that are only here.
+    fn cover(&self, other: &Edit, shared: u64) -> f64 {
         if self.size == 0 && other.size == 0 {
             return 1.0;
         }
-        let shared = self.overlap(other);
         let only_here = (self.size - shared) as f64;
         let missing = (other.size - shared) as f64;
         shared as f64 / (shared as f64 + 0.5 * only_here + missing)
     }
 }
 
+/// The words of a text: runs of word characters, or single other characters that are no blanks.
+struct Tokens<'a>(&'a str);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0.trim_start();
+        // ASCII is looked at byte by byte: this is where all the time goes.
+        let bytes = text.as_bytes();
+        let mut length = 0;
+        while let Some(byte) = bytes.get(length) {
+            if byte.is_ascii() {
+                if !byte.is_ascii_alphanumeric() && *byte != b'_' {
+                    break;
+                }
+                length += 1;
+            } else {
+                let c = text[length..].chars().next().filter(|c| c.is_alphanumeric());
+                let Some(c) = c else { break };
+                length += c.len_utf8();
+            }
+        }
+        if length == 0 {
+            length = text.chars().next()?.len_utf8();
+        }
+        let (token, rest) = text.split_at(length);
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+fn token(word: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(word.as_bytes());
+    hasher.finish()
+}
+
+/// The hash of a run; of fewer tokens, filled up.
+fn run_of(tokens: &[u64]) -> u64 {
+    let tokens = tokens.iter().copied().chain(std::iter::repeat(NOTHING)).take(RUN);
+    tokens.fold(0, |run: u64, token| run.rotate_left(17) ^ token)
+}
+
+/// The run of a text that is too short for more.
+fn only_run(text: &str) -> Option<u64> {
+    let first: Vec<u64> = Tokens(text).take(RUN).map(token).collect();
+    (first.len() < RUN).then(|| run_of(&first))
+}
+
+/// The lines of a text that have tokens, each with the tokens below that complete its runs, and the
+/// line's own length.
+fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut end = 0;
+    text.split_inclusive('\n').filter_map(move |line| {
+        let start = end;
+        end += line.len();
+        Tokens(line).next()?;
+        let mut rest = Tokens(&text[end..]);
+        rest.by_ref().take(RUN - 1).for_each(drop);
+        Some((&text[start..text.len() - rest.0.len()], line.len()))
+    })
+}
+
+/// How much of each other edit each edit covers.
+pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
+    let shared = shared(edits);
+    let row = |(at, edit): (usize, &Edit)| {
+        let cover = |(other, shared): (&Edit, &u64)| edit.cover(other, *shared);
+        edits.iter().zip(&shared[at]).map(cover).collect()
+    };
+    edits.iter().enumerate().map(row).collect()
+}
+
+/// The number of runs that each two edits share. What only one of them touches costs nothing, and runs
+/// that the same edits have are counted together.
+fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
+    let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
+    for (at, edit) in edits.iter().enumerate() {
+        edit.files.iter().for_each(|(path, runs)| files.entry(path).or_default().push((at, runs)));
+    }
+    let mut groups: HashMap<Vec<(usize, i64)>, u64> = HashMap::new();
+    for runs_of_file in files.into_values().filter(|runs| runs.len() > 1) {
+        let mut holders: HashMap<u64, Vec<(usize, i64)>, BuildHasherDefault<Hashed>> =
+            HashMap::default();
+        for (at, runs) in runs_of_file {
+            for (run, times) in runs {
+                holders.entry(*run).or_default().push((at, *times));
+            }
+        }
+        holders.into_values().for_each(|holders| *groups.entry(holders).or_default() += 1);
+    }
+    let mut shared = vec![vec![0; edits.len()]; edits.len()];
+    for (at, edit) in edits.iter().enumerate() {
+        shared[at][at] = edit.size;
+    }
+    for (holders, runs) in groups {
+        for (n, (one, gained)) in holders.iter().enumerate() {
+            for (other, others) in &holders[n + 1..] {
+                if gained.signum() == others.signum() {
+                    let both = runs * gained.unsigned_abs().min(others.unsigned_abs());
+                    shared[*one][*other] += both;
+                    shared[*other][*one] += both;
+                }
+            }
+        }
+    }
+    shared
+}
+
 /// The score of each edit among the edits of distinct trees: the mean of its cover of each other
 /// edit, rounded to 1e-9. None if there is no other edit.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
-    let score = |at: usize| {
+    let score = |(at, mut covers): (usize, Vec<f64>)| {
+        covers.remove(at);
         // Sorted, so that the order of the candidates cannot change the last bit of the sum.
-        let others = edits.iter().enumerate().filter(|(other, _)| *other != at);
-        let mut covers: Vec<f64> = others.map(|(_, other)| edits[at].cover(other)).collect();
         covers.sort_by(f64::total_cmp);
         let mean = covers.iter().sum::<f64>() / covers.len() as f64;
         (!covers.is_empty()).then(|| (mean * 1e9).round() / 1e9)
     };
-    (0..edits.len()).map(score).collect()
+    covers(edits).into_iter().enumerate().map(score).collect()
 }
 
 /// A score as a whole number, which has a total order.
@@ -152,18 +237,11 @@ mod tests {
 
     /// Edits of one file `f` from one text to others.
     fn edits(base: &str, results: &[&str]) -> Vec<Edit> {
-        let mut words = Vocabulary::default();
-        let mut edit = |text: &&str| {
-            let mut edit = Edit::default();
-            edit.add(
-                &mut words,
-                b"f",
-                Content::Text(base.as_bytes()),
-                Content::Text(text.as_bytes()),
-            );
-            edit
-        };
-        results.iter().map(&mut edit).collect()
+        let mut all = vec![Edit::default(); results.len()];
+        for (edit, text) in all.iter_mut().zip(results) {
+            edit.add(b"f", Content::Text(base.as_bytes()), Content::Text(text.as_bytes()));
+        }
+        all
     }
 
     #[test]
@@ -171,10 +249,11 @@ mod tests {
         // Runs of `a b c d e`: abcd, bcde. Of `a b c d x`: abcd, bcdx. So E = {+bcdx, -bcde}.
         let all = edits("a b c d e", &["a b c d x", "a b c d y", "a b c d x, z"]);
         assert_eq!(all.iter().map(|e| e.size).collect::<Vec<_>>(), [2, 2, 4]);
+        let covers = covers(&all);
         // Of c1 and c2 only the loss is shared: 1 / (1 + ½·1 + 1).
-        assert_eq!(all[0].cover(&all[1]), 0.4);
+        assert_eq!(covers[0][1], 0.4);
         // c3 has all of c1 and two more: 2 / (2 + ½·2 + 0); c1 lacks two of c3's: 2 / (2 + 0 + 2).
-        assert_eq!((all[2].cover(&all[0]), all[0].cover(&all[2])), (2.0 / 3.0, 0.5));
+        assert_eq!((covers[2][0], covers[0][2]), (2.0 / 3.0, 0.5));
         assert_eq!(scores(&all[..2]), [Some(0.4), Some(0.4)]);
         assert_eq!(scores(&all)[0], Some(0.45));
         assert_eq!(scores(&all[..1]), [None]);
@@ -182,15 +261,37 @@ mod tests {
 
     #[test]
     fn tokens_are_words_or_single_signs_and_a_short_file_is_one_run() {
-        let mut words = Vocabulary::default();
-        assert_eq!(words.runs("a_b1 += ü;").len(), 2, "a_b1 + = ü ;");
-        assert_eq!(words.runs("x y").values().sum::<u32>(), 1);
-        assert_eq!(words.runs("").values().sum::<u32>(), 1, "an empty file is there");
-        let mut edit = Edit::default();
-        edit.add(&mut words, b"new", Content::Missing, Content::Text(b""));
-        assert_eq!(edit.size, 1);
-        edit.add(&mut words, b"bin", Content::Binary("aa"), Content::Binary("bb"));
-        assert_eq!(edit.size, 3, "one run lost, one gained");
+        assert_eq!(Tokens("a_b1 +=\n ü; ").collect::<Vec<_>>(), ["a_b1", "+", "=", "ü", ";"]);
+        let size = |before, after| {
+            let mut edit = Edit::default();
+            edit.add(b"f", before, after);
+            edit.size
+        };
+        let text = |text: &'static str| Content::Text(text.as_bytes());
+        assert_eq!(size(Content::Missing, text("a_b1 += ü;")), 2);
+        assert_eq!(size(Content::Missing, text("x y")), 1);
+        assert_eq!(size(Content::Missing, text("")), 1, "an empty file is there");
+        assert_eq!(size(Content::Binary("aa"), Content::Binary("bb")), 2, "one lost, one gained");
+        assert_eq!(size(text("x\ny\nz"), text("x y z")), 0, "blanks do not count");
+    }
+
+    #[test]
+    fn the_same_words_at_another_path_share_nothing() {
+        let mut all = vec![Edit::default(); 2];
+        all[0].add(b"f", Content::Missing, Content::Text(b"a b c d"));
+        all[1].add(b"g", Content::Missing, Content::Text(b"a b c d"));
+        assert_eq!(covers(&all), [[1.0, 0.0], [0.0, 1.0]]);
+    }
+
+    /// The runs of a text by the definition.
+    fn plain(text: &str) -> BTreeMap<[Option<&str>; RUN], i64> {
+        let mut tokens: Vec<Option<&str>> = Tokens(text).map(Some).collect();
+        tokens.resize(tokens.len().max(RUN), None);
+        let mut runs = BTreeMap::new();
+        for run in tokens.windows(RUN) {
+            *runs.entry([run[0], run[1], run[2], run[3]]).or_default() += 1;
+        }
+        runs
     }
 
     fn text() -> impl Strategy<Value = String> {
@@ -200,10 +301,31 @@ mod tests {
 
     proptest! {
         #[test]
+        fn lines_that_stay_change_nothing(base in text(), a in text(), b in text()) {
+            let difference = |text: &str| -> BTreeMap<[Option<String>; RUN], i64> {
+                let mut all: BTreeMap<_, i64> = BTreeMap::new();
+                let owned = |run: [Option<&str>; RUN]| run.map(|word| word.map(str::to_owned));
+                plain(text).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() += n);
+                plain(&base).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() -= n);
+                all.retain(|_, n| *n != 0);
+                all
+            };
+            let (one, other) = (difference(&a), difference(&b));
+            let all = edits(&base, &[&a, &b]);
+            prop_assert_eq!(all[0].size, one.values().map(|n| n.unsigned_abs()).sum::<u64>());
+            let both = one.iter().filter_map(|(run, n)| {
+                let m = other.get(run).filter(|m| m.signum() == n.signum())?;
+                Some(n.unsigned_abs().min(m.unsigned_abs()))
+            });
+            prop_assert_eq!(shared(&all)[0][1], both.sum::<u64>());
+        }
+
+        #[test]
         fn cover_is_one_for_a_copy_and_never_leaves_its_range(base in text(), a in text(), b in text()) {
             let all = edits(&base, &[&a, &b, &a]);
-            prop_assert_eq!(all[0].cover(&all[2]), 1.0);
-            let cover = all[0].cover(&all[1]);
+            let covers = covers(&all);
+            prop_assert_eq!(covers[0][2], 1.0);
+            let cover = covers[0][1];
             prop_assert!((0.0..=1.0).contains(&cover));
             prop_assert!(cover < 1.0 || all[0] == all[1]);
         }

@@ -10,6 +10,7 @@ trials! {
     policy_stops_what_would_run_all_the_same: [CHROMIUM];
     keys_go_from_candidate_to_candidate: [CHROMIUM];
     lists_choose_the_two_that_stand_side_by_side: [CHROMIUM];
+    many_candidates_and_a_large_patch_are_quick_to_write_and_to_open: [CHROMIUM];
 }
 
 /// What a page would do if it could: each leaves a trace in the document.
@@ -156,6 +157,46 @@ fn lists_choose_the_two_that_stand_side_by_side() {
     let expected = "<title>p-1-2; p-1-3; git frites diff 1/c2 c3 two, three</title>";
     assert!(dom.contains(expected), "{dom}");
     assert_eq!(console, "");
+}
+
+/// The processor time of a shell command and of all that it starts, in seconds.
+fn processor_time(world: &World, command: &str) -> f64 {
+    let script = format!("TIMEFORMAT='%U %S'; time {command} >/dev/null 2>/dev/null");
+    let answer = world.run(&world.repo, "bash", ["-c", &script]).expect(0);
+    let last = answer.stderr.lines().last().unwrap();
+    last.split(' ').map(|seconds| seconds.parse::<f64>().unwrap()).sum()
+}
+
+fn many_candidates_and_a_large_patch_are_quick_to_write_and_to_open() {
+    let world = World::new();
+    let lines = |word: &str, count: usize| -> String {
+        (0..count)
+            .map(|n| format!("line {n} of a text, {word} and then more of it: {}\n", n % 97))
+            .collect()
+    };
+    world.write("src/small.txt", lines("before", 300));
+    world.write("src/large.txt", lines("before", 100_000));
+    world.commit("texts");
+    let small =
+        "sed -i.bak '7~20s/before/after/' src/small.txt; rm src/*.bak; basename \"$PWD\" >own";
+    let large = "sed -i.bak s/before/after/ src/large.txt; rm src/*.bak";
+    let attempts: Vec<&str> = (0..64).map(|n| if n == 7 { large } else { small }).collect();
+    world.attempts(&attempts);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    let patch = world.frites(["diff", "1/c8"]).expect(0).stdout.len();
+    assert!(patch > 10_000_000, "{patch}");
+    let written = processor_time(&world, "git-frites report -o page.html");
+    assert!(written < 15.0, "{written} s, in a debug build");
+    let text = fs::read_to_string(world.repo.join("page.html")).unwrap();
+    assert!(text.contains("more changed lines") && text.contains("id=\"c-64\""));
+    let open = |page: &Path| {
+        let options = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --dump-dom";
+        processor_time(&world, &format!("chromium {options} 'file://{}'", page.display()))
+    };
+    let empty = world.home().join("empty.html");
+    fs::write(&empty, "<p>nothing").unwrap();
+    let opened = open(&world.repo.join("page.html")) - open(&empty);
+    assert!(opened < 2.0, "{opened} s");
 }
 
 /// A page without its policy, so that a test can add to it.

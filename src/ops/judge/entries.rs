@@ -11,7 +11,7 @@ use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
-use crate::model::agreement::{self, Edit, Vocabulary};
+use crate::model::agreement::{self, Edit};
 use crate::model::candidate::Candidate;
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
@@ -173,11 +173,10 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
 
 /// Sets the agreement of each usable candidate with the others. Equal trees count once.
 fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
-    let mut words = Vocabulary::default();
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
         let Some(tree) = entry.judged() else { continue };
-        distinct.entry(*tree).or_insert_with(|| edit_of(&mut words, files));
+        distinct.entry(*tree).or_insert_with(|| edit_of(files));
     }
     let (trees, edits): (Vec<Oid>, Vec<Edit>) = distinct.into_iter().unzip();
     let scores: BTreeMap<Oid, Option<f64>> =
@@ -187,20 +186,19 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     }
 }
 
-/// The edit that files make, in words of this vocabulary.
-fn edit_of(words: &mut Vocabulary, files: &[ChangedFile]) -> Edit {
+/// The edit that files make.
+fn edit_of(files: &[ChangedFile]) -> Edit {
     let mut edit = Edit::default();
     for file in files {
-        edit.add(words, &file.path, file.before.as_agreement(), file.after.as_agreement());
+        edit.add(&file.path, file.before.as_agreement(), file.after.as_agreement());
     }
     edit
 }
 
 /// For each of several changes, how much of each of them it covers, from 0 to 1.
 pub fn covers(changes: &[Vec<ChangedFile>]) -> Vec<Vec<f64>> {
-    let mut words = Vocabulary::default();
-    let edits: Vec<Edit> = changes.iter().map(|files| edit_of(&mut words, files)).collect();
-    edits.iter().map(|edit| edits.iter().map(|other| edit.cover(other)).collect()).collect()
+    let edits: Vec<Edit> = changes.iter().map(|files| edit_of(files)).collect();
+    agreement::covers(&edits)
 }
 
 /// Sets the agreement of entries that come from several judgings.

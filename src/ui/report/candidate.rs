@@ -9,7 +9,7 @@ use crate::ui::report::wording::{count, cut, visible};
 /// The most lines that are shown of one file, of one candidate and of all.
 const LINES_OF_FILE: usize = 1_000;
 const LINES_OF_CANDIDATE: usize = 3_000;
-const LINES_OF_ALL: usize = 30_000;
+const LINES_OF_ALL: usize = 15_000;
 
 /// The most files of a candidate that are named.
 const FILES: usize = 300;
@@ -101,6 +101,9 @@ fn file(changed: &ReportedFile, room: &mut usize, whole: &str) -> Markup {
         }
         (before, after) => (before.text(), after.text()),
     };
+    if *room == 0 && before != after {
+        return html! { (file_name(changed)) p.more { "its change: " code { (whole) } } };
+    }
     let found = difference(before, after, LINES_OF_FILE.min(*room));
     *room -= found.lines();
     html! {

@@ -14,7 +14,7 @@ use crate::ui::report::wording::{count, visible};
 /// The most lines that are shown of one file, of one pair and of all pairs.
 const LINES_OF_FILE: usize = 400;
 const LINES_OF_PAIR: usize = 1_200;
-const LINES_OF_ALL: usize = 16_000;
+const LINES_OF_ALL: usize = 8_000;
 
 /// The most bytes of all files that are compared.
 const BYTES: usize = 16 << 20;
@@ -135,6 +135,9 @@ fn file(path: &str, [left, right]: [&FileSide; 2], room: &mut usize, whole: &str
     let name = html! { h4 { code { (visible(path).replace('\n', "␊")) } } };
     if [left, right].iter().any(|side| matches!(side, FileSide::Binary(_))) {
         return html! { (name) p.more { "a binary file or a submodule" } };
+    }
+    if *room == 0 {
+        return html! { (name) p.more { "the change: " code { (whole) } } };
     }
     let found = difference(left.text(), right.text(), LINES_OF_FILE.min(*room));
     *room -= found.lines();
