@@ -99,6 +99,9 @@ fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
         ErrorKind::UnknownArgument if verb == Some("run") && argument == "--again" => {
             Some("another round is `git frites spawn --again RUN/CAND -- CMD`; then judge".into())
         }
+        ErrorKind::UnknownArgument if verb == Some("judge") && argument == "--synthesis" => {
+            Some("`judge` makes no synthesis: --synthesis is an option of `git frites run`".into())
+        }
         ErrorKind::ArgumentConflict if names("--agent") && names("-n") => {
             Some("the number belongs to the agent: `--agent NAME=3`".into())
         }
@@ -209,6 +212,13 @@ mod tests {
                 vec![
                     "the number belongs to the agent: `--agent NAME=3`",
                     "see `git frites run -h`",
+                ],
+            ),
+            (
+                "judge --synthesis off",
+                vec![
+                    "`judge` makes no synthesis: --synthesis is an option of `git frites run`",
+                    "see `git frites judge -h`",
                 ],
             ),
             ("judge --tset x", vec!["did you mean '--test'?", "see `git frites judge -h`"]),
