@@ -4,6 +4,7 @@ use std::fs;
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::Event;
+use serde_json::Value;
 
 use crate::common::World;
 use crate::common::edits::SMALL;
@@ -98,6 +99,45 @@ fn verdict_is_written_for_a_ci_with_reasons_and_log_tails() {
     let all = elements(&fs::read_to_string(&file).unwrap());
     let verdict = all.iter().position(|e| e.attribute("name") == "verdict").unwrap();
     assert!(all[verdict + 1].attribute("message").starts_with("near-miss: "), "{all:?}");
+    world.assert_clean();
+}
+
+#[test]
+fn attempt_that_failed_or_is_at_its_limit_is_shown_with_the_cause() {
+    let world = World::new();
+    world.git(["config", "frites.agents.limited.limit", "at its limit"]);
+    let commands = [
+        ("failed", "exit 3"),
+        ("killed", "kill -9 $$"),
+        ("limited", "echo at its limit, try again in 2 hours; exit 1"),
+        ("works", "echo more >> README"),
+    ];
+    let mut spawn = vec!["spawn", "-p", "x"];
+    for (agent, command) in commands {
+        let key = format!("frites.agents.{agent}.command");
+        world.git(["config", &key, &format!("sh -c '{command}'")]);
+        spawn.extend(["--agent", agent]);
+    }
+    world.frites(spawn).expect(0);
+    let file = world.home().join("verdict.xml");
+    let path = file.to_str().unwrap();
+    let judged = world.frites(["judge", "--junit", path, "--test", "true"]).expect(0).out();
+    let all = elements(&fs::read_to_string(&file).unwrap());
+    let errors: Vec<&str> =
+        all.iter().filter(|e| e.name == "error").map(|e| e.attribute("message")).collect();
+    let expected = [
+        "its command failed (exit 3)",
+        "its command failed (signal 9)",
+        "its agent is at its limit (resets in 2 hours)",
+    ];
+    assert_eq!(errors, expected);
+    for cause in ["failed (exit 3)", "failed (signal 9)", "limited (resets in 2 hours)"] {
+        assert!(judged.contains(cause), "{judged}");
+    }
+    let verdict = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    let of = |at: usize, key: &str| verdict["candidates"][at][key].clone();
+    assert_eq!((of(0, "exit_code"), of(1, "signal")), (3.into(), 9.into()));
+    assert_eq!((of(1, "exit_code"), of(2, "resets")), (Value::Null, "in 2 hours".into()));
     world.assert_clean();
 }
 

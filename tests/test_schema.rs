@@ -160,7 +160,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     assert!(unseen.is_empty(), "described and never printed:\n{unseen:#?}");
 }
 
-/// A candidate whose agent is at its limit until a time that it tells.
+/// A candidate whose agent is at its limit until a time that it tells, and one that was killed.
 fn limited(checker: &mut Checker) {
     let world = World::new();
     world.git(["config", "frites.agents.mine.limit", "at its limit"]);
@@ -169,6 +169,10 @@ fn limited(checker: &mut Checker) {
     let spawn = ["spawn", "--json", "--agent", "mine", "-p", "x"];
     checker.answer("spawn", 4, world.frites(spawn));
     checker.answer("status", 0, world.frites(["status", "--json"]));
+    checker.answer("judge", 4, world.frites(["judge", "--json", "--test", "true"]));
+    let killed = ["spawn", "--json", "-n", "1", "--", "sh", "-c", "kill -9 $$"];
+    checker.answer("spawn", 4, world.frites(killed));
+    checker.answer("judge", 4, world.frites(["judge", "--json", "--test", "true"]));
 }
 
 /// Candidates whose agent tells what it used, and one whose agent does not.

@@ -64,6 +64,22 @@ impl State {
         }
     }
 
+    /// The cause of this state in words, as far as a command's end and its agent told it: `exit 3`.
+    pub fn cause(
+        self,
+        exit_code: Option<i32>,
+        signal: Option<i32>,
+        resets: Option<&str>,
+    ) -> Option<String> {
+        match self {
+            State::Failed => exit_code
+                .map(|code| format!("exit {code}"))
+                .or_else(|| signal.map(|signal| format!("signal {signal}"))),
+            State::Limited => resets.map(|time| format!("resets {time}")),
+            _ => None,
+        }
+    }
+
     /// True if a candidate in this state that changes `files` paths can be judged.
     pub fn usable(self, files: u64) -> bool {
         matches!(self, State::Open | State::Succeeded) && files > 0
@@ -249,18 +265,12 @@ impl Candidate {
     /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
     /// started is `waiting`.
     pub fn state_in_words(&self) -> String {
-        match (self.state, self.exit_code, self.signal, &self.reason) {
-            (State::Running, ..) if self.started.is_none() => "waiting".to_owned(),
-            (State::Failed, Some(code), _, _) => format!("failed (exit {code})"),
-            (State::Failed, _, Some(signal), _) => format!("failed (signal {signal})"),
-            (State::Limited, ..) => match &self.resets {
-                Some(time) => format!("{} (resets {time})", self.state),
-                None => self.state.to_string(),
-            },
-            (State::Failed | State::Cancelled, _, _, Some(reason)) => {
-                format!("{} ({reason})", self.state)
-            }
-            _ => self.state.to_string(),
+        let cause = self.state.cause(self.exit_code, self.signal, self.resets.as_deref());
+        let has_reason = matches!(self.state, State::Failed | State::Cancelled);
+        match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
+            _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),
+            Some(cause) => format!("{} ({cause})", self.state),
+            None => self.state.to_string(),
         }
     }
 }

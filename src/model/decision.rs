@@ -420,11 +420,12 @@ mod tests {
             entries.push(Entry { state, ..entry(&format!("c{index}"), index, 0, 0, &[]) });
         }
         entries[0].dropped.push("tests/a".into());
+        entries[1].exit_code = Some(3);
         let (kind, _, why) = decided(&entries);
         assert_eq!(kind, DecisionKind::None);
         assert_eq!(
             why,
-            "no usable candidate: c1 changed only protected paths, c2 failed, c3 timed out, \
+            "no usable candidate: c1 changed only protected paths, c2 failed (exit 3), c3 timed out, \
              c4 was cancelled, c5 is still running"
         );
     }

@@ -404,10 +404,12 @@ fn no_usable(entries: &[Entry]) -> String {
             State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
             State::Running => format!("{} is still running", e.candidate),
             State::Empty => format!("{} changed nothing", e.candidate),
-            State::Failed => format!("{} failed", e.candidate),
+            State::Failed => e.with_cause(&format!("{} failed", e.candidate)),
             State::TimedOut => format!("{} timed out", e.candidate),
             State::Cancelled => format!("{} was cancelled", e.candidate),
-            State::Limited => format!("{} is at the limit of its agent", e.candidate),
+            State::Limited => {
+                e.with_cause(&format!("{} is at the limit of its agent", e.candidate))
+            }
         })
         .collect();
     format!("no usable candidate: {}", why.join(", "))

@@ -83,6 +83,15 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
+    /// The exit code of the candidate's own command, if it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended that command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The time at which the limit of the candidate's agent is over, as the agent told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets: Option<String>,
     /// The iteration that was judged; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
@@ -139,6 +148,9 @@ impl Entry {
             candidate,
             index,
             state,
+            exit_code: None,
+            signal: None,
+            resets: None,
             iteration: None,
             tree: None,
             judged_tree: None,
@@ -153,6 +165,14 @@ impl Entry {
             stale: None,
             base_tests: None,
             usage: None,
+        }
+    }
+
+    /// Text about the candidate with the cause of its state in brackets, if that is known.
+    pub fn with_cause(&self, words: &str) -> String {
+        match self.state.cause(self.exit_code, self.signal, self.resets.as_deref()) {
+            Some(cause) => format!("{words} ({cause})"),
+            None => words.to_owned(),
         }
     }
 

@@ -458,7 +458,7 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
                 "changed only protected paths".into()
             }
             State::Open => "changed nothing".into(),
-            state => state.to_string(),
+            state => table::printable(&entry.with_cause(state.as_str())),
         });
     }
     if entry.passed() && entry.base_tests.is_some() {

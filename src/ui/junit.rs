@@ -65,7 +65,11 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
     if !entry.usable() {
         let why = entry.problem.clone().unwrap_or_else(|| match entry.state {
             State::Open | State::Succeeded | State::Empty => "it changes nothing".to_owned(),
-            state => format!("its command ended as {state}"),
+            State::Running => "its command still runs".to_owned(),
+            State::Failed => entry.with_cause("its command failed"),
+            State::TimedOut => "its command took too long".to_owned(),
+            State::Cancelled => "its command was interrupted".to_owned(),
+            State::Limited => entry.with_cause("its agent is at its limit"),
         });
         let end = CaseEnd::NotStarted(why.clone(), why);
         return vec![Case { name: "attempt".into(), seconds: 0.0, end }];

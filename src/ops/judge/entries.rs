@@ -69,13 +69,17 @@ fn entry_of(
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
-    let Candidate { candidate, index, state, .. } = &captured.candidate;
+    let Candidate { candidate, index, state, exit_code, signal, resets, usage, .. } =
+        &captured.candidate;
     let mut entry = Entry {
+        exit_code: *exit_code,
+        signal: *signal,
+        resets: resets.clone(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
         blast: captured.blast,
         problem: captured.problem.clone(),
-        usage: UsageSum::of(&captured.candidate.usage),
+        usage: UsageSum::of(usage),
         drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
         ..Entry::new(candidate.clone(), *index, *state)
     };
