@@ -22,6 +22,11 @@ fn old_state() -> World {
             fs::write(&file, text.replace(RECORDED_HOME, &home)).unwrap();
         }
     }
+    // A setting that the fixture's interrupted run did not see would count as changed meanwhile.
+    let least_disk = "frites.limits.min-free-disk";
+    let value = world.git(["config", "--global", least_disk]);
+    world.git(["config", "--global", "--unset", least_disk]);
+    world.set_env("FRITES_LIMITS_MIN_FREE_DISK", value);
     world
 }
 
