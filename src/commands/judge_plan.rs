@@ -5,7 +5,7 @@ use crate::commands::judge_args::JudgeArgs;
 use crate::error::{Result, exit};
 use crate::model::run::Run;
 use crate::ops::judge::plan::OraclePlan;
-use crate::ops::judge::unseeded;
+use crate::ops::judge::{modules, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle, programs};
 use crate::store::select::Matching;
@@ -46,6 +46,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let commands = &plan.planned.oracle.commands;
     unseeded::hint(session, &base, commands)?;
     programs::require_programs(commands)?;
+    modules::require(session, &base, &plan.planned.oracle)?;
     if commands.is_empty() {
         session.ui.hint("name a test with `--test CMD`, or oracle.test in .frites.toml");
     }

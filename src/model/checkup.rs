@@ -29,13 +29,13 @@ pub struct Finding {
     pub advice: Vec<String>,
 }
 
-/// A command that would judge, and the programs of it that are not installed.
+/// A command that would judge, and what of it is not installed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
     /// The command.
     #[serde(flatten)]
     pub command: OracleCommand,
-    /// The missing programs.
+    /// The missing programs, and the missing module of an interpreter: `python3 -m pytest`.
     pub missing: Vec<String>,
 }
 

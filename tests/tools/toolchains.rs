@@ -1,6 +1,8 @@
 //! Detected commands of minimal real projects, run with the real tools.
-use crate::common::World;
+use std::fs;
+
 use crate::common::edits::SMALL;
+use crate::common::{World, make_executable, write};
 use crate::tool::{CARGO, MAKE, NODE, NPM, PYTHON, trials};
 
 trials! {
@@ -8,6 +10,7 @@ trials! {
     cargo_project_passes_and_fails_by_its_own_commands: [CARGO];
     npm_project_passes_and_fails_by_its_own_commands: [NPM];
     python_project_passes_and_fails_by_its_own_commands: [PYTHON];
+    a_module_that_python_lacks_is_told_before_anything_runs: [PYTHON];
     node_finds_no_module_of_the_users_checkout: [NODE];
 }
 
@@ -81,6 +84,51 @@ class T(unittest.TestCase):
     let right = "sed -i.bak s/1/2/ value.py; rm value.py.bak";
     let wrong = "echo '# more' >> value.py";
     assert_tells_right_from_wrong(&files, right, wrong, "c2 failed test (exit 1; 1 of 1 test)");
+}
+
+/// Makes `python3` find no installed packages.
+fn without_packages(world: &mut World) {
+    let real =
+        world.sh(&world.repo, "python3 -c 'import sys; print(sys.executable)'").expect(0).out();
+    let python = world.home().join("bin/python3");
+    write(&python, format!("#!/bin/sh\nexec '{}' -S \"$@\"\n", real.trim()));
+    make_executable(&python);
+    let path = format!("{}:{}", world.home().join("bin").display(), world.env("PATH").display());
+    world.set_env("PATH", path);
+}
+
+fn a_module_that_python_lacks_is_told_before_anything_runs() {
+    let mut world = World::unborn();
+    world.write("conftest.py", "");
+    world.write(".gitignore", "__pycache__\n");
+    // The search must not run it.
+    world.write("importlib.py", "raise SystemExit(5)\n");
+    world.commit("a project that needs pytest");
+    without_packages(&mut world);
+    world.attempts(&["echo x > value"]);
+    let doctor = world.frites(["doctor"]).expect(1);
+    assert!(doctor.out().contains("python3 -m pytest is not installed\n"), "{}", doctor.out());
+    for command in [&["judge"][..], &["judge", "-n"], &["run", "-n", "1", "--", "touch", "ran"]] {
+        let told = world.frites(command).expect(128).stderr;
+        let fatal = "fatal: the test command cannot run: python3 has no module 'pytest'\nhint: install it, ";
+        assert!(told.contains(fatal), "{command:?}: {told}");
+    }
+    assert_eq!(
+        world.frites(["status", "--json"]).expect(0).json()["runs"].as_array().unwrap().len(),
+        1
+    );
+    // Who names a command knows better, and setup may install the module.
+    world.frites(["judge", "--test", "python3 -m pytest"]).expect(1);
+    world.git(["config", "frites.spawn.setup", "true"]);
+    world.frites(["judge"]).expect(1);
+    world.git(["config", "--unset", "frites.spawn.setup"]);
+    // A module of the project's own counts.
+    fs::remove_file(world.repo.join("importlib.py")).unwrap();
+    world.write("pytest.py", "");
+    world.commit("pytest");
+    world.attempts(&["echo x > value"]);
+    world.frites(["judge"]).expect(0);
+    world.assert_clean();
 }
 
 fn node_finds_no_module_of_the_users_checkout() {

@@ -12,6 +12,7 @@ mod judged_once;
 pub mod keep;
 mod kept_trees;
 mod listed;
+pub mod modules;
 mod options;
 mod partial;
 pub mod plan;

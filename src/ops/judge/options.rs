@@ -10,7 +10,7 @@ use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::verdict::JudgeSettings;
 use crate::model::world::WorldKind;
-use crate::ops::judge::worlds;
+use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
@@ -43,10 +43,12 @@ pub struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// The commands to run for a run with this base. Fails if the program of one is not installed.
+    /// The commands to run for a run with this base. Fails if the program of one is not installed, or
+    /// the module that a detected one starts.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         programs::require_programs(&oracle.commands)?;
+        modules::require(session, base, &oracle)?;
         Ok(oracle)
     }
 

@@ -10,7 +10,7 @@ use crate::model::verdict::JudgeSettings;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::cached::open_cache;
-use crate::ops::judge::{runner, worlds};
+use crate::ops::judge::{modules, runner, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::pool::{self, LAYERS};
@@ -23,7 +23,7 @@ pub struct PlannedOracle {
     pub oracle: ResolvedOracle,
     /// The commands that would not run.
     pub passed_over: Vec<PassedOver>,
-    /// The programs that are not installed, each with the stage of its command.
+    /// The programs and modules that are not installed, each with the stage of its command.
     pub missing: Vec<(Stage, String)>,
     /// The seeds: the names at the top of the checkout, a directory with a slash.
     pub seeds: Vec<String>,
@@ -88,7 +88,10 @@ impl PlannedOracle {
         let Session { repo, config, .. } = session;
         let oracle = oracle::resolve(repo, config, flags, base)?;
         let passed_over = oracle::passed_over(repo, config, flags, base, &oracle)?;
-        let missing = programs::missing_programs(&oracle.commands);
+        let mut missing = programs::missing_programs(&oracle.commands);
+        if let Some((command, module)) = modules::missing(session, base, &oracle)? {
+            missing.push((command.stage, format!("python3 -m {module}")));
+        }
         let seeds = seed_names(session, base)?;
         Ok(PlannedOracle { oracle, passed_over, missing, seeds })
     }
