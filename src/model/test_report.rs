@@ -81,6 +81,16 @@ impl TestReport {
         };
     }
 
+    /// Takes a text out of all names.
+    pub fn cut_from_names(&mut self, text: &str) {
+        for name in self.failing.iter_mut().chain(&mut self.passing) {
+            if name.contains(text) {
+                *name = name.replace(text, "");
+            }
+        }
+        self.settle();
+    }
+
     /// Sorts the names. A test that passed once and failed once has failed.
     pub fn settle(&mut self) {
         for names in [&mut self.failing, &mut self.passing] {

@@ -16,6 +16,7 @@ trials! {
     cargo_test_tells_which_tests_fail: [CARGO];
     nextest_tells_which_tests_fail: [CARGO, NEXTEST];
     node_tells_which_tests_fail: [NODE];
+    node_names_a_file_that_fails_as_a_whole_by_its_path_from_the_root: [NODE];
 }
 
 /// A repository with these files.
@@ -187,6 +188,23 @@ fn cargo_test_tells_which_tests_fail() {
 
 fn nextest_tells_which_tests_fail() {
     assert_cargo_tells("cargo nextest run --no-fail-fast", ["tiny two", "tiny positive"]);
+}
+
+fn node_names_a_file_that_fails_as_a_whole_by_its_path_from_the_root() {
+    let files =
+        [("value.js", "module.exports = 1;\n"), ("test/bad.js", "throw new Error('no');\n")];
+    let good = ("test/good.js", "require('node:test')('good', () => {});\n");
+    for options in ["", " --test-reporter=tap", " --test-reporter=spec"] {
+        let world = project(&[&files[..], &[good]].concat(), "off");
+        world.attempts(&["echo 'throw 1;' > test/good.js"]);
+        let run = format!("node --test{options}");
+        let verdict = world.frites(["judge", "--json", "--test", &run]).expect(1).json();
+        assert_eq!(tests_of(&verdict, None)["failing"], json!(["test/bad.js"]), "{run}");
+        let failing = &verdict["candidates"][0]["failing_tests"];
+        assert_eq!(failing["before"], json!(["test/bad.js"]), "{run}: {failing}");
+        assert!(failing.to_string().contains("\"test/good.js\""), "{run}: {failing}");
+        world.assert_clean();
+    }
 }
 
 fn node_tells_which_tests_fail() {

@@ -26,6 +26,8 @@ pub struct TestReports {
     configured: Option<(String, PathBuf)>,
     /// The directory in which files appear that the command writes to the checkout.
     written: PathBuf,
+    /// The checkout as the command sees it.
+    dir: PathBuf,
     asked: Option<AskedReport>,
     outputs: Option<OutputPlaces>,
 }
@@ -47,8 +49,13 @@ impl TestReports {
         policy: &Policy,
     ) -> TestReports {
         let configured = configured.map(|name| (name.to_owned(), written.join(name)));
-        let mut reports =
-            TestReports { configured, written: written.to_owned(), asked: None, outputs: None };
+        let mut reports = TestReports {
+            configured,
+            written: written.to_owned(),
+            dir: dir.to_owned(),
+            asked: None,
+            outputs: None,
+        };
         if reports.configured.is_none() {
             reports.outputs = OutputPlaces::of(command);
             reports.asked = AskedReport::of(command, dir, confinement, policy);
@@ -77,8 +84,15 @@ impl TestReports {
 }
 
 impl ExpectedTests<'_> {
-    /// The results after the command has ended and left this log; none if nothing tells any.
+    /// The results after the command has ended and left this log; none if nothing tells any. Names
+    /// have the paths of the checkout's files from its root: every checkout is at another place.
     pub fn read(&self, log: &Path) -> Option<TestReport> {
+        let mut report = self.find(log)?;
+        report.cut_from_names(&format!("{}/", self.reports.dir.display()));
+        Some(report)
+    }
+
+    fn find(&self, log: &Path) -> Option<TestReport> {
         let report = self.files.as_ref().and_then(ExpectedReport::read);
         if let Some((name, _)) = &self.reports.configured {
             return Some(report.unwrap_or_else(|| TestReport {

@@ -2,6 +2,7 @@
 //!
 //! Each runner's closing summary has a form of its own, so a log may hold several: the project's
 //! command may run several test runners.
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::model::plain;
@@ -322,6 +323,13 @@ fn node(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
+/// Names and counts the files that failed before a test of them ran, as a runner prints each of them
+/// once or twice.
+fn count_files<'l>(report: &mut TestReport, files: impl Iterator<Item = &'l str>) {
+    let files: BTreeSet<&str> = files.collect();
+    files.iter().for_each(|file| report.count(file, TestEnd::Failed));
+}
+
 fn jest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let summary = lines.iter().find_map(|line| line.strip_prefix("Tests:  "))?;
@@ -331,20 +339,35 @@ fn jest(lines: &[String]) -> Option<TestReport> {
     for name in names.filter(|name| *name != "Console" && !name.starts_with("Test suite failed")) {
         report.name_failing(name);
     }
+    let mut file = None;
+    let files = lines.iter().filter_map(|line| {
+        if let Some(named) = line.strip_prefix("FAIL ") {
+            // A slow file has its time behind it.
+            file = Some(named.split_once(" (").map_or(named, |(path, _)| path));
+        }
+        line.starts_with("  ● Test suite failed").then(|| file.take())?
+    });
+    count_files(&mut report, files);
     (report.total > 0).then_some(report)
 }
 
 fn vitest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let summary = lines.iter().find_map(|line| line.trim_start().strip_prefix("Tests  "))?;
-    let total = summary.rsplit_once('(')?.1.trim_end_matches(')');
-    report.total = number(total)?;
+    report.total = match summary.rsplit_once('(') {
+        Some((_, total)) => number(total.trim_end_matches(')'))?,
+        None if summary == "no tests" => 0,
+        None => return None,
+    };
     report.skipped = number_before(summary, &["skipped", "todo"]);
-    let names = lines.iter().filter_map(|line| line.trim_start().strip_prefix("FAIL  "));
-    for name in names.filter(|name| name.contains(" > ")) {
+    let named = || lines.iter().filter_map(|line| line.trim_start().strip_prefix("FAIL  "));
+    for name in named().filter(|name| name.contains(" > ")) {
         report.name_failing(name);
     }
-    Some(report)
+    // `FAIL  a.test.ts [ a.test.ts ]`.
+    let files = named().filter_map(|name| Some(name.strip_suffix(" ]")?.split_once(" [ ")?.0));
+    count_files(&mut report, files);
+    (report.total > 0).then_some(report)
 }
 
 fn mocha(lines: &[String]) -> Option<TestReport> {
@@ -475,6 +498,12 @@ mod tests {
         assert_read(jest, (6, 1), &["suite › adds"], "jest");
         let vitest = " FAIL  src/a.test.ts > suite > adds\nAssertionError\n\n Test Files  1 failed (1)\n      Tests  1 failed | 4 passed | 1 skipped (6)\n";
         assert_read(vitest, (6, 1), &["src/a.test.ts > suite > adds"], "vitest");
+        let jest = "FAIL test/a.test.js (5.2 s)\n  ● Test suite failed to run\n\n    no\n\nFAIL b.test.js\n  ● adds\n\nSummary of all failing tests\nFAIL test/a.test.js\n  ● Test suite failed to run\n\nTests:       1 failed, 1 total\n";
+        assert_read(jest, (2, 0), &["adds", "test/a.test.js"], "jest");
+        let jest = "FAIL a.test.js\n  ● Test suite failed to run\n\nTest Suites: 1 failed, 1 total\nTests:       0 total\n";
+        assert_read(jest, (1, 0), &["a.test.js"], "jest");
+        let vitest = " FAIL  src/a.test.ts [ src/a.test.ts ]\nError: no\n\n Test Files  1 failed (1)\n      Tests  no tests\n";
+        assert_read(vitest, (1, 0), &["src/a.test.ts"], "vitest");
         let mocha = "  suite\n    ✔ fine\n    1) adds\n\n\n  4 passing (5ms)\n  1 pending\n  2 failing\n\n  1) suite\n       adds:\n     AssertionError: no\n      at x\n\n  2) suite\n       deep\n         two:\n\n     Error\n";
         assert_read(mocha, (7, 1), &["suite > adds", "suite > deep > two"], "mocha");
     }
