@@ -72,7 +72,7 @@ fn equal_trees_cached_outcomes_and_until_pass_save_runs() {
             assert!(
                 answer
                     .stderr
-                    .contains("3 commands run and 1 for the base, saved 9 that could not change the recommendation\n"),
+                    .contains("3 commands ran for the candidates and 1 for the base; 9 were saved because they could not change the recommendation\n"),
                 "{}",
                 answer.stderr
             );

@@ -16,7 +16,7 @@ use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
-use crate::ui::{test_words, usage_words};
+use crate::ui::{effort_words, test_words, usage_words};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -124,23 +124,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
 
 /// Notes on the verdict: the commands that were run and saved, and what makes the verdict weaker.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
-    let effort = verdict.effort;
-    let saved = [
-        (effort.saved_equal, "for equal trees"),
-        (effort.saved_cached, "from the cache (`--no-cache` runs them)"),
-        (effort.saved_not_run, "that could not change the recommendation"),
-    ];
-    let saved: Vec<String> =
-        saved.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
-    let mut lines = Vec::new();
-    if !saved.is_empty() {
-        let plural = if effort.ran == 1 { "" } else { "s" };
-        let base = match effort.ran_base {
-            0 => String::new(),
-            n => format!(" and {n} for the base"),
-        };
-        lines.push(format!("{} command{plural} run{base}, saved {}", effort.ran, saved.join(", ")));
-    }
+    let mut lines = Vec::from_iter(effort_words::line(verdict.effort));
     lines.extend(usage_words::total(
         verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref()),
     ));

@@ -1,5 +1,6 @@
 //! The only module that prints: the answer to stdout, everything else to stderr.
 pub mod comparison;
+mod effort_words;
 pub mod json;
 pub mod junit;
 mod notify;
