@@ -363,11 +363,11 @@ fn grid(
     for (line, (flags, paint)) in lines.into_iter().zip(remarks) {
         text.push_str(line);
         let joined = flags.join(", ");
-        if used + 2 + joined.len() <= width && !joined.is_empty() {
+        if used + 2 + measure_text_width(&joined) <= width && !joined.is_empty() {
             text.push_str(&" ".repeat(used + 2 - measure_text_width(line)));
             text.push_str(&paint.paint(&joined));
         } else {
-            for line in filled(&flags, width.saturating_sub(5)) {
+            for line in table::filled(&flags, width.saturating_sub(5)) {
                 text.push_str(&format!("\n     {}", paint.paint(&line)));
             }
         }
@@ -382,24 +382,6 @@ fn shortened(name: &str) -> String {
         (Some(head), Some(tail)) if name.len() > NAME => format!("{head}…{tail}"),
         _ => name.to_owned(),
     }
-}
-
-/// Words in lines of this width, with commas between them.
-fn filled(words: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if line.len() + 2 + word.len() < width => {
-                line.push_str(&format!(", {word}"));
-            }
-            Some(line) => {
-                line.push(',');
-                lines.push(word.clone());
-            }
-            None => lines.push(word.clone()),
-        }
-    }
-    lines
 }
 
 fn time(results: &[StageResult]) -> String {

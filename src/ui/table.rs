@@ -80,6 +80,24 @@ pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
+/// Texts in lines of at most this many columns, with commas between them. A text that fills a line by
+/// itself is cut.
+pub fn filled(texts: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
+        let comma = if at + 1 < texts.len() { "," } else { "" };
+        let text = truncate_str(text, width.saturating_sub(comma.len()), "…");
+        let columns = measure_text_width(&text) + comma.len();
+        match lines.last_mut() {
+            Some(line) if measure_text_width(line) + 1 + columns <= width => {
+                line.push_str(&format!(" {text}{comma}"));
+            }
+            _ => lines.push(format!("{text}{comma}")),
+        }
+    }
+    lines
+}
+
 /// A time span for people: `0.4s`, `12s`, `3m05s`, `2h10m`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
@@ -142,6 +160,25 @@ mod tests {
         ];
         let expected: String = expected.iter().map(|line| format!("{line}\n")).collect();
         assert_eq!(table(Styles::default()), expected);
+    }
+
+    #[test]
+    fn texts_fill_lines_up_to_their_width_and_longer_ones_are_cut() {
+        let lines = |texts: &[&str], width| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            filled(&texts, width)
+        };
+        assert_eq!(lines(&[], 8), [""; 0]);
+        assert_eq!(lines(&["ab", "cd", "ef"], 8), ["ab, cd,", "ef"]);
+        assert_eq!(lines(&["ab", "cde"], 7), ["ab, cde"], "a line may be full");
+        assert_eq!(lines(&["äö", "üßé"], 7), ["äö, üßé"], "by columns, not by bytes");
+        assert_eq!(lines(&["日本", "日本"], 9), ["日本,", "日本"]);
+        assert_eq!(lines(&["a::long::name"], 8), ["a::long…"]);
+        assert_eq!(lines(&["a", "b::long::name", "c"], 8), ["a,", "b::lon…,", "c"]);
+        for width in 3..12 {
+            let cut = lines(&["日本語日本語", "e\u{301}", "", "abcdefghijklm"], width);
+            assert!(cut.iter().all(|line| measure_text_width(line) <= width), "{cut:?}");
+        }
     }
 
     #[test]
