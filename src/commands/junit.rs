@@ -7,7 +7,7 @@ use crate::model::outcome::Stage;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
 use crate::process::last_lines;
-use crate::store::logs::BASE_TESTS;
+use crate::store::logs::newest_of_judging;
 use crate::ui::junit;
 
 /// The number of lines of a log that a failure holds.
@@ -18,8 +18,7 @@ pub fn write(session: &Session, verdict: &Verdict, file: Option<&Path>) -> Resul
     let Some(file) = file else { return Ok(()) };
     let log_end = |entry: &Entry, stage: Stage, second: bool| {
         let logs = session.store.candidate_dir(&verdict.run, &entry.candidate);
-        let logs = if second { logs.join(BASE_TESTS) } else { logs };
-        last_lines(&logs.join(format!("{stage}.log")), LINES)
+        last_lines(&newest_of_judging(&logs, stage, second), LINES)
     };
     let failed = || format!("could not write '{}'", file.display());
     let text = junit::document(verdict, &log_end).context(failed)?;

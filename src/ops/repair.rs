@@ -17,7 +17,7 @@ use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::put_back::put_back;
 use crate::process::{interrupt, last_lines};
 use crate::store::candidate::CandidateRef;
-use crate::store::logs::BASE_TESTS;
+use crate::store::logs::newest_of_judging;
 
 /// The lines of a log that a prompt holds.
 const LINES: usize = 60;
@@ -174,9 +174,8 @@ fn with_prompt(
         });
     };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
-    let logs = candidate.directory();
-    let logs = if second { logs.join(BASE_TESTS) } else { logs };
-    let mut log = last_lines(&logs.join(format!("{}.log", result.stage)), LINES);
+    let log = newest_of_judging(&candidate.directory(), result.stage, second);
+    let mut log = last_lines(&log, LINES);
     leave_out_protected(session, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
     let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);

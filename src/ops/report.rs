@@ -16,7 +16,7 @@ use crate::ops::session::Session;
 use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
-use crate::store::logs::{AGENT, LogPlace};
+use crate::store::logs::{AGENT, newest_of_judging};
 use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
 
 /// The lines of a log that are shown.
@@ -86,7 +86,7 @@ fn reported(
         iteration,
         newer: newest.filter(|_| newest != iteration),
         files: files.iter().map(reported_file).collect(),
-        logs: logs(candidate, &record, entry)?,
+        logs: logs(candidate, &record, entry),
         record,
     };
     Ok((one, files))
@@ -112,40 +112,33 @@ fn reported_file(file: &ChangedFile) -> ReportedFile {
 }
 
 /// The ends of a candidate's logs: of its own command, and of those that it failed.
-fn logs(
-    candidate: CandidateRef<'_>,
-    record: &Candidate,
-    entry: Option<&Entry>,
-) -> Result<Vec<LogEnd>> {
-    let place = candidate.logs()?;
-    let log = place.newest(AGENT);
+fn logs(candidate: CandidateRef<'_>, record: &Candidate, entry: Option<&Entry>) -> Vec<LogEnd> {
+    let log = candidate.log(AGENT);
     let mut ends = vec![LogEnd {
         command: AGENT.to_owned(),
         failed: record.exit_code.is_some_and(|code| code != 0),
         lines: last_words(&log, LOG_LINES),
         path: log.display().to_string(),
     }];
+    let end = |result: &StageResult, with: &str, second| {
+        let log = newest_of_judging(&candidate.directory(), result.stage, second);
+        end_of(format!("{}{with}", result.stage), &log, true)
+    };
     for result in failed(entry.iter().flat_map(|entry| &entry.results)) {
-        ends.push(log_end(&place, result.stage.as_str(), true));
+        ends.push(end(result, "", false));
     }
-    let iteration = entry.and_then(|entry| entry.iteration);
     let second = entry.and_then(|entry| entry.base_tests.as_ref());
     for result in failed(second.iter().flat_map(|second| &second.results)) {
-        let log = place.clone().judging(iteration).with_base_tests().log(result.stage);
-        ends.push(end_of(format!("{} with the base's tests", result.stage), &log, true));
+        ends.push(end(result, " with the base's tests", true));
     }
     ends.retain(|end| !end.lines.is_empty());
-    Ok(ends)
+    ends
 }
 
 fn failed<'a>(
     results: impl Iterator<Item = &'a StageResult>,
 ) -> impl Iterator<Item = &'a StageResult> {
     results.filter(|result| !result.outcome.passed() && result.outcome != Outcome::Skipped)
-}
-
-fn log_end(place: &LogPlace, command: &str, failed: bool) -> LogEnd {
-    end_of(command.to_owned(), &place.newest(command), failed)
 }
 
 fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {

@@ -263,10 +263,7 @@ impl JudgingLogs {
 
     /// The directory of the logs.
     pub fn directory(&self) -> PathBuf {
-        match self.second {
-            true => self.place.directory.join(BASE_TESTS),
-            false => self.place.directory.clone(),
-        }
+        directory_of_judging(&self.place.directory, self.second)
     }
 
     /// The log of a stage's command.
@@ -316,6 +313,19 @@ impl JudgingLogs {
         self.begin()?;
         copy_logs(other, &here);
         Ok(())
+    }
+}
+
+/// The log of a stage's command from the newest judging, in a candidate's directory: of its own tree,
+/// or if `with_base_tests` of that with the base's tests.
+pub fn newest_of_judging(candidate: &Path, stage: Stage, with_base_tests: bool) -> PathBuf {
+    log_in(&directory_of_judging(candidate, with_base_tests), stage.as_str())
+}
+
+fn directory_of_judging(place: &Path, with_base_tests: bool) -> PathBuf {
+    match with_base_tests {
+        true => place.join(BASE_TESTS),
+        false => place.to_owned(),
     }
 }
 
