@@ -1,8 +1,28 @@
 //! The output of commands as plain text: what others wrote must not control a terminal.
 
+/// True for a character that cannot be seen and that hides others, or turns their direction. The two
+/// joiners belong to words and emoji.
+pub fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A line as a terminal would show it in the end: a carriage return begins the line again, a tab is
-/// blanks, and escape sequences and other control characters are left out, also those that turn the
-/// direction of writing.
+/// blanks, and escape sequences, other control characters and hidden ones are left out.
 pub fn line(text: &str) -> String {
     let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
     let mut plain = String::new();
@@ -15,8 +35,7 @@ pub fn line(text: &str) -> String {
                 plain.extend(std::iter::repeat_n(' ', blanks));
                 after_tab = plain.len();
             }
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c if c.is_control() => {}
+            c if c.is_control() || is_hidden(c) => {}
             c => plain.push(c),
         }
     }
@@ -36,6 +55,7 @@ mod tests {
             ("a\tb", "a       b"),
             ("a\t\t日本\tb", "a               日本    b"),
             ("\u{9b}31mred \u{7}\u{8}end\u{202e}", "red end"),
+            ("a\u{200b}b\u{2066}c\u{61c}d\u{feff} 👩\u{200d}👩", "abcd 👩\u{200d}👩"),
         ];
         for (text, shown) in cases {
             assert_eq!(line(text), shown, "{text:?}");

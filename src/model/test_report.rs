@@ -4,6 +4,8 @@
 //! first, its size has a limit, and its names can do no harm.
 use serde::{Deserialize, Serialize};
 
+use crate::model::plain;
+
 /// The most names that each list of a report has.
 const MOST_NAMES: usize = 20_000;
 
@@ -123,8 +125,7 @@ fn push(names: &mut Vec<String>, name: &str) {
     if names.len() > 4 * MOST_NAMES {
         return;
     }
-    let is_hidden = |c: &char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let shown = name.chars().filter(|c| !is_hidden(c)).take(LONGEST_NAME);
+    let shown = name.chars().filter(|c| !plain::is_hidden(*c)).take(LONGEST_NAME);
     names.push(shown.map(|c| if c.is_control() { ' ' } else { c }).collect());
 }
 

@@ -56,7 +56,11 @@ fn table(text: &mut String, verdict: &Verdict) {
         let cells: Vec<String> = cells.into_iter().map(|cell| escaped(cell)).collect();
         let cells = cells.join(" | ");
         let remarks = escaped(&row.remarks.join(", "));
-        let _ = writeln!(text, "| {mark} | {} | {cells} | {remarks} |", code(&row.name));
+        let _ = writeln!(
+            text,
+            "| {mark} | {} | {cells} | {remarks} |",
+            code(&row.name).replace('|', "\\|")
+        );
     }
     text.push('\n');
 }
@@ -88,19 +92,38 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     }
 }
 
+/// What shows nothing and keeps GitHub from reading what is around it as one name.
+const BREAK: &str = "<!-- -->";
+
+/// The least hexadecimal digits that GitHub takes for a commit.
+const SHORTEST_ID: usize = 7;
+
+/// True before the `-` of `GH-1`, which names an issue.
+fn ends_with_gh(text: &str) -> bool {
+    text.len() >= 2 && text.as_bytes()[text.len() - 2..].eq_ignore_ascii_case(b"gh")
+}
+
 /// A text on one line that Markdown shows as it is.
 fn escaped(text: &str) -> String {
     let mut shown = String::new();
-    for c in visible(text).chars() {
+    let text = visible(text);
+    // The hexadecimal digits before, since the last break.
+    let mut digits = 0;
+    for (at, c) in text.char_indices() {
+        digits = if c.is_ascii_hexdigit() { digits + 1 } else { 0 };
+        if digits == SHORTEST_ID {
+            shown.push_str(BREAK);
+            digits = 1;
+        }
         match c {
             '\n' => shown.push(' '),
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
             // GitHub finds names and issues after these, also where a backslash is before them.
-            '@' | '#' => {
-                shown.push(c);
-                shown.push_str("<!-- -->");
+            '@' | '#' => shown.extend([&c.to_string(), BREAK]),
+            '-' if ends_with_gh(&text[..at]) => {
+                shown.extend(["-", BREAK]);
             }
             // These mean nothing inside of a line.
             ',' | ';' | '-' | '\'' | '"' | '(' | ')' | '%' | '=' | '?' => shown.push(c),
@@ -111,9 +134,9 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// A text as code, also in a table.
+/// A text as code. A table would end its cell at a `|` all the same.
 fn code(text: &str) -> String {
-    let text = visible(text).replace('\n', " ").replace('|', "\\|");
+    let text = visible(text).replace('\n', " ");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     format!("{fence} {text} {fence}")
@@ -130,6 +153,12 @@ mod tests {
             "\\*a\\* &lt;b&gt; @<!-- -->me #<!-- -->1 \\[x\\](y) \\`z\\`\\|⟨U\\+202E⟩"
         );
         assert_eq!(escaped("http://www.x.y"), "http\\:\\/\\/www\\.x\\.y");
-        assert_eq!(code("a`` b|c\nd"), "``` a`` b\\|c d ```");
+        assert_eq!(escaped("GH-1 gh-2 a-3 é-4"), "GH-<!-- -->1 gh-<!-- -->2 a-3 é-4");
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let shown = escaped(&format!("fix {id}, abc123 z"));
+        assert_eq!(shown.replace(BREAK, ""), format!("fix {id}, abc123 z"));
+        assert!(shown.split(|c: char| !c.is_ascii_hexdigit()).all(|run| run.len() < 7), "{shown}");
+        assert!(shown.ends_with(", abc123 z"), "{shown}");
+        assert_eq!(code("a`` b|c\nd"), "``` a`` b|c d ```");
     }
 }

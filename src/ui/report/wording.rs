@@ -1,4 +1,5 @@
 //! How a report words what it shows.
+use crate::model::plain;
 use crate::ui::style::Tone;
 
 /// The class of a tone.
@@ -12,8 +13,8 @@ pub fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A text in which everything can be seen: control characters, and those that turn the direction of
-/// writing, stand by their numbers. Tabs and line feeds stay.
+/// A text in which everything can be seen: control characters and hidden ones stand by their
+/// numbers. Tabs and line feeds stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,24 +22,9 @@ pub fn visible(text: &str) -> String {
             '\t' | '\n' => shown.push(c),
             // The pictures of control characters have the same order.
             '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-            '\u{ad}'
-            | '\u{61c}'
-            | '\u{115f}'
-            | '\u{1160}'
-            | '\u{180e}'
-            | '\u{3164}'
-            | '\u{ffa0}'
-            | '\u{e0000}'..='\u{e007f}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' => {
+            c if c.is_control() || plain::is_hidden(c) => {
                 shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
             }
-            c if c.is_control() => shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
             c => shown.push(c),
         }
     }
