@@ -62,7 +62,7 @@ pub fn verdict(report: &Report) -> Markup {
             p.reason { (visible(&verdict.decision.rationale)) }
             ul {
                 @for line in comparison::remarks(verdict) { li { (visible(&line)) } }
-                @if let Some(why) = &verdict.no_synthesis { li { "no synthesis: " (visible(why)) } }
+                @if let Some(why) = &verdict.no_synthesis { li.dim { "no synthesis: " (visible(why)) } }
             }
             (oracle(verdict))
             (logs(&report.base_logs))
