@@ -51,6 +51,22 @@ fn each_configuration_layer_overrides_the_one_below() {
 }
 
 #[test]
+fn array_in_git_config_and_variables_is_one_as_in_the_file() {
+    let mut world = World::new();
+    world.git(["config", "frites.oracle.test", r#"["make", "check it"]"#]);
+    assert_eq!(world.frites(["config", "oracle.test"]).expect(0).out(), "make\ncheck it\n");
+    world.git(["config", "frites.agents.mine.limit", r#"["*usage limit*", "no, not now"]"#]);
+    world.git(["config", "--add", "frites.agents.mine.limit", "[a-z]*"]);
+    let patterns = world.frites(["config", "agents.mine.limit"]).expect(0).out();
+    assert_eq!(patterns, "*usage limit*\nno, not now\n[a-z]*\n");
+    world.set_env("FRITES_ORACLE_TEST", "['true']");
+    assert_eq!(world.frites(["config", "oracle.test"]).expect(0).out(), "true\n");
+    world.set_env("FRITES_ORACLE_TEST", "[ -e README ]");
+    let shell = world.frites(["config", "oracle.test"]).expect(0).out();
+    assert_eq!(shell, "[ -e README ]\n", "a command, not an array");
+}
+
+#[test]
 fn config_json_has_typed_values() {
     let world = World::new();
     world.write(".frites.toml", "[spawn]\njobs = 3\n[seed]\ncopy = ['.env*']\n");

@@ -129,10 +129,13 @@ impl Config {
             let origin = Origin { error_prefix: source.clone(), source, place };
             if spec.list {
                 let list = lists.entry(key).or_insert((spec, Vec::new(), Origin::default()));
-                list.1.push(text.into());
+                match value::array_in(text) {
+                    Some(items) => list.1.extend(items),
+                    None => list.1.push(text.into()),
+                }
                 list.2 = origin;
             } else {
-                self.set(spec, key, (spec.from_text)(text), origin)?;
+                self.set(spec, key, of_text(spec, text), origin)?;
             }
         }
         for (key, (spec, list, origin)) in lists {
@@ -155,7 +158,7 @@ impl Config {
                 place: variable.clone(),
                 error_prefix: variable,
             };
-            self.set(spec, spec.name.to_owned(), (spec.from_text)(&text), origin)?;
+            self.set(spec, spec.name.to_owned(), of_text(spec, &text), origin)?;
         }
         Ok(())
     }
@@ -176,6 +179,13 @@ impl Config {
         self.values.insert(key, SourcedValue { value, source, place });
         Ok(())
     }
+}
+
+/// The value that a text stands for in a layer that holds only text: an array that is written as in
+/// TOML, where the key takes one, or what the key's type makes of the text.
+fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
+    let array = value::array_in(text).map(Value::Array).filter(|array| (spec.accepts)(array));
+    array.or_else(|| (spec.from_text)(text))
 }
 
 /// The entry of the table for a key; refuses an unknown one with the nearest, or with a list.

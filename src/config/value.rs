@@ -32,6 +32,15 @@ pub trait Setting: Sized {
     }
 }
 
+/// The strings of an array that is written as in TOML; none for any other text.
+pub fn array_in(text: &str) -> Option<Vec<Value>> {
+    let mut table: toml::Table = format!("array = {}", text.trim()).parse().ok()?;
+    match (table.remove("array")?, table.is_empty()) {
+        (Value::Array(items), true) if items.iter().all(Value::is_str) => Some(items),
+        _ => None,
+    }
+}
+
 impl<T: Setting> Setting for Option<T> {
     const TAKES: &'static str = T::TAKES;
     const LIST: bool = T::LIST;
