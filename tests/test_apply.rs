@@ -56,6 +56,27 @@ fn apply_stages_the_judged_tree_on_a_fresh_branch() {
 }
 
 #[test]
+fn configuration_that_git_frites_cannot_read_does_not_land() {
+    let world = World::new();
+    let own = "printf '[hooks]\\nverdict = \"true\"\\n' > .frites.toml";
+    world.judged(
+        TEST,
+        &[
+            &format!("{TWO}; {own}"),
+            &format!("{TWO}; echo 'spawn.jobs = 1' > .frites.toml; echo x > x"),
+        ],
+    );
+    let before = state(&world);
+    let refused = world.frites(["apply", "1/c1"]);
+    let answer = refused.refuses(128, "1/c1 would land a configuration that cannot be used: ");
+    assert!(answer.stderr.contains("'hooks.verdict' is yours alone"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: correct .frites.toml in `git frites path 1/c1`"));
+    assert_eq!(state(&world), before);
+    world.frites(["apply", "--allow-unverified", "1/c2"]).expect(0);
+    world.frites(["status"]).expect(0);
+}
+
+#[test]
 fn apply_prints_only_the_branch_or_one_json_document() {
     let world = World::new();
     world.judged(TEST, &[TWO]);

@@ -41,7 +41,17 @@ impl Config {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
         };
-        let text = std::str::from_utf8(&bytes).map_err(|e| {
+        self.read_bytes(&bytes, path)
+    }
+
+    /// Fails, as [`Config::load`] would, if a checkout with this `.frites.toml` had no valid
+    /// configuration.
+    pub fn check_file(bytes: &[u8]) -> Result<()> {
+        Config::default().read_bytes(bytes, Path::new(FILE))
+    }
+
+    fn read_bytes(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+        let text = std::str::from_utf8(bytes).map_err(|e| {
             let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
             not_toml(&format!("{}:{line}", path.display()), "this is not UTF-8")
         })?;

@@ -279,7 +279,8 @@ impl Repo {
             Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
         };
         self.read_again(|gix| {
-            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+            let tree = gix.find_object(from_oid(tree)?).map_err(|e| lost(&e))?;
+            let tree = tree.peel_to_tree().map_err(|e| lost(&e))?;
             let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else {
                 return Ok(None);
             };

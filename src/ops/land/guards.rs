@@ -1,10 +1,13 @@
 //! Conditions under which nothing may land.
 use std::path::Path;
 
+use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::git::landing::overwrite::overwritten_files;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::run::Run;
 use crate::ops::session::Session;
 
 /// Refuses to land in a candidate's worktree: its HEAD is not the user's.
@@ -37,4 +40,27 @@ pub fn refuse_overwrite(
         names.join(", ")
     ))
     .hint(hint))
+}
+
+/// Refuses to land a changed `.frites.toml` that git-frites itself would not read: on the branch that
+/// it lands on, every other command would fail, `apply --undo` included.
+pub fn require_usable_configuration(
+    session: &Session,
+    run: &Run,
+    candidate: &Name,
+    tree: &Oid,
+) -> Result<()> {
+    let Some(text) = session.repo.file(tree, config::FILE)? else { return Ok(()) };
+    if session.repo.file(&run.base, config::FILE)?.as_ref() == Some(&text) {
+        return Ok(());
+    }
+    Config::check_file(&text).map_err(|e| {
+        let what =
+            format!("{}/{candidate} would land a configuration that cannot be used", run.run);
+        Error::fatal(format!("{what}: {}", e.message)).hint(format!(
+            "correct {} in `git frites path {}/{candidate}`, and judge again",
+            config::FILE,
+            run.run
+        ))
+    })
 }

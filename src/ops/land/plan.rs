@@ -19,6 +19,7 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::judge::{judge_commit, plan_base_tests};
+use crate::ops::land::guards;
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::land::sides::Sides;
 use crate::ops::land::target::ResolvedTarget;
@@ -96,6 +97,7 @@ impl Plan {
         if !verified && !options.allow_unverified {
             return Err(unverified(&run, &candidate, iteration, verdict.as_ref(), &why()));
         }
+        guards::require_usable_configuration(session, &run, &candidate, &tree)?;
         let reason = (!verified).then(why);
         let commit = if tree == capture.tree {
             capture.commit
