@@ -403,7 +403,7 @@ fn candidate_whose_command_failed_cannot_win() {
         .expect(0)
         .out();
     assert!(sentence(&out).starts_with("single: c2 is the only usable candidate"), "{out}");
-    assert_eq!(row(&out, "c1").last(), Some(&"failed"));
+    assert!(row(&out, "c1").join(" ").ends_with("failed (exit 3)"), "{out}");
     assert_eq!(row(&out, "c3").last(), Some(&"empty"));
     assert_eq!(lines_of(&world, "runs").len(), 2, "for the base and c2");
     world.frites(["apply", "1/c1"]).refuses(1, "1/c1 was not judged");

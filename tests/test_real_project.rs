@@ -210,11 +210,12 @@ strsim::tests::levenshtein_diff_with_space, and 3 more
 * 1/small passed 2 1 0.38
 1/large passed {lines} 2 0.06
 1/no-test test exit 101 2 1 0.44
-2 of 88 tests fail: strsim::tests::levenshtein_diff_longer (fails on the base, too),
+2 of 88 tests fail: strsim::tests::levenshtein_diff_longer (fails on the
+base, too),
 strsim::tests::levenshtein_diff_with_space (fails on the base, too)
 1/no-build build exit 101 2 1 0.45
 1/nothing - - 0 0 - empty
-1/exits-3 - - 2 1 - failed
+1/exits-3 - - 2 1 - failed (exit 3)
 
 the commands ran {place}
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \

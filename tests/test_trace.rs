@@ -120,6 +120,8 @@ fn commands_that_only_look_start_no_process_and_git_is_asked_for_its_version_onc
 fn capture_of_plain_files_starts_no_process() {
     let world = World::new();
     world.attempts(&["echo x >> README; echo y > src/lib.txt; echo z > new"; 2]);
+    // git reads the configuration where there are settings of ours.
+    world.git(["config", "--global", "--remove-section", "frites.limits"]);
     // A git that is known to be new enough.
     frites(&world, &["config"], &[]).expect(0);
     let trace = world.home().join("trace2");

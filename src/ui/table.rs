@@ -80,19 +80,24 @@ pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
-/// Texts in lines of at most this many columns, with commas between them. A text that fills a line by
-/// itself is cut.
+/// Texts in lines of at most this many columns, with commas between them. A text that is wider is broken
+/// between its words, and a wider word is cut.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
         let comma = if at + 1 < texts.len() { "," } else { "" };
-        let text = truncate_str(text, width.saturating_sub(comma.len()), "…");
-        let columns = measure_text_width(&text) + comma.len();
-        match lines.last_mut() {
-            Some(line) if measure_text_width(line) + 1 + columns <= width => {
-                line.push_str(&format!(" {text}{comma}"));
+        let is_wide = measure_text_width(text) + comma.len() > width;
+        let mut pieces = if is_wide { text.split(' ').collect() } else { vec![text.as_str()] };
+        let last = pieces.pop().into_iter().map(|piece| (piece, comma));
+        for (piece, comma) in pieces.into_iter().map(|piece| (piece, "")).chain(last) {
+            let piece = truncate_str(piece, width.saturating_sub(comma.len()), "…");
+            let columns = measure_text_width(&piece) + comma.len();
+            match lines.last_mut() {
+                Some(line) if measure_text_width(line) + 1 + columns <= width => {
+                    line.push_str(&format!(" {piece}{comma}"));
+                }
+                _ => lines.push(format!("{piece}{comma}")),
             }
-            _ => lines.push(format!("{text}{comma}")),
         }
     }
     lines
