@@ -11,6 +11,9 @@ use std::time::Instant;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
 
+/// How often a lock's file is opened while others remove its directory.
+const TRIES: u32 = 100;
+
 /// A held lock. It is released when it is dropped, or when the process ends. The descriptor is
 /// close-on-exec, so that no daemon that a command leaves behind keeps the lock.
 #[derive(Debug)]
@@ -77,11 +80,21 @@ fn attempt_by(
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+    let once = || {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        // An attempt may have put something else in its place.
+        regular::open_own_to_write(path, false)
+    };
+    // Who held the lock may remove its directory at any moment, also between these two calls.
+    for _ in 1..TRIES {
+        match once() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
     }
-    // An attempt may have put something else in its place.
-    regular::open_own_to_write(path, false)
+    once()
 }
 
 /// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it
@@ -90,5 +103,29 @@ fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn directory_that_others_remove_meanwhile_is_made_again() {
+        let root = tempfile::tempdir().expect("a directory");
+        let room = root.path().join("room");
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let _ = fs::remove_dir_all(&room);
+                }
+            });
+            let failed = (0..5_000).find_map(|_| attempt(&room.join("lock")).err());
+            is_done.store(true, Ordering::Relaxed);
+            assert!(failed.is_none(), "{failed:?}");
+        });
     }
 }
