@@ -84,7 +84,13 @@ fn cheat_ranks_behind_every_other_and_the_table_says_why() {
         "c1 with the base's tests and commands: test exit 1; put back as in the base: check.sh";
     assert!(answer.stderr.contains(says), "{}", answer.stderr);
     assert!(answer.stderr.contains("c2 before c1: c1 passes only with its own tests or commands"));
-    assert!(world.repo.join(".frites/runs/1/c1/base-tests/test.log").is_file());
+    let second = world.repo.join(".frites/runs/1/c1/base-tests/test.log");
+    let output = world.frites(["output", "1/c1"]).expect(0).out();
+    let head = format!("==> 1/c1 test, with the base's tests: {} <==\n", second.display());
+    let (passed, failed) = output.split_once(&head).unwrap_or_else(|| panic!("{output}"));
+    assert!(passed.starts_with("==> 1/c1 test: "), "{output}");
+    assert_eq!(failed, fs::read_to_string(second).unwrap());
+    world.frites(["output", "-f", "1/c1"]).expect(0);
     world.frites(["apply", "1/c1"]).refuses(1, "1/c1 passes only with its own tests or commands");
     world.frites(["apply", "-m", "land"]).expect(0);
     assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c3"), "it lands as captured");

@@ -15,7 +15,7 @@ use crate::model::plain;
 use crate::model::run::Run;
 use crate::ops::session::ReadSession;
 use crate::process::{Follower, progress};
-use crate::store::logs::LogPlace;
+use crate::store::logs::{self, LogPlace};
 use crate::store::select::{Matching, Selection};
 
 /// `git frites output`
@@ -105,7 +105,7 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
         Some(OutputPlace::Base(run)) => {
             let run = session.store.select(run.as_ref(), Matching::Prefix)?.run;
             let place = session.store.base_logs(&run.run);
-            vec![choose(session, &format!("{}/@base", run.run), &place, None, command)?]
+            choose(session, &format!("{}/@base", run.run), &place, None, command)?
         }
         Some(OutputPlace::Address(address)) => of_address(session, Some(&address), command)?,
         None => of_address(session, None, command)?,
@@ -113,6 +113,12 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     match (args.follow, shown.as_slice()) {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
+        // It runs with the base's tests once it has passed without them.
+        (true, [first, second])
+            if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
+        {
+            follow(session, second, args.tail)?;
+        }
         (true, _) => {
             return Err(Error::usage("-f follows the output of one candidate")
                 .hint("name it: `git frites output -f RUN/CAND`"));
@@ -156,7 +162,7 @@ fn of_address(
     if let Some(name) = one {
         let candidate = session.store.candidate(&run, name);
         let title = candidate.address();
-        return Ok(vec![choose(session, &title, &candidate.logs()?, iteration, command)?]);
+        return choose(session, &title, &candidate.logs()?, iteration, command);
     }
     let mut all = Vec::new();
     for name in &run.candidates {
@@ -182,14 +188,15 @@ fn find(
     Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))
 }
 
-/// The newest log of a command at a place, or the one that tells most.
+/// The newest log of a command at a place, or the one that tells most; with that of the same command
+/// with the base's tests, which may have failed where the first passed.
 fn choose(
     session: &ReadSession,
     title: &str,
     place: &LogPlace,
     iteration: Option<u32>,
     command: Option<&'static str>,
-) -> Result<Shown> {
+) -> Result<Vec<Shown>> {
     let asked = command;
     let title = iteration.map_or_else(|| title.to_owned(), |n| format!("{title}@{n}"));
     let command = asked.or_else(|| place.running()).or_else(|| place.telling(iteration));
@@ -212,7 +219,11 @@ fn choose(
     if !older.is_empty() {
         session.ui.note(format!("earlier output on the same iteration: {}", older.join(", ")));
     }
-    Ok(Shown { title: format!("{title} {command}"), path: newest.path.clone() })
+    let title = format!("{title} {command}");
+    let second = logs::with_base_tests(&newest.path)
+        .map(|path| Shown { title: format!("{title}, with the base's tests"), path });
+    let first = Shown { title, path: newest.path.clone() };
+    Ok([first].into_iter().chain(second).collect())
 }
 
 fn nothing(title: &str, command: Option<&str>) -> Error {

@@ -322,6 +322,12 @@ pub fn newest_of_judging(candidate: &Path, stage: Stage, with_base_tests: bool) 
     log_in(&directory_of_judging(candidate, with_base_tests), stage.as_str())
 }
 
+/// The log of the same command on the same tree with the base's tests, if it ran with those, too.
+pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
+    let second = log.parent()?.join(BASE_TESTS).join(log.file_name()?);
+    second.is_file().then_some(second)
+}
+
 fn directory_of_judging(place: &Path, with_base_tests: bool) -> PathBuf {
     match with_base_tests {
         true => place.join(BASE_TESTS),
