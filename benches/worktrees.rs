@@ -8,6 +8,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use common::{Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed};
@@ -172,7 +173,8 @@ fn measure_memory() {
     for files in numbers("BENCH_MEMORY_FILES", "50000") {
         let bench = Bench::new(files);
         let program = env!("CARGO_BIN_EXE_git-frites");
-        let mut child = bench.command(program, "spawn -q -n 16").spawn().expect("it starts");
+        let mut command = bench.command(program, "spawn -q -n 16");
+        let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
         let status = PathBuf::from(format!("/proc/{}/status", child.id()));
         let mut peak = 0.0f64;
         while child.try_wait().expect("a child").is_none() {
