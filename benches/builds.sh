@@ -5,7 +5,8 @@
 # Usage: sh benches/builds.sh [cargo|make|tsc|python]...   with git-frites and jq on PATH; makes each project itself.
 #        BENCH_PROJECT=DIR BENCH_FILE=FILE BENCH_TEST=CMD sh benches/builds.sh project   measures a project of yours:
 #        each attempt appends the lines that BENCH_LINE gives (%s becomes its name) to FILE.
-# BENCH_CANDIDATES is the number of attempts; BENCH_DIR chooses the file system. It must not be below /tmp or /dev/shm, which judged commands cannot see.
+# BENCH_CANDIDATES is the number of attempts. BENCH_DIR chooses the file system; it must not be below /tmp or /dev/shm,
+# which judged commands cannot see.
 set -eu
 attempts=${BENCH_CANDIDATES:-8}
 home=$(mktemp -d "${BENCH_DIR:-$HOME}/frites-builds.XXXXXX")
@@ -163,7 +164,7 @@ for kind in ${*:-cargo make tsc python}; do
     commit
     git frites spawn -q -n $attempts -- sh -c "printf '$line' \"\$FRITES_CANDIDATE\" >>'$file'" >/dev/null
     cold=$(judged cold --cold)
-    git frites clean -q --layers >/dev/null 2>&1 || :
+    git frites clean -q --cache
     first=$(judged first)
     again=$(judged again)
     echo "$kind:"
