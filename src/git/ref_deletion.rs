@@ -11,7 +11,6 @@ use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
-use crate::git::cli::PAUSES;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -25,11 +24,9 @@ impl Repo {
         if refs.is_empty() {
             return Ok(());
         }
-        let left = match self.delete_loose(refs) {
-            // git words its refusals, and waits for its locks.
-            None => refs.to_vec(),
-            Some(packed) => packed,
-        };
+        let _guard = self.guard_deletion()?;
+        // git words its refusals, and waits for its locks.
+        let left = self.delete_loose(refs).unwrap_or_else(|| refs.to_vec());
         if !left.is_empty() {
             self.delete_by_git(&left, why)?;
         }
@@ -38,7 +35,6 @@ impl Repo {
     }
 
     fn delete_by_git(&self, refs: &[(RefName, Oid)], why: &str) -> Result<()> {
-        let _guard = self.guard_deletion()?;
         let orders: String =
             refs.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
         let call = self.git().call("update-ref").args(["--no-deref", "-m"]);
@@ -47,18 +43,15 @@ impl Repo {
     }
 
     /// Deletes refs that are only loose, under git's locks. None, and no effect, if one of them is
-    /// packed, locked, or has another value. Gives those that another git has packed meanwhile, and
-    /// that must be deleted there, too.
+    /// packed, locked, or has another value. Gives those whose file could not be removed.
     fn delete_loose(&self, refs: &[(RefName, Oid)]) -> Option<Vec<(RefName, Oid)>> {
         let dir = self.common_dir();
-        let packing = dir.join("packed-refs.lock");
-        // Whoever packs refs holds this lock while it reads loose ones: so a ref that it read before
-        // it is deleted here is seen by the lock, or by the new file.
-        let before = self.packed_refs_stamp();
-        if packing.exists() || !packed_of(dir, refs)?.is_empty() {
+        let mut locks = Locks::default();
+        // Nobody packs refs meanwhile: a ref that was read before it is deleted here would come back.
+        locks.take(&dir.join("packed-refs")).ok()?;
+        if !are_all_loose(dir, refs) {
             return None;
         }
-        let mut locks = Locks::default();
         for (name, old) in refs {
             let file = dir.join(name.as_str());
             locks.take(&file).ok()?;
@@ -77,19 +70,10 @@ impl Repo {
             }
         }
         let stays = |(name, _): &&(RefName, Oid)| fs::remove_file(dir.join(name.as_str())).is_err();
-        let stay: Vec<(RefName, Oid)> = refs.iter().filter(stays).cloned().collect();
+        let stay = refs.iter().filter(stays).cloned().collect();
         drop(locks);
         refs.iter().for_each(|(name, _)| remove_empty_parents(dir, name));
-        for pause in PAUSES {
-            if !packing.exists() {
-                break;
-            }
-            std::thread::sleep(pause);
-        }
-        if before == self.packed_refs_stamp() {
-            return Some(stay);
-        }
-        packed_of(dir, refs).or(Some(stay))
+        Some(stay)
     }
 
     /// Records that we are deleting a ref, until the guard is dropped.
@@ -127,18 +111,15 @@ impl Repo {
     }
 }
 
-/// Those of these refs that `packed-refs` names; none if that cannot be read.
-fn packed_of(dir: &Path, refs: &[(RefName, Oid)]) -> Option<Vec<(RefName, Oid)>> {
-    let packed = match regular::read(&dir.join("packed-refs")) {
-        Ok(packed) => packed,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
-        Err(_) => return None,
-    };
-    let has = |name: &RefName| packed.find(format!(" {name}\n")).is_some();
-    Some(refs.iter().filter(|(name, _)| has(name)).cloned().collect())
+/// True if `packed-refs` names none of these refs; false if it cannot be read.
+fn are_all_loose(dir: &Path, refs: &[(RefName, Oid)]) -> bool {
+    match regular::read(&dir.join("packed-refs")) {
+        Ok(packed) => !refs.iter().any(|(name, _)| packed.contains_str(format!(" {name}\n"))),
+        Err(e) => e.kind() == io::ErrorKind::NotFound,
+    }
 }
 
-/// git's locks of loose refs. Dropped, they are released.
+/// git's locks of files of refs. Dropped, they are released.
 #[derive(Default)]
 struct Locks(Vec<PathBuf>);
 
