@@ -7,8 +7,8 @@ use crate::model::usage::Usage;
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 const HIGHEST_COST: f64 = 1e6;
 
-/// The line that stands in a log for output that was left out begins so.
-const LEFT_OUT: &str = "[git-frites: ";
+/// The beginning of the line that stands in a log for output that was left out.
+pub const LEFT_OUT: &str = "[git-frites: ";
 
 /// Where an agent's JSON output tells what it used.
 #[derive(Clone, Debug, PartialEq, Eq)]

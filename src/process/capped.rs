@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
-use crate::model::{agent_output, plain};
+use crate::model::agent_output::{self, LEFT_OUT};
+use crate::model::plain;
 
 /// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
@@ -63,7 +64,7 @@ impl Capped {
         }
         let mut log = regular::open_own_to_write(&self.path, true)?;
         if let Some(lost) = self.total.checked_sub(2 * self.part).filter(|lost| *lost > 0) {
-            write!(log, "\n[git-frites: {lost} bytes are left out here]\n")?;
+            write!(log, "\n{LEFT_OUT}{lost} bytes are left out here]\n")?;
         }
         let newest = fs::metadata(tail(&self.path))?.len();
         if self.total > 2 * self.part {
@@ -116,7 +117,9 @@ impl Follower {
                         None => true,
                     };
                     if !is_next {
-                        bytes.extend_from_slice(b"\n[git-frites: output is left out here]\n");
+                        bytes.extend_from_slice(
+                            format!("\n{LEFT_OUT}output is left out here]\n").as_bytes(),
+                        );
                     }
                     (self.file, self.read) = (Some(next), 0);
                 }
