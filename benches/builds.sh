@@ -19,7 +19,7 @@ git config --global user.name Bench
 git config --global user.email bench@example.com
 git config --global init.defaultBranch main
 
-# commit NAME: the project in the current directory becomes a repository with one commit.
+# Makes the project in the current directory a repository with one commit.
 commit() { git init -q && git add -A && git commit -qm base; }
 
 # A command-line tool with dependencies, twelve modules, and a test in each.
@@ -141,14 +141,12 @@ make_project() {
     file=$BENCH_FILE line=$BENCH_LINE test=$BENCH_TEST
 }
 
-# judged WHAT OPTION...: the seconds of one judging, with and without the cold run that confirms the winner.
+# judged OPTION...: the seconds of one judging, with and without the cold run that confirms the winner.
 judged() {
-    what=$1
-    shift
     begin=$(date +%s.%N)
     git frites judge -q --no-cache --test "$test" "$@" --json >"$home/verdict.json" || { git frites output 1/c1 >&2; exit 1; }
     end=$(date +%s.%N)
-    jq -r --arg what "$what" --argjson all "$(echo "$end - $begin" | bc)" '
+    jq -r --argjson all "$(echo "$end - $begin" | bc)" '
         . as $v | [.candidates[] | select(.candidate == $v.recommended or .index == 1) | .results[] | select(.warm != true) | .seconds] as $cold
         | (.candidates | map(select(.passed)) | length) as $passed
         | (.candidates | map(select(any(.results[]?; .warm == true))) | length) as $warm
@@ -157,16 +155,15 @@ judged() {
 
 for kind in ${*:-cargo make tsc python}; do
     rm -rf "$home/project" && mkdir "$home/project" && cd "$home/project"
-    rm -f "$GIT_CONFIG_GLOBAL.frites"
     git config --global --remove-section frites.seed 2>/dev/null || :
     git config --global --remove-section frites.spawn 2>/dev/null || :
     "make_$kind"
     commit
     git frites spawn -q -n $attempts -- sh -c "printf '$line' \"\$FRITES_CANDIDATE\" >>'$file'" >/dev/null
-    cold=$(judged cold --cold)
+    cold=$(judged --cold)
     git frites clean -q --cache
-    first=$(judged first)
-    again=$(judged again)
+    first=$(judged)
+    again=$(judged)
     echo "$kind:"
     set -- cold $cold first $first again $again
     printf '  %-36s %8.1f s   %s of %s passed, verified: %s\n' 'each candidate cold' "$2" "$4" $attempts "$6"

@@ -35,6 +35,13 @@ fn remove_by_git(bench: &Bench, count: usize) -> Duration {
     })
 }
 
+/// The time that git takes to make worktrees, which are removed again.
+fn add_and_remove_by_git(bench: &Bench, count: usize) -> Duration {
+    let time = add_by_git(bench, count);
+    remove_by_git(bench, count);
+    time
+}
+
 fn by_git(bench: &Bench, i: usize) -> PathBuf {
     bench.home.path().join(format!("by-git-{i}"))
 }
@@ -54,11 +61,7 @@ fn spawn_against_git(bench: &Bench, count: usize) {
             remove(bench, &run);
             time
         },
-        || {
-            let time = add_by_git(bench, count);
-            remove_by_git(bench, count);
-            time
-        },
+        || add_and_remove_by_git(bench, count),
     );
 }
 
@@ -151,11 +154,7 @@ fn spawn_after_changes(bench: &Bench) {
             remove(bench, &run);
             time
         },
-        || {
-            let time = add_by_git(bench, CANDIDATES);
-            remove_by_git(bench, CANDIDATES);
-            time
-        },
+        || add_and_remove_by_git(bench, CANDIDATES),
     );
 }
 
