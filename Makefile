@@ -32,11 +32,14 @@ bench:
 	$(CARGO) bench --locked --bench worktrees -- $(BENCH_ARGS)
 	$(CARGO) bench --locked --bench funnel -- $(BENCH_ARGS)
 
-# Puts the figures of `make bench` into docs/FIGURES.md, below the line that says so. For a quiet machine.
+# Puts the figures of `make bench` into docs/FIGURES.md, below the line that says so, and draws docs/figures.svg. For a
+# quiet machine; FIGURES=FILE takes the JSON lines of an earlier `make bench BENCH_ARGS=--json`.
 figures:
-	@out=$$(mktemp) && $(MAKE) --no-print-directory bench BENCH_ARGS=--markdown >"$$out" && \
-		{ sed '/^<!-- measured -->$$/q' docs/FIGURES.md; grep -e '^|' -e '^Measured' -e '^$$' "$$out"; } >"$$out.md" && \
-		cat "$$out.md" >docs/FIGURES.md && rm -f "$$out" "$$out.md"
+	@out=$$(mktemp -d) && \
+		{ if [ -n "$(FIGURES)" ]; then cat "$(FIGURES)"; else $(MAKE) --no-print-directory bench BENCH_ARGS=--json; fi; } >"$$out/json" && \
+		{ sed '/^<!-- measured -->$$/q' docs/FIGURES.md; $(CARGO) run --locked -q --example figures <"$$out/json"; } >"$$out/md" && \
+		$(CARGO) run --locked -q --example figures -- --svg <"$$out/json" >"$$out/svg" && \
+		cat "$$out/md" >docs/FIGURES.md && cat "$$out/svg" >docs/figures.svg && rm -r "$$out"
 
 # Measures judging where tests build the project first: from nothing, and in layers. Takes about half an hour.
 bench-builds:

@@ -4,13 +4,12 @@
 #![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
 
 #[path = "common/mod.rs"]
-#[expect(dead_code, reason = "the other benchmark uses the rest")]
 mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Bench, CANDIDATES, columns, compare, heading, sizes, timed};
+use common::{Bench, CANDIDATES, columns, compare, figure, heading, middle_of, sizes, timed};
 
 /// Changes three files of each of these worktrees.
 fn edit_all(worktrees: &[PathBuf], text: &str) {
@@ -97,6 +96,31 @@ fn judge_sixteen(bench: &Bench) {
     bench.forget(&run);
 }
 
+/// The time that a command takes in a sealed world, beyond that of the same command outside.
+fn enter_worlds() {
+    let bench = Bench::new(10);
+    columns(&bench);
+    heading(&format!("sealed worlds, {CANDIDATES} candidates"));
+    let run = bench.frites(&format!("spawn -q -n {CANDIDATES}"));
+    for i in 1..=CANDIDATES {
+        let path = format!(".frites/worktrees/{run}/c{i}/src/new");
+        fs::write(bench.repo.join(path), format!("{i}\n").repeat(i)).expect("a file");
+    }
+    bench.frites(&format!("diff {run}"));
+    // Those of the candidates and of their base.
+    let commands = 3 * (CANDIDATES + 1);
+    let judged = |mode: &str| {
+        bench.git(&format!("config frites.sandbox.mode {mode}"));
+        let options = "judge -q --no-cache --cold --build true --lint true --test true";
+        timed(|| drop(bench.frites(&format!("{options} {run}"))))
+    };
+    let each = middle_of(|| {
+        let sealed = judged("sealed").as_secs_f64();
+        (sealed - judged("off").as_secs_f64()) * 1e3 / commands as f64
+    });
+    figure("  entering a world, for each command, beside true", each, "ms");
+}
+
 fn main() {
     for files in sizes() {
         let bench = Bench::new(files);
@@ -149,4 +173,5 @@ fn main() {
             },
         );
     }
+    enter_worlds();
 }

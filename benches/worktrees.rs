@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
 
 #[path = "common/mod.rs"]
+#[expect(dead_code, reason = "the other benchmark uses the rest")]
 mod common;
 
 use std::fs;

@@ -9,6 +9,8 @@ use anstyle_svg::{Term, WIN10_CONSOLE};
 
 fn main() -> io::Result<()> {
     let text = io::read_to_string(io::stdin())?;
-    print!("{}", Term::new().palette(WIN10_CONSOLE).min_width_px(640).render_svg(&text));
+    let picture = Term::new().palette(WIN10_CONSOLE).min_width_px(640).render_svg(&text);
+    // Dimmed text is hard to read on the dark background.
+    print!("{}", picture.replace(".dimmed { opacity: 0.4; }", ".dimmed { opacity: 0.65; }"));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the benchmarks share: a repository, programs in it, and the comparison of two ways.
 //!
 //! `BENCH_DIR` says where repositories are made, and so on which file system; `BENCH_FILES` lists their sizes.
-//! With `--json`, each comparison is one JSON object on a line of its own; with `--markdown`, a row of a table.
+//! With `--json`, each comparison is one JSON object on a line of its own, of which `examples/figures.rs` draws tables.
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -104,24 +104,14 @@ pub fn numbers(variable: &str, default: &str) -> Vec<usize> {
     list.split([' ', ',']).filter_map(|word| word.parse().ok()).collect()
 }
 
-fn has_option(option: &str) -> bool {
-    std::env::args().any(|argument| argument == option)
-}
-
 fn is_json() -> bool {
-    has_option("--json")
-}
-
-fn is_markdown() -> bool {
-    has_option("--markdown")
+    std::env::args().any(|argument| argument == "--json")
 }
 
 /// Prints a line between comparisons.
 pub fn heading(text: &str) {
     if is_json() {
         println!("{}", serde_json::json!({ "heading": text }));
-    } else if is_markdown() {
-        println!("\n| {} | git frites | by hand | ratio |\n|---|---|---|---|", text.trim());
     } else {
         println!("{text}");
     }
@@ -132,10 +122,6 @@ pub fn columns(bench: &Bench) {
     let system = bench.run("stat", &format!("-f -c %T {}", bench.repo.display()));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let where_from = format!("file system {system}, {processors} processors");
-    if is_markdown() {
-        println!("\nMeasured on: {where_from}.");
-        return;
-    }
     heading(&where_from);
     if !is_json() {
         println!(
@@ -150,11 +136,16 @@ pub fn figure(what: &str, value: f64, unit: &str) {
     let what = what.trim();
     if is_json() {
         println!("{}", serde_json::json!({ "what": what, "value": value, "unit": unit }));
-    } else if is_markdown() {
-        println!("| {what} | {value:.1} {unit} | | |");
     } else {
         println!("  {what:<56} {value:>8.1} {unit}");
     }
+}
+
+/// The median of several measurements.
+pub fn middle_of(mut measure: impl FnMut() -> f64) -> f64 {
+    let mut all: Vec<f64> = (0..ROUNDS).map(|_| measure()).collect();
+    all.sort_by(f64::total_cmp);
+    all[ROUNDS / 2]
 }
 
 /// Compares both ways, taken in turns so that a slow moment hits both: medians of the times and of
@@ -178,9 +169,6 @@ pub fn compare(
             "what": what.trim(), "ours_ms": a, "by_hand_ms": b, "ratios": ratios, "ratio": ratios[middle],
         });
         println!("{row}");
-    } else if is_markdown() {
-        let what = what.trim();
-        println!("| {what} | {:.1} ms | {:.1} ms | {:.2} |", a[middle], b[middle], ratios[middle]);
     } else {
         println!(
             "{what:<58} {:>8.1} ms {:>8.1} ms {:>6.2} {:>6.2} {:>6.2}",
