@@ -27,6 +27,7 @@ mod system_calls;
 mod terminal;
 mod terminal_output;
 mod test_reports;
+mod test_runners;
 mod tool;
 mod toolchains;
 mod traces;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     trials.extend(system_calls::trials());
     trials.extend(terminal_output::trials());
     trials.extend(test_reports::trials());
+    trials.extend(test_runners::trials());
     trials.extend(toolchains::trials());
     trials.extend(warm_attempts::trials());
     trials.extend(typing::trials());

@@ -20,7 +20,7 @@ trials! {
 }
 
 /// A repository with these files.
-fn project(files: &[(&str, &str)], mode: &str) -> World {
+pub fn project(files: &[(&str, &str)], mode: &str) -> World {
     let mut world = confined(mode);
     for (path, text) in files {
         world.write(path, text);
@@ -32,7 +32,7 @@ fn project(files: &[(&str, &str)], mode: &str) -> World {
 }
 
 /// The report of a result of this candidate, or of the base.
-fn tests_of(verdict: &Value, candidate: Option<usize>) -> &Value {
+pub fn tests_of(verdict: &Value, candidate: Option<usize>) -> &Value {
     let results = match candidate {
         Some(at) => &verdict["candidates"][at]["results"],
         None => &verdict["baseline"]["results"],
@@ -42,7 +42,7 @@ fn tests_of(verdict: &Value, candidate: Option<usize>) -> &Value {
 }
 
 /// The lines of a text below the row of this candidate, up to the next row.
-fn below_row(text: &str, candidate: &str) -> String {
+pub fn below_row(text: &str, candidate: &str) -> String {
     let is_row = |line: &&str| line.trim_start_matches(['*', ' ']).starts_with(candidate);
     let mut lines = text.lines().skip_while(|line| !is_row(line));
     let row = lines.next().unwrap_or_else(|| panic!("{candidate} has a row:\n{text}"));

@@ -25,6 +25,14 @@ macro_rules! published {
 }
 pub const PUBLISHED: &str = published!();
 
+/// The directory of test runners for node.
+macro_rules! runners {
+    () => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/runners/node_modules")
+    };
+}
+pub const RUNNERS: &str = runners!();
+
 tools! {
     BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
     CARGO: "cargo --version", "cargo is not installed";
@@ -34,7 +42,11 @@ tools! {
     FAKETIME: "faketime -f -300s git-frites --version", "faketime is not installed";
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
+    GO: "go version", "go is not installed";
+    GOTESTSUM: "go version && gotestsum --version", "go or gotestsum is not installed";
+    GRADLE: "gradle --version && test -e /usr/share/java/junit4.jar", "gradle or JUnit is not installed";
     IMMUTABLE_FILE: "touch file && chattr +i file && ! rm -f file && chattr -i file", "`chattr +i` does not work here";
+    JEST: concat!("npm --version && '", runners!(), "/.bin/jest' --version"), "npm is not installed, or jest is not in target/runners";
     JQ: "jq --version", "jq is not installed";
     LANDLOCK: "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 3)'",
         "the kernel has no Landlock of version 3 or newer, or python3 is not installed";
@@ -45,6 +57,9 @@ tools! {
     // macOS has another man.
     MAN_DB: "man --version | grep -q 'man 2'", "man-db is not installed";
     MANDOC: "command -v mandoc", "mandoc is not installed";
+    MAVEN: "mvn --version && javac -version && test -e /usr/share/maven-repo/org/apache/maven/surefire/surefire-junit4",
+        "Maven or a plugin that it needs is not installed";
+    MOCHA: concat!("npm --version && '", runners!(), "/.bin/mocha' --version"), "npm is not installed, or mocha is not in target/runners";
     NAMESPACES: "mkdir lower upper work at && unshare --user --map-root-user --mount --pid --ipc --fork sh -euc '
             mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay at; mount -t proc proc /proc'",
         "`unshare` cannot make namespaces, or mount an overlay in them";
@@ -61,6 +76,7 @@ tools! {
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
     REFLINKS: "echo > a && cp --reflink=always a b", "files cannot share blocks on this disk";
+    RSPEC: "rspec --version", "rspec is not installed";
     SCHEMAS: concat!("PYTHONPATH='", published!(), "' python3 -c 'import check_jsonschema, kubernetes_validate'"),
         "the packages check-jsonschema and kubernetes-validate are not in target/schemas";
     SECCOMP: "test -e /proc/sys/user/max_user_namespaces && python3 -c 'import sys; sys.exit(sys.maxsize < 2**32)' && grep -q Seccomp: /proc/self/status",
@@ -76,6 +92,7 @@ tools! {
     // root reads everything, but without these capabilities.
     UNREADABLE_DIRECTORY: "mkdir -m 0 d; ! ls d || ! setpriv --bounding-set=-dac_override,-dac_read_search ls d",
         "root may read everything, and `setpriv` is not installed";
+    VITEST: concat!("npm --version && '", runners!(), "/.bin/vitest' --version"), "npm is not installed, or vitest is not in target/runners";
     ZSH: "zsh --version", "zsh is not installed";
 }
 

@@ -1,5 +1,5 @@
-//! Asks pytest for a JUnit file of our own, by the environment. Its exit code stays the same, and so
-//! does its output but for one line, which is taken out of the log.
+//! Asks pytest and gotestsum for a JUnit file of our own, by the environment. Their exit codes stay the
+//! same, and so does their output but for one line of pytest's, which is taken out of the log.
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,38 @@ use crate::process::world_spec::{Confinement, Mount};
 /// The name of the report among the command's temporary files.
 const NAME: &str = "git-frites-tests.xml";
 
-/// The variable whose options come before those of pytest's command line.
-const OPTIONS: &str = "PYTEST_ADDOPTS";
+/// A test runner that writes a JUnit file if a variable asks for one.
+struct AskableRunner {
+    programs: &'static [&'static str],
+    variable: &'static str,
+    /// What stands before the path, in a variable that may hold other options, too; none if the path is all
+    /// that the variable holds.
+    option: Option<&'static str>,
+    /// The files that configure the runner.
+    settings: &'static [&'static str],
+}
 
-/// The files that configure pytest.
-const SETTINGS: [&str; 7] = [
-    "pytest.ini",
-    ".pytest.ini",
-    "pytest.toml",
-    ".pytest.toml",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
+const RUNNERS: [AskableRunner; 2] = [
+    AskableRunner {
+        programs: &["pytest", "py.test"],
+        variable: "PYTEST_ADDOPTS",
+        option: Some("--junitxml="),
+        settings: &[
+            "pytest.ini",
+            ".pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
+            "pyproject.toml",
+            "tox.ini",
+            "setup.cfg",
+        ],
+    },
+    AskableRunner {
+        programs: &["gotestsum"],
+        variable: "GOTESTSUM_JUNITFILE",
+        option: None,
+        settings: &[],
+    },
 ];
 
 /// The largest such file that is read, in bytes.
@@ -37,27 +57,32 @@ pub struct AskedReport {
     inside: PathBuf,
     /// The file itself.
     pub file: PathBuf,
-    options: OsString,
+    variable: &'static str,
+    value: OsString,
     /// Keeps the directory of the file, where nothing else does.
     _own: Option<PrivateDirectories>,
 }
 
 impl AskedReport {
-    /// A report of the command, if it runs pytest once, and nothing in the command, the environment or
-    /// the checkout at `dir` speaks of JUnit: then somebody else wants such a file, or none.
+    /// A report of the command, if it runs such a runner once, and nothing in the command, the environment
+    /// or the checkout at `dir` speaks of JUnit: then somebody else wants such a file, or none.
     pub fn of(
         command: &CommandLine,
         dir: &Path,
         confinement: Option<&Confinement>,
         policy: &Policy,
     ) -> Option<AskedReport> {
-        let is_pytest = |word: &&String| matches!(word.as_str(), "pytest" | "py.test");
+        let runner = RUNNERS.iter().find(|runner| {
+            let is_its = |word: &&String| runner.programs.contains(&word.as_str());
+            command.words().iter().filter(is_its).count() == 1
+        })?;
         let environment = policy.environment(&env::ALL, &[]);
-        let options = environment.get(&OsString::from(OPTIONS)).cloned().unwrap_or_default();
+        let before = environment.get(&OsString::from(runner.variable)).cloned().unwrap_or_default();
         let is_named = speaks_of_junit(command.to_string().as_bytes())
-            || speaks_of_junit(options.as_encoded_bytes())
-            || SETTINGS.iter().any(|name| is_named_in(dir, name, confinement));
-        if is_named || command.words().iter().filter(is_pytest).count() != 1 {
+            || speaks_of_junit(before.as_encoded_bytes())
+            || (runner.option.is_none() && !before.is_empty())
+            || runner.settings.iter().any(|name| is_named_in(dir, name, confinement));
+        if is_named {
             return None;
         }
         let (place, own) = match confinement {
@@ -80,14 +105,18 @@ impl AskedReport {
         let (inside, file) = (place.0.join(NAME), place.1.join(NAME));
         // pytest reads the variable as a shell would.
         let path = inside.to_str().filter(|path| !path.contains(char::is_whitespace))?;
-        let mut options = options;
-        options.push(format!("{}--junitxml={path}", if options.is_empty() { "" } else { " " }));
-        Some(AskedReport { inside, file, options, _own: own })
+        let mut value = before;
+        if !value.is_empty() {
+            value.push(" ");
+        }
+        value.push(runner.option.unwrap_or_default());
+        value.push(path);
+        Some(AskedReport { inside, file, variable: runner.variable, value, _own: own })
     }
 
     /// The variable that asks.
     pub fn variable(&self) -> (String, OsString) {
-        (OPTIONS.to_owned(), self.options.clone())
+        (self.variable.to_owned(), self.value.clone())
     }
 
     /// Takes the line out of a log by which pytest names the file.

@@ -198,28 +198,36 @@ fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
     let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
-    // The failing tests whose package is told after them.
-    let mut failing: Vec<&str> = Vec::new();
+    // The tests whose package is told after them.
+    let mut ended: Vec<(&str, TestEnd)> = Vec::new();
+    let name_ended = |report: &mut TestReport, name: &str, end| {
+        report.count(name, end);
+        // Without `-v` there are others that nobody tells of.
+        report.total -= u64::from(!is_verbose && end == TestEnd::Failed);
+    };
     for line in lines {
         let text = line.trim_start();
         let named = |start: &str| text.strip_prefix(start)?.split(" (").next();
         if let Some((name, end)) = go_event(text) {
             report.count(&name, end);
         } else if let Some((package, name)) = named("=== FAIL: ").and_then(|t| t.split_once(' ')) {
-            report.name_failing(&format!("{package}.{name}"));
+            // gotestsum calls the module's own package so.
+            match package {
+                "." => report.name_failing(name),
+                package => report.name_failing(&format!("{package}.{name}")),
+            }
         } else if done.is_some() {
             continue;
         } else if let Some(name) = named("--- FAIL: ") {
-            report.total += u64::from(is_verbose);
-            failing.push(name);
+            ended.push((name, TestEnd::Failed));
         } else if let Some(name) = named("--- PASS: ") {
-            report.count(name, TestEnd::Passed);
+            ended.push((name, TestEnd::Passed));
         } else if let Some(name) = named("--- SKIP: ") {
-            report.count(name, TestEnd::Skipped);
-        } else if let Some(package) = line.strip_prefix("FAIL ") {
+            ended.push((name, TestEnd::Skipped));
+        } else if let Some(package) = line.strip_prefix("FAIL ").or(line.strip_prefix("ok ")) {
             let package = package.trim_start().split(' ').next().unwrap_or_default();
-            for name in failing.drain(..) {
-                report.name_failing(&format!("{package}.{name}"));
+            for (name, end) in ended.drain(..) {
+                name_ended(&mut report, &format!("{package}.{name}"), end);
             }
         }
     }
@@ -227,7 +235,7 @@ fn go(lines: &[String]) -> Option<TestReport> {
         report.total = number_before(done, &["tests", "test"]);
         report.skipped = number_before(done, &["skipped"]);
     }
-    failing.iter().for_each(|name| report.name_failing(name));
+    ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
     // A test of which a part failed is left out.
     let mut all = report.failing.clone();
     all.sort();
@@ -474,6 +482,7 @@ mod tests {
         assert_read(log, (0, 0), &["example.com/a.TestAdd/big"], "go test");
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
+        assert_eq!(read(log).expect("a summary").passing, ["p.TestAdd"]);
         let log = "{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n{\"Time\":\"t\",\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"TestA\",\"Output\":\"--- FAIL: TestA (0.00s)\\n\"}\n\
             {\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"TestA\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"skip\",\"Package\":\"p\",\"Test\":\"TestB\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Elapsed\":0}\n";
         assert_read(log, (2, 1), &["p.TestA"], "go test");
