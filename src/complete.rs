@@ -2,6 +2,7 @@
 //!
 //! A TAB must be quick and must never print: completers read the repository in process, and skip
 //! what they cannot read. Each argument names its completer.
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use crate::agents;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
 use crate::model::address::{Address, TASK};
+use crate::model::count::count;
 use crate::model::name::{Name, matching_names};
 use crate::model::run::Run;
 use crate::store::Store;
@@ -110,12 +112,8 @@ impl Runs {
         let begun = self.names.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
         let about = |name: &Name| {
             let run = self.read(name)?;
-            let s = if run.candidates.len() == 1 { "" } else { "s" };
-            Some(format!(
-                "run of {} candidate{s}, {} ago",
-                run.candidates.len(),
-                table::age(run.created)
-            ))
+            let candidates = count(run.candidates.len(), "candidate");
+            Some(format!("run of {candidates}, {} ago", table::age(run.created)))
         };
         begun
             .map(|(at, name)| offer(name.as_str(), (at < DESCRIBED).then(|| about(name)).flatten()))
@@ -276,24 +274,44 @@ fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
     offers
 }
 
-/// The agents, built in or configured. Only this completer starts git, to read the configuration.
+/// The agents, built in or configured.
 pub fn agents(current: &OsStr) -> Offers {
+    let begun = agent_names()
+        .into_iter()
+        .filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
+    begun.map(CompletionCandidate::new).collect()
+}
+
+/// The names of the agents. Only their completers start git, to read the configuration.
+fn agent_names() -> Vec<String> {
     let here = std::env::current_dir().ok();
     let config = here.and_then(|here| {
         let repo = Arc::new(Repo::discover(&here).ok()?);
         let root = Store::of(&repo).users_checkout().ok()?;
         Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
     });
-    let all = agents::names(&config.unwrap_or_default()).into_iter();
-    let begun =
-        all.filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
-    begun.map(CompletionCandidate::new).collect()
+    agents::names(&config.unwrap_or_default())
 }
 
-/// The keys of the configuration.
+/// The keys of the configuration; those of agents once one of them may be meant.
 pub fn keys(current: &OsStr) -> Offers {
-    let all = config::keys::ALL.iter().filter(|spec| !spec.name.contains('*'));
-    let begun =
-        all.filter(|spec| current.to_str().is_some_and(|current| spec.name.starts_with(current)));
-    begun.map(|spec| offer(spec.name, Some(spec.about.to_owned()))).collect()
+    let Some(current) = current.to_str() else { return Offers::new() };
+    let agents = LazyCell::new(agent_names);
+    let mut offers = Offers::new();
+    for spec in config::keys::ALL {
+        let about = || Some(spec.about.to_owned());
+        match spec.name.split_once('*') {
+            None if spec.name.starts_with(current) => offers.push(offer(spec.name, about())),
+            Some((before, after))
+                if !current.is_empty()
+                    && (before.starts_with(current) || current.starts_with(before)) =>
+            {
+                let keys = agents.iter().map(|name| format!("{before}{name}{after}"));
+                let begun = keys.filter(|key| key.starts_with(current));
+                offers.extend(begun.map(|key| offer(key, about())));
+            }
+            _ => {}
+        }
+    }
+    offers
 }

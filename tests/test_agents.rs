@@ -353,7 +353,7 @@ fn an_agent_at_its_limit_is_not_started_again_and_resume_starts_just_its_candida
         "agent claude: `claude -p --permission-mode bypassPermissions --output-format json`",
         "1/claude-1: limited (resets 1:30am (Asia/Dhaka)) in ",
         "1/claude-2: not started: the agent 'claude' is at its limit",
-        "when the limit of the agent is over, `git frites run --resume 1` starts the 3 that it kept from ending",
+        "when the limit of the agent is over, `git frites run --resume 1` starts 3 candidates again",
     ] {
         assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
     }
@@ -363,6 +363,12 @@ fn an_agent_at_its_limit_is_not_started_again_and_resume_starts_just_its_candida
         Some("half"),
         "nothing is lost"
     );
+    assert!(
+        world.frites(["output", "1/claude-1"]).expect(0).out().contains("You've hit your limit")
+    );
+    let waiting = world.frites(["output", "1/claude-2"]);
+    let waiting = waiting.refuses(128, "1/claude-2 has no output: its command was not started");
+    assert!(waiting.stderr.contains("git frites run --resume 1"), "{}", waiting.stderr);
     set_agent(&world, "claude", WORKS);
     world.frites(["run", "--resume", "1", "-j", "1"]).expect(0);
     assert_eq!(started(&world), ["claude", "claude", "claude"], "just those");

@@ -961,3 +961,24 @@ fn sparse_checkout_stays_sparse_after_apply() {
     assert!(!world.repo.join("out").exists());
     world.assert_clean();
 }
+
+/// The worktree in which it is made has no files.
+#[test]
+fn commit_without_the_checkout_looks_for_no_file() {
+    let mut world = World::new();
+    world.judged(TEST, &[&format!("{TWO}; mkdir -p new/deep; echo new >new/deep/file")]);
+    let trace = world.home().join("trace");
+    world.set_env("GIT_TRACE2_EVENT", &trace);
+    world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);
+    let text = fs::read_to_string(&trace).unwrap();
+    let events: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let commit = events.iter().find(|event| event["name"] == "commit").expect("git commit ran");
+    let looks = events
+        .iter()
+        .filter(|event| event["sid"] == commit["sid"] && event["key"] == "refresh/sum_lstat");
+    let looks: Vec<&str> = looks.map(|event| event["value"].as_str().unwrap()).collect();
+    assert!(!looks.is_empty() && looks.iter().all(|number| *number == "0"), "{looks:?}");
+    assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"));
+    world.git(["fsck", "--strict"]);
+}

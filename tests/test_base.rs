@@ -136,7 +136,11 @@ fn command_that_starts_nowhere_is_fatal_and_decides_nothing() {
     // A command of the base that starts, or a candidate on which it starts, makes it an outcome.
     world.attempts(&["echo no-such-program-here >> README", "echo also-missing >> README"]);
     let out = world.frites(["judge", "--test", "sh README"]).refuses(128, "does not work here");
-    assert!(out.stderr.contains("hint: its output is in '"), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("hint: its output: `git frites output 2/@base test`"),
+        "{}",
+        out.stderr
+    );
     world.attempts(&["echo 'exit 1' > README", LARGE]);
     world.frites(["judge", "--test", "sh README"]).expect(1);
     world.write("README", "exit 3\n");

@@ -122,3 +122,34 @@ fn merged_tree_of_which_the_test_cannot_tell_lands_only_as_unverified() {
     assert!(message.contains("Frites-Oracle: unverified"), "{message}");
     world.assert_clean();
 }
+
+#[test]
+fn one_of_which_the_bases_tests_cannot_tell_is_skipped() {
+    let world = World::new();
+    world.write("check.sh", "grep -q TWO src/lib.txt || exit 1; test -e tool || exit 125\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'sh check.sh'\n");
+    world.commit("a check that needs a tool");
+    world.attempts(&[&format!("{SMALL}; echo true > check.sh"), "echo wrong >> README"]);
+    let answer = world.frites(["judge"]).expect(3);
+    assert_eq!(
+        sentence(&answer.out()),
+        "undecided: none of 2 passed, and c1 was skipped by test (exit 125: cannot tell) with the base's \
+         check.sh, so nothing is verified; c1 changes 4 lines in 2 files; check c1: it changes check.sh, \
+         which decides what is run"
+    );
+    assert!(answer.out().contains("base's tests cannot tell"), "{}", answer.out());
+    assert!(!answer.out().contains("own tests"), "{}", answer.out());
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(
+        [&json["passed"], &json["own_tests"], &json["failed"], &json["skipped"]],
+        [&json!([]), &json!([]), &json!(["c2"]), &json!(["c1"])]
+    );
+    assert_eq!(json["candidates"][0]["base_tests"]["results"][0]["outcome"], "cannot-tell");
+    world.frites(["apply", "1/c1"]).refuses(1, "with the base's check.sh, so nothing is verified");
+    // Nothing tells the attempt what to repair.
+    world
+        .frites(["spawn", "--again", "1/c1", "--repair", "--yes", "--", "true"])
+        .refuses(1, "1/c1 has nothing to repair: no command failed on it");
+    world.frites(["judge", "--candidate", "c1"]).expect(3);
+    world.assert_clean();
+}

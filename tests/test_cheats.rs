@@ -113,6 +113,8 @@ fn cheat_that_would_win_is_unverified_and_lands_only_as_such() {
         answer.stderr
     );
     world.frites(["judge", "-q"]).expect(3);
+    let status = world.frites(["status"]).expect(0).out();
+    assert_eq!(status.matches("passed own tests only").count(), 2, "{status}");
     world.frites(["apply"]).refuses(1, "only with its own tests or commands");
     world.frites(["apply", "--judged"]).refuses(1, "only with its own tests or commands");
     world.frites(["apply", "--merge"]).refuses(1, "only with its own tests or commands");

@@ -21,6 +21,33 @@ fn values(world: &World, words: &[&str]) -> Vec<String> {
     offers.iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
+/// The keys of one agent.
+const CLAUDE: &[&str] = &[
+    "agents.claude.command",
+    "agents.claude.stdin",
+    "agents.claude.framing",
+    "agents.claude.limit",
+    "agents.claude.usage",
+];
+
+#[test]
+fn each_page_of_the_manual_is_offered() {
+    let world = World::new();
+    let pages = world.home().join("pages");
+    world.frites(["man", "--write", pages.to_str().unwrap()]).expect(0);
+    let written = fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name());
+    let names = written.map(|name| name.into_string().unwrap());
+    let short = |name: &str| {
+        let page = name.rsplit_once('.').unwrap().0;
+        page.strip_prefix("git-frites-").unwrap_or(page).to_owned()
+    };
+    let mut written: Vec<String> = names.map(|name| short(&name)).collect();
+    let mut offered = values(&world, &["man", ""]);
+    written.sort();
+    offered.sort();
+    assert_eq!(offered, written);
+}
+
 #[test]
 fn each_argument_completes_to_its_kind_of_value() {
     let world = runs_to_complete();
@@ -54,6 +81,10 @@ fn each_argument_completes_to_its_kind_of_value() {
         (&["apply", "--merge", "--into", "s"], &["side"]),
         (&["apply", "--merge", "--into", "1/"], &["1/c1", "1/c2"]),
         (&["config", "oracle.t"], &["oracle.test", "oracle.timeout"]),
+        (&["config", "agents.cla"], CLAUDE),
+        (&["config", "agents.colleague.c"], &["agents.colleague.command"]),
+        (&["man", "s"], &["spawn", "status", "sandbox", "spread"]),
+        (&["man", "git"], &["git-frites"]),
         (&["jud"], &["judge"]),
         (&["judge", "--rep"], &["--replay"]),
         (&["status", "--color", "a"], &["auto", "always"]),

@@ -236,3 +236,59 @@ fn checkpoints_at_an_interval_can_be_configured() {
     assert_eq!(world.git(["ls-tree", "--name-only", "refs/frites/1/c1"]), "README\none\nsrc");
     world.assert_clean();
 }
+
+#[test]
+fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name() {
+    let world = World::new();
+    let fails = "echo bad > work; exit 3";
+    world.frites(["spawn", "-n", "2", "--", "sh", "-c", fails]).expect(4);
+    let judge = |code| world.frites(["judge", "--test", "grep -q good work"]).expect(code);
+    let correct = "hint: correct it in `cd \"$(git frites path 1/c1)\"`; `git frites capture 1/c1` has it judged then";
+    let lines = |answer: &crate::common::Answer, line: &str| {
+        answer.stderr.lines().filter(|one| *one == line).count()
+    };
+    assert_eq!(lines(&judge(4), correct), 1);
+    let refused = world.frites(["apply", "1/c1"]).refuses(1, "nothing verified to land");
+    assert!(
+        refused.stderr.contains("hint: its attempt did not end well, so it is not judged: correct it, and then `git frites capture 1/c1`"),
+        "{}",
+        refused.stderr
+    );
+    // What the attempt left is as its author said.
+    world.frites(["capture", "1/c1"]).expect(0);
+    assert_eq!(world.first_candidate("1")["state"], "failed");
+    world.sh(&world.worktree("1/c1"), "echo good > work").expect(0);
+    let hint =
+        "hint: 1/c1 has changed since its command ended: `git frites capture 1/c1` has it judged";
+    assert_eq!(lines(&judge(4), hint), 1);
+    for words in [&["status"][..], &["status", "1/c1"], &["output", "1/c1"]] {
+        let answer = world.frites(words).expect(0);
+        assert_eq!(lines(&answer, hint), 1, "{words:?}: {}", answer.stderr);
+    }
+    assert_eq!(lines(&world.frites(["status", "1/c2"]).expect(0), hint), 0);
+    // All candidates are captured by many commands, which says nothing of one.
+    world.frites(["capture"]).expect(0);
+    assert_eq!(world.first_candidate("1")["state"], "failed");
+    let captured = world.frites(["capture", "1/c1"]).expect(0);
+    let open = "1/c1 is open now: its files have changed since its command ended";
+    assert_eq!(lines(&captured, open), 1, "{}", captured.stderr);
+    let answer = judge(0);
+    assert_eq!(lines(&answer, hint), 0);
+    assert_eq!(world.first_candidate("1")["state"], "open");
+    assert_eq!(
+        world.frites(["judge", "-q", "--test", "grep -q good work"]).expect(0).out(),
+        "1/c1\n"
+    );
+    // An attempt cannot open another one.
+    world.sh(&world.worktree("1/c2"), "echo good > work").expect(0);
+    let opens = "git frites capture 1/c2 && echo x > x";
+    world.frites(["spawn", "--", "sh", "-c", opens]).expect(0);
+    let second = world.frites(["status", "1", "--json"]).expect(0).json();
+    assert_eq!(second["runs"][0]["candidates"][1]["state"], "failed");
+    // Another clone knows it, too.
+    let message = world.git(["log", "-1", "--format=%B", "refs/frites/1/c1"]);
+    assert!(message.contains("Frites-State: open"), "{message}");
+    world.frites(["apply", "1", "-m", "Corrected"]).expect(0);
+    assert_eq!(world.git(["show", "HEAD:work"]), "good");
+    world.assert_clean();
+}

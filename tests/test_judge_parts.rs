@@ -360,3 +360,27 @@ fn candidate_of_a_judged_run_without_an_outcome_counts_as_missing() {
     assert_eq!(json["recommended"], "synthesis-1");
     world.assert_clean();
 }
+
+#[test]
+fn a_command_about_one_candidate_reads_no_other_worktree() {
+    let world = World::new();
+    let test = "grep -q TWO src/lib.txt";
+    world.judged(test, &[SMALL, LARGE]);
+    // Whoever captures the other one says so.
+    world.sh(&world.worktree("1/c2"), "mkfifo .gitignore").expect(0);
+    let words: [&[&str]; 6] = [
+        &["judge", "--candidate", "c1", "--test", test],
+        &["judge", "--replay"],
+        &["diff", "1/c1"],
+        &["capture", "1/c1"],
+        &["output", "1/c1", "test"],
+        &["apply", "-m", "x", "1/c1"],
+    ];
+    for words in words {
+        let answer = world.frites(words.iter().copied()).expect(0);
+        assert!(!answer.stderr.contains("1/c2"), "{words:?}: {}", answer.stderr);
+    }
+    let all = world.frites(["diff", "1"]).expect(0);
+    assert!(all.stderr.contains("1/c2 could not be captured"), "{}", all.stderr);
+    world.assert_clean();
+}

@@ -152,6 +152,25 @@ fn link_out_of_the_tree_is_flagged() {
     world.assert_clean();
 }
 
+#[test]
+fn added_file_that_the_base_ignores_is_flagged() {
+    let world = project();
+    world.write(".gitignore", "build/\n*.o\n!kept.o\n");
+    world.commit("what is ignored");
+    world.attempts(&[
+        "echo 2 > value; mkdir -p build/deep; echo x > build/deep/a; echo x > build/b; echo x > c.o; git add -f build c.o",
+        "echo 2 > value; echo : > .gitignore; echo x > c.o",
+        "echo 2 > value; echo x > kept.o; echo x > d.o; echo x > new",
+    ]);
+    let answer = world.frites(["judge"]).expect(0);
+    assert!(answer.out().contains("ignored added"), "{}", answer.out());
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(flags(&json, 0), ["ignored-added build", "ignored-added c.o"]);
+    assert_eq!(flags(&json, 1), ["ignored-added c.o"]);
+    assert_eq!(flags(&json, 2), [""; 0]);
+    world.assert_clean();
+}
+
 /// An outcome that says that it is from the future.
 #[test]
 fn judging_a_run_discards_outcomes_stored_before() {

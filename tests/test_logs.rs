@@ -11,6 +11,17 @@ fn fails_after(last: u32) -> String {
 }
 
 #[test]
+fn output_of_a_silent_command_says_that_it_printed_nothing() {
+    let world = World::new();
+    world.frites(["spawn", "--", "sh", "-c", "echo x >>README"]).expect(0);
+    let silent = world.frites(["output", "1/c1"]).expect(0);
+    assert_eq!(
+        (silent.out().as_str(), silent.stderr.as_str()),
+        ("", "1/c1 agent printed nothing\n")
+    );
+}
+
+#[test]
 fn a_failed_attempt_shows_the_end_of_its_output_and_where_all_of_it_is() {
     let world = World::new();
     let run = |options: &[&str]| {
@@ -19,7 +30,7 @@ fn a_failed_attempt_shows_the_end_of_its_output_and_where_all_of_it_is() {
         world.frites(words).expect(4).stderr
     };
     let told = run(&[]);
-    let end = "  | 28\n  | 29\n  | 30\n  the whole output: .frites/runs/1/c1/agent.log\n";
+    let end = "  | 28\n  | 29\n  | 30\n  the whole output: git frites output 1/c1 agent\n";
     let (line, rest) = told.split_once('\n').unwrap();
     assert!(line.starts_with("1/c1: failed (exit 3) in "), "{told}");
     assert!(rest.starts_with(end), "{told}");
@@ -42,11 +53,19 @@ fn a_failed_stage_shows_the_end_of_its_output_on_the_base_and_on_a_candidate() {
     let test = "test -e new || { echo no new; exit 1; }; cat new; grep -q good new";
     let told = world.frites(["judge", "--test", test]).expect(0).stderr;
     assert!(
-        told.contains("\n  | no new\n  the whole output: .frites/runs/1/@base/test.log\n"),
+        told.contains("\n  | no new\n  the whole output: git frites output 1/@base test\n"),
         "{told}"
     );
-    assert!(told.contains("\n  | bad\n  the whole output: .frites/runs/1/c2/test.log\n"), "{told}");
+    assert!(
+        told.contains("\n  | bad\n  the whole output: git frites output 1/c2 test\n"),
+        "{told}"
+    );
     assert!(!told.contains("  | good"), "c1 passed:\n{told}");
+    let back = "or send it back: `git frites spawn --again 2/c1 --repair`";
+    assert!(!told.contains("--repair"), "another one passed:\n{told}");
+    world.frites(["spawn", "--", "sh", "-c", "echo bad > new"]).expect(0);
+    let told = world.frites(["judge", "--test", test]).expect(1).stderr;
+    assert!(told.contains(back), "{told}");
     let setup = [
         "-c",
         "frites.spawn.setup=echo cannot; exit 4",
@@ -101,7 +120,12 @@ fn each_round_keeps_its_output_and_its_prompt() {
     assert_eq!(output(&["1/c1"]), "prompt 4\nround 4\n", "the last round was not judged");
     let kept = world.frites(["output", "1/c1", "test"]).expect(0);
     assert_eq!(kept.out(), "2\n");
-    assert!(kept.stderr.contains("no newer output of test than that of @2"), "{}", kept.stderr);
+    assert!(
+        kept.stderr
+            .contains("test has not run on the newest state of 1/c1: this is its output on @2"),
+        "{}",
+        kept.stderr
+    );
     world.frites(["output", "1/c1@3"]).refuses(128, "1/c1@3 has no output");
     let prompt = |n: u32| {
         fs::read_to_string(world.repo.join(format!(".frites/runs/1/c1/rounds/{n}/prompt.md")))

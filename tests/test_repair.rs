@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::common::{World, answer, poll};
+use crate::common::{World, answer, in_the_open_world, poll};
 
 /// The test of these runs: each word of `wanted` has to be in `work`. It prints as pytest does.
 const TEST: &str = "bad=0; for word in $(cat wanted); do grep -q $word work || { bad=$((bad+1)); echo \"FAILED t.py::$word - missing\"; }; done; \
@@ -96,6 +96,117 @@ fn round_that_makes_it_worse_is_taken_back_and_kept_as_an_iteration() {
     let worktree = world.worktree("1/c1");
     assert!(!worktree.join("other").exists() && worktree.join("new").exists());
     assert_eq!(fs::read_to_string(worktree.join("wanted")).unwrap(), "one two three\n");
+    world.assert_clean();
+}
+
+/// A test that counts in the user's home on which content of `work` it ran.
+fn counting(world: &World) -> String {
+    let judged = world.home().join("judged");
+    format!("tr '\\n' ' ' <work >>{0}; echo >>{0}; {TEST}", judged.display())
+}
+
+/// The contents on which that test ran, sorted.
+fn judged(world: &World) -> Vec<String> {
+    let judged = fs::read_to_string(world.home().join("judged")).unwrap();
+    let mut trees: Vec<String> = judged.lines().map(|line| line.trim().to_owned()).collect();
+    trees.sort();
+    trees
+}
+
+#[test]
+fn each_tree_is_judged_once_however_many_rounds_follow() {
+    in_the_open_world();
+    let world = world();
+    let mark = world.home().join("mark");
+    // The third attempt passes at the second try only.
+    let test = format!(
+        "if grep -q flaky work && ! [ -e {0} ]; then : >{0}; exit 1; fi; {1}",
+        mark.display(),
+        counting(&world)
+    );
+    let first = "case $FRITES_CANDIDATE in c1) echo one;; c2) echo two;; *) echo one two three flaky;; esac >work";
+    let next =
+        "[ $FRITES_CANDIDATE = c1 ] || echo \"$prompt\" | sed -n 's/^- t.py:://p' | head -1 >>work";
+    let words = ["run", "-n", "3", "--rounds", "3", "--retries", "1", "--no-cache", "-p", "Do it"];
+    let agent = agent(first, next);
+    let more = ["--test", &test, "--", "sh", "-c", &agent];
+    let answer = world.frites([&words[..], &more].concat()).expect(0);
+    // Each failure is tried twice.
+    let all = [
+        "",
+        "",
+        "one",
+        "one",
+        "one two three flaky",
+        "two",
+        "two",
+        "two one",
+        "two one",
+        "two one three",
+    ];
+    assert_eq!(judged(&world), all, "{}", answer.stderr);
+    let told = |begin: &str| answer.stderr.lines().filter(|line| line.starts_with(begin)).count();
+    assert_eq!(
+        (told("1/c1: test"), told("1/c2: test"), told("1/c3: test")),
+        (1, 3, 1),
+        "{}",
+        answer.stderr
+    );
+    for line in [
+        "run 1: 1 of 3 passed; round 1 of 3 repairs c1, c2",
+        "run 1: 1 of 3 passed; round 2 of 3 repairs c2",
+    ] {
+        assert!(answer.stderr.lines().any(|one| one == line), "{line}: {}", answer.stderr);
+    }
+    assert!(
+        answer.stderr.contains("1/c1: succeeded")
+            && answer.stderr.contains("; this round changed nothing")
+    );
+    let status = world.frites(["status", "1", "--json"]).expect(0).json();
+    let verdict = &status["runs"][0]["verdict"];
+    assert_eq!(verdict["recommended"], "c2", "{verdict:#}");
+    assert_eq!(verdict["candidates"][2]["results"][0]["outcome"], "flaky");
+    assert_eq!(verdict["effort"]["ran"], 9);
+    for (place, tail) in
+        [("1/c1", "== 2 failed"), ("1/c2@2", "== 1 failed"), ("1/c3", "== 0 failed")]
+    {
+        let log = world.frites(["output", place, "test"]).expect(0).out();
+        assert!(log.contains(tail), "{place}: {log}");
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn outcome_and_log_of_a_tree_come_back_with_its_files() {
+    in_the_open_world();
+    let world = world();
+    let test = counting(&world);
+    let agent = agent("echo one >work", "echo x >work");
+    let words = ["run", "-n", "1", "--rounds", "1", "--no-cache", "-p", "Do it", "--test", &test];
+    world.frites([&words[..], &["--", "sh", "-c", &agent]].concat()).expect(1);
+    assert_eq!(judged(&world), ["", "one", "x"]);
+    let log = |place: &str| world.frites(["output", place, "test"]).expect(0).out();
+    assert!(log("1/c1").contains("== 2 failed") && log("1/c1@2").contains("== 3 failed"));
+    let entry = &world.first_candidate("1");
+    assert_eq!(entry["iteration"], 3, "{entry:#}");
+    world.assert_clean();
+}
+
+#[test]
+fn prompt_of_a_round_has_the_log_also_after_one_that_changed_nothing() {
+    let world = world();
+    let first = agent("echo one >> work", "true");
+    let answer = world.frites([
+        "run", "-n", "1", "--rounds", "1", "-p", "Do it", "--test", TEST, "--", "sh", "-c", &first,
+    ]);
+    answer.expect(1);
+    let told = "echo \"$prompt\" >told";
+    let command = agent("true", told);
+    world.frites(["spawn", "--again", "1/c1", "--repair", "--", "sh", "-c", &command]).expect(0);
+    let told = fs::read_to_string(world.worktree("1/c1").join("told")).unwrap();
+    assert!(told.contains("The end of its output:\n\n    FAILED t.py::"), "{told}");
+    let idle = world.frites(["spawn", "--again", "1/c1", "--", "true"]).expect(0);
+    assert!(idle.stderr.contains("; this round changed nothing\n"), "{}", idle.stderr);
     world.assert_clean();
 }
 

@@ -113,6 +113,7 @@ fn report_shows_tests_agreement_times_prompt_and_warnings() {
         &format!("<code>sound</code></th>{passed}{unknown}{failed}"),
         "Say &lt;good&gt;.",
         r#"<td class="dim">–</td><td class="h"#,
+        "A dot: it did not fail there",
         "Attempts over time",
         "<rect x=",
         "test exit 1 (",
@@ -203,6 +204,31 @@ fn two_candidates_stand_side_by_side() {
     }
     assert!(pair("c1 on the left, c3 on the right").starts_with("the same files"));
     assert_eq!(page.matches("class=\"pair\"").count(), 3);
+}
+
+#[test]
+fn comparison_of_many_is_folded_behind_the_best() {
+    let world = World::new();
+    // The later, the smaller: the last one is the best.
+    let attempts: Vec<String> = (0..23).map(|n| format!("seq {} >new", 23 - n)).collect();
+    let attempts: Vec<&str> = attempts.iter().map(String::as_str).collect();
+    let rows = |candidates: &[&str]| {
+        world.judged("true", candidates);
+        let page = page(&world, &[]);
+        let (_, table) = page.split_once("<section id=\"comparison\">").unwrap();
+        let table = table.split_once("</section>").unwrap().0;
+        let (first, rest) = table.split_once("<details>").unwrap_or((table, ""));
+        let names = |part: &str| -> Vec<String> {
+            let links = part.split("href=\"#c-").skip(1);
+            links.map(|link| link.split_once('"').unwrap().0.to_owned()).collect()
+        };
+        (names(first), names(rest), rest.contains("<summary>3 more candidates</summary>"))
+    };
+    let best = |from: usize, to: usize| -> Vec<String> {
+        (to..=from).rev().map(|n| n.to_string()).collect()
+    };
+    assert_eq!(rows(&attempts), (best(23, 4), best(3, 1), true));
+    assert_eq!(rows(&attempts[..20]), (best(20, 1), vec![], false));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn recent_work_keeps_a_worktree_from_expiring() {
 #[test]
 fn kept_candidate_is_shown_and_removed_only_by_name() {
     let world = World::new();
-    world.attempts(&["echo x > x", "true"]);
+    world.attempts(&["echo x > x", "echo y > y"]);
     assert_eq!(world.frites(["clean", "--keep", "1/c1"]).expect(0).out(), "kept 1/c1\n");
     assert!(world.frites(["status"]).expect(0).out().contains("pending, kept"));
     let status = world.frites(["status", "--json"]).expect(0).json();
@@ -76,8 +76,19 @@ fn kept_candidate_is_shown_and_removed_only_by_name() {
     assert_eq!(there(&world, &["1/c1", "1/c2"]), [true, true]);
     world.frites(["clean", "--keep", "--expired"]).refuses(2, "cannot be used with");
     world.frites(["clean", "--forget", "--expired"]).refuses(2, "cannot be used with");
+    for whole in [&["clean", "-n"][..], &["clean"], &["clean", "--all"], &["clean", "1"]] {
+        let answer = world.frites(whole).expect(0);
+        assert!(answer.stderr.contains("1/c1 stays, because it is kept"), "{answer:?}");
+        assert!(answer.stderr.contains("hint: `git frites clean 1/c1` removes"), "{answer:?}");
+        assert!(there(&world, &["1/c1"])[0]);
+    }
+    assert_eq!(there(&world, &["1/c1", "1/c2"]), [true, false]);
+    for forget in [&["clean", "--forget", "1"][..], &["clean", "--forget", "--all"]] {
+        world.frites(forget).refuses(1, "1/c1 is kept, so nothing is forgotten");
+    }
     world.frites(["clean", "1/c1"]).expect(0);
-    assert_eq!(there(&world, &["1/c1", "1/c2"]), [false, true]);
+    assert_eq!(there(&world, &["1/c1", "1/c2"]), [false, false]);
+    world.frites(["clean", "--forget", "1"]).expect(0);
     world.assert_clean();
 }
 

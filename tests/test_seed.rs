@@ -628,7 +628,7 @@ fn failed_setup_fails_only_its_candidate() {
         "echo \"no luck\"; case $PWD in */c2) exit 3;; esac; touch ready",
     ]);
     let log = world.repo.join(".frites/runs/1/c2/setup.log");
-    let told = "warning: 1/c2: failed (setup: exit 3)\n  | no luck\n  the whole output: .frites/runs/1/c2/setup.log\n";
+    let told = "warning: 1/c2: failed (setup: exit 3)\n  | no luck\n  the whole output: git frites output 1/c2 setup\n";
     let answer = world.frites([
         "spawn",
         "-n",

@@ -32,6 +32,26 @@ fn candidate(world: &World, run: &str, index: usize) -> serde_json::Value {
 }
 
 #[test]
+fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
+    let world = World::new();
+    world.write("agent.sh", "echo x >>README\n");
+    let warning = "warning: 'agent.sh' is not committed, so no worktree has it\n\
+                   hint: commit it, name it by its whole path, or add it to `seed.copy`\n";
+    let spawn = |word: &str, code| world.frites(["spawn", "--", "sh", word]).expect(code).stderr;
+    for word in ["agent.sh", "./agent.sh"] {
+        let told = spawn(word, 4);
+        assert!(told.contains(warning), "{told}");
+    }
+    let whole = world.repo.join("agent.sh");
+    assert!(!spawn(whole.to_str().unwrap(), 0).contains("is not committed"));
+    world.git(["config", "frites.seed.copy", "agent.sh"]);
+    assert!(!spawn("agent.sh", 0).contains("is not committed"));
+    world.git(["config", "--unset", "frites.seed.copy"]);
+    world.commit("with the script");
+    assert!(!spawn("agent.sh", 0).contains("is not committed"));
+}
+
+#[test]
 fn spawn_prints_a_line_per_candidate_and_leaves_the_user_alone() {
     let world = World::new();
     let before = world.belongings();

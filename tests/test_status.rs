@@ -296,6 +296,33 @@ fn torn_last_line_of_the_log_is_skipped_and_kept_apart() {
 }
 
 #[test]
+fn status_never_calls_succeeded_what_failed_its_tests() {
+    let world = World::new();
+    let script = "case $FRITES_CANDIDATE in c1) echo good >f;; c2) echo bad >f;; *) exit 3;; esac";
+    world.frites(["spawn", "-n", "3", "--", "sh", "-c", script]).expect(0);
+    let shown = |candidate: &str| {
+        let all = world.frites(["status"]).expect(0).out();
+        let row = all.lines().find(|line| line.contains(candidate)).unwrap();
+        row.split(candidate).nth(1).unwrap().trim().split("  ").next().unwrap().to_owned()
+    };
+    assert_eq!((shown("1/c1").as_str(), shown("1/c2").as_str()), ("succeeded", "succeeded"));
+    world.frites(["judge", "--test", "grep -q good f"]).expect(0);
+    assert_eq!((shown("1/c1").as_str(), shown("1/c2").as_str()), ("passed", "test exit 1"));
+    assert_eq!(shown("1/c3"), "failed (exit 3)");
+    // What has changed since is not what was judged.
+    let older = "hint: c2 changed since this verdict: `git frites judge 1`";
+    let told = || world.frites(["status", "1"]).expect(0).stderr;
+    assert!(!told().contains("since this verdict"), "{}", told());
+    world.sh(&world.worktree("1/c2"), "echo good > f").expect(0);
+    world.frites(["capture", "1"]).expect(0);
+    assert_eq!((shown("1/c1").as_str(), shown("1/c2").as_str()), ("passed", "succeeded"));
+    assert!(told().contains(older), "{}", told());
+    let json = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!(json["runs"][0]["candidates"][1]["state"], "succeeded");
+    world.assert_clean();
+}
+
+#[test]
 fn status_shows_the_newest_run_and_those_with_worktrees_unless_asked_for_all() {
     let world = World::new();
     for run in ["gone", "kept", "newest"] {

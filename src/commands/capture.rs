@@ -7,7 +7,9 @@ use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::ops::capture::Captured;
+use crate::ops::corrected;
 use crate::ops::session::Session;
+use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
 use crate::ui::json;
@@ -48,8 +50,8 @@ fn paragraph(text: &str) -> Result<String> {
 
 /// Runs the command.
 pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
-    let Selection { run, candidate, iteration } = selected(session, args)?;
-    if let (Some(name), Some(iteration)) = (&candidate, iteration) {
+    let Selection { run, candidate: selected, iteration } = selection(session, args)?;
+    if let (Some(name), Some(iteration)) = (&selected, iteration) {
         return Err(Error::usage(format!(
             "a capture stores the current state of a candidate, and not iteration {iteration}"
         ))
@@ -57,12 +59,22 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     }
     let message = args.message.join("\n\n");
     let message = (!message.is_empty()).then_some(message);
-    let names = candidate.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
+    let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
+    // Only a person may say that an attempt which failed is to be judged.
+    let may_open = selected.is_some() && caller(&session.store.runs_dir()).is_none();
     let mut failed = false;
     let mut documents = Vec::new();
-    for captured in session.capture_each(&run, names, message.as_deref())? {
+    for mut captured in session.capture_each(&run, names, message.as_deref())? {
         let name = captured.candidate.candidate.clone();
         let candidate = session.store.candidate(&run, &name);
+        if may_open && let Some(open) = corrected::open(session, candidate, &captured)? {
+            let fresh = captured.fresh;
+            captured = Captured { fresh, ..open };
+            session.ui.note(format!(
+                "{candidate} is open now: its files have changed since its command ended"
+            ));
+            session.ui.hint(format!("judge it: `git frites judge {}`", run.run));
+        }
         session.print_omissions(&captured);
         failed |= captured.problem.is_some();
         if message.is_some() && !captured.fresh && captured.problem.is_none() {
@@ -86,7 +98,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
 }
 
 /// What is to be captured. An attempt that takes a checkpoint of itself need not know its name.
-fn selected(session: &Session, args: &CaptureArgs) -> Result<Selection> {
+fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {
         (None, Some((run, name))) => Ok(Selection { run, candidate: Some(name), iteration: None }),

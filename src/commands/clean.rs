@@ -44,10 +44,10 @@ pub struct CleanArgs {
     /// Remove only worktrees that are older than [retention] allows, of all runs or of those named
     #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
     pub expired: bool,
-    /// Exempt these candidates from --expired, and remove nothing
+    /// Keep these candidates: from now on each is removed only by its own name
     #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
     pub keep: bool,
-    /// Let these candidates expire again
+    /// Keep these candidates no longer
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
     /// Remove the cached outcomes, build outputs and parked worktrees of this repository, and unused
@@ -249,8 +249,8 @@ fn clean_run(
 /// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
 fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
-        let runs = session.store.runs()?;
-        let all = runs.into_iter().map(|run| (run.clone(), run.candidates)).collect();
+        let whole = |run: Run| Ok((run.clone(), all_of(session, &run, args)?));
+        let all = session.store.runs()?.into_iter().map(whole).collect::<Result<_>>()?;
         return if args.expired { only_expired(session, all) } else { Ok(all) };
     }
     let mut addresses: Vec<Option<&Address>> = args.addresses.iter().map(Some).collect();
@@ -264,8 +264,10 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
             return Err(Error::usage("an iteration cannot be cleaned alone")
                 .hint("name a run or a candidate"));
         }
-        let names =
-            selection.candidate.map_or_else(|| selection.run.candidates.clone(), |name| vec![name]);
+        let names = match selection.candidate {
+            Some(name) => vec![name],
+            None => all_of(session, &selection.run, args)?,
+        };
         match found.iter_mut().find(|(run, _)| run.run == selection.run.run) {
             Some((_, set)) => set.extend(names),
             None => found.push((selection.run, names.into_iter().collect())),
@@ -283,6 +285,28 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
     };
     let found = found.into_iter().map(in_order).collect();
     if args.expired { only_expired(session, found) } else { Ok(found) }
+}
+
+/// The candidates of a whole run, without those that are kept: they are removed by their own names.
+fn all_of(session: &Session, run: &Run, args: &CleanArgs) -> Result<Vec<Name>> {
+    if args.keep || args.no_keep || args.expired {
+        return Ok(run.candidates.clone());
+    }
+    let is_kept = |name: &&Name| {
+        let candidate = session.store.candidate(run, name);
+        candidate.record().is_ok_and(|record| record.kept) && candidate.worktree().exists()
+    };
+    let (kept, others): (Vec<&Name>, Vec<&Name>) = run.candidates.iter().partition(is_kept);
+    for name in kept {
+        let candidate = session.store.candidate(run, name);
+        if args.forget {
+            return Err(Error::no(format!("{candidate} is kept, so nothing is forgotten"))
+                .hint(format!("keep it no longer: `git frites clean --no-keep {candidate}`")));
+        }
+        session.ui.note(format!("{candidate} stays, because it is kept"));
+        session.ui.hint(format!("`git frites clean {candidate}` removes it all the same"));
+    }
+    Ok(others.into_iter().cloned().collect())
 }
 
 /// The candidates that have expired.

@@ -67,7 +67,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let verdict = if args.replay {
         judge::replay(session, &run, &args.options())?
     } else {
-        judge::judge(session, &run, &args.options(), None, on_oracle)?
+        judge::judge(session, &run, &args.options(), on_oracle)?
     };
     print(session, args, &verdict)
 }

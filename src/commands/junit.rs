@@ -7,7 +7,6 @@ use crate::model::outcome::Stage;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
 use crate::process::last_lines;
-use crate::store::logs::newest_of_judging;
 use crate::ui::junit;
 
 /// The number of lines of a log that a failure holds.
@@ -16,9 +15,11 @@ const LINES: usize = 40;
 /// Writes a verdict to a file, if one is named.
 pub fn write(session: &Session, verdict: &Verdict, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
+    let run = session.store.run(&verdict.run)?;
     let log_end = |entry: &Entry, stage: Stage, second: bool| {
-        let logs = session.store.candidate_dir(&verdict.run, &entry.candidate);
-        last_lines(&newest_of_judging(&logs, stage, second), LINES)
+        let logs = run.as_ref().map(|run| session.store.candidate(run, &entry.candidate).logs());
+        let Some(Ok(place)) = logs else { return Vec::new() };
+        last_lines(&place.of_judging(entry.iteration, stage, second), LINES)
     };
     let failed = || format!("could not write '{}'", file.display());
     let text = junit::document(verdict, &log_end).context(failed)?;

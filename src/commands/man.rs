@@ -3,6 +3,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+
 use crate::error::{Error, IoContext, Result, exit};
 use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
@@ -12,7 +14,7 @@ use crate::process;
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Command, or `tutorial`  [default: the overview]
-    #[arg(value_name = "PAGE")]
+    #[arg(value_name = "PAGE", add = ArgValueCompleter::new(offered))]
     pub page: Option<String>,
     /// Directory to write all pages to, instead of showing one
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
@@ -44,6 +46,12 @@ pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
         return Ok(exit::OK);
     }
     Err(Error::fatal("'man' could not show the page").hint(ELSEWHERE))
+}
+
+/// The pages whose names begin with what was typed.
+fn offered(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str() else { return Vec::new() };
+    manual::names().filter(|name| name.starts_with(current)).map(CompletionCandidate::new).collect()
 }
 
 fn find<'a>(pages: &'a [Page], wanted: &str) -> Result<&'a Page> {

@@ -36,8 +36,11 @@ use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::candidate::State;
+use crate::model::count::count;
+use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
-use crate::model::verdict::{DecisionKind, Verdict};
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::ops::corrected;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process;
@@ -130,10 +133,11 @@ fn print_verdict(
 /// The hint about the candidates of a run whose agents are at their limits; none if there are none.
 fn limited_hint(session: &Session, run: &Run) -> Option<String> {
     let records = session.store.candidates(run).filter_map(|candidate| candidate.record().ok());
-    let count = records.filter(|record| record.state == State::Limited).count();
+    let limited = records.filter(|record| record.state == State::Limited).count();
     let run = &run.run;
-    (count > 0).then(|| {
-        format!("when the limit of the agent is over, `git frites run --resume {run}` starts the {count} that it kept from ending")
+    (limited > 0).then(|| {
+        let candidates = count(limited, "candidate");
+        format!("when the limit of the agent is over, `git frites run --resume {run}` starts {candidates} again")
     })
 }
 
@@ -158,12 +162,44 @@ fn notify(session: &Session, words: &str) {
 
 /// The hints about the next step after a verdict.
 fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let mut hints =
-        comparison::hints(verdict, |name| session.store.candidate_dir(&verdict.run, name));
+    let mut hints = comparison::hints(verdict);
     let is_unusable = verdict.decision.decision == DecisionKind::None;
     if is_unusable && verdict.candidates.iter().any(|entry| entry.state == State::Cancelled) {
         let run = session.store.run(&verdict.run).ok().flatten();
         hints.extend(run.filter(Run::has_commands).map(|run| resume_hint(&run)));
+    }
+    hints.extend(repair_hint(session, verdict));
+    hints.extend(correction_hints(session, verdict));
+    hints
+}
+
+/// The hint that sends a near-miss back to its author; none if a person works there.
+fn repair_hint(session: &Session, verdict: &Verdict) -> Option<String> {
+    let name = verdict.decision.recommended.as_ref()?;
+    let entry = verdict.entry(name).filter(|entry| can_be_repaired(entry))?;
+    let run = session.store.run(&verdict.run).ok().flatten()?;
+    (verdict.decision.decision == DecisionKind::NearMiss && run.has_command(&entry.candidate))
+        .then(|| format!("or send it back: `git frites spawn --again {}/{name} --repair`", run.run))
+}
+
+/// The hints about attempts that did not end well: those that a person has corrected since, and how to
+/// correct one if no other is left.
+fn correction_hints(session: &Session, verdict: &Verdict) -> Vec<String> {
+    let Ok(Some(run)) = session.store.run(&verdict.run) else { return Vec::new() };
+    let mut hints = Vec::new();
+    for entry in &verdict.candidates {
+        let candidate = session.store.candidate(&run, &entry.candidate);
+        if corrected::is_corrected(candidate, entry.state, entry.tree.as_ref()).unwrap_or(false) {
+            hints.push(corrected::hint(candidate));
+        }
+    }
+    let is_alone = hints.is_empty() && verdict.decision.decision == DecisionKind::None;
+    let failed = |e: &&Entry| matches!(e.state, State::Failed | State::TimedOut);
+    if let Some(entry) = verdict.candidates.iter().find(failed).filter(|_| is_alone) {
+        let address = format!("{}/{}", run.run, entry.candidate);
+        hints.push(format!(
+            "correct it in `cd \"$(git frites path {address})\"`; `git frites capture {address}` has it judged then"
+        ));
     }
     hints
 }

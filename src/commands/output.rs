@@ -6,13 +6,15 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::commands::{answer_paged, values};
+use crate::commands::{answer_paged, resume_hint, values};
 use crate::complete;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::model::address::Address;
+use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::plain;
 use crate::model::run::Run;
+use crate::ops::corrected;
 use crate::ops::session::ReadSession;
 use crate::process::{Follower, progress};
 use crate::store::logs::{self, LogPlace};
@@ -161,8 +163,18 @@ fn of_address(
     };
     if let Some(name) = one {
         let candidate = session.store.candidate(&run, name);
+        corrected::tell(&session.ui, candidate)?;
         let title = candidate.address();
-        return choose(session, &title, &candidate.logs()?, iteration, command);
+        let shown = choose(session, &title, &candidate.logs()?, iteration, command);
+        let record = candidate.record()?;
+        let is_waiting = matches!(record.state, State::Cancelled | State::Limited);
+        return match shown {
+            Err(_) if is_waiting && record.started.is_none() => {
+                Err(Error::fatal(format!("{title} has no output: its command was not started"))
+                    .hint(resume_hint(&run)))
+            }
+            shown => shown,
+        };
     }
     let mut all = Vec::new();
     for name in &run.candidates {
@@ -208,7 +220,9 @@ fn choose(
         && newest.path != place.newest(command)
         && let Some(of) = newest.iteration
     {
-        session.ui.note(format!("{title} has no newer output of {command} than that of @{of}"));
+        session.ui.note(format!(
+            "{command} has not run on the newest state of {title}: this is its output on @{of}"
+        ));
     }
     let older: Vec<String> = logs
         .iter()
@@ -244,6 +258,9 @@ fn print(session: &ReadSession, shown: &[Shown], tail: Option<u32>) -> Result<()
         if shown.len() > 1 && !text.ends_with(b"\n") {
             text.push(b'\n');
         }
+    }
+    if text.is_empty() {
+        shown.iter().for_each(|one| session.ui.note(format!("{} printed nothing", one.title)));
     }
     answer_paged(&session.ui, &session.repo, &text)
 }

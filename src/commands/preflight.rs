@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::commands::note_left_out;
 use crate::error::{Error, Result};
+use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::judge::JudgeOptions;
@@ -66,9 +67,8 @@ pub fn check(
     }
     if !oracle.commands.is_empty() {
         ui.note(format!(
-            "checks: {} candidate{} at once, each command for at most {}",
-            judging.jobs.max(1),
-            if judging.jobs > 1 { "s" } else { "" },
+            "checks: {} at once, each command for at most {}",
+            count(judging.jobs.max(1), "candidate"),
             table::duration(judging.timeout(session).as_secs_f64()),
         ));
     }

@@ -19,13 +19,14 @@ use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
+use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{self, BaseBeside, BaseOfAttempts, JudgeOptions};
+use crate::ops::judge::{BaseBeside, BaseOfAttempts, JudgeOptions, RepeatedJudging};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -128,13 +129,8 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let base = request.start.base;
     let oracle = preflight::check(session, &base, &commands, &options, &judging, args.json)?;
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
-    let s = if run.candidates.len() == 1 { "" } else { "s" };
-    session.ui.note(format!(
-        "run {}: {} candidate{s} from {}",
-        run.run,
-        run.candidates.len(),
-        run.base.short()
-    ));
+    let candidates = count(run.candidates.len(), "candidate");
+    session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
     let base = BaseBeside::new(session, &run, &judging, oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
@@ -257,9 +253,14 @@ fn conclude(
         None => Ok(()),
     };
     interrupted()?;
-    let judge = |run: &Run| {
+    let mut judging = RepeatedJudging::new(session, judge_options(args), base);
+    let mut judge = |run: &Run, affects_outcomes: bool| {
         trust::require_trust(session.integrity(), Some(run))?;
-        judge::judge(session, run, &judge_options(args), base, |_| Ok(()))
+        if affects_outcomes {
+            judging.forget();
+        }
+        judging
+            .judge(run)
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let repairs = RepairOptions {
@@ -267,8 +268,9 @@ fn conclude(
         until_pass: args.judging.until_pass(),
         attempts: options,
     };
+    let first = judge(run, false)?;
     let Repaired { mut verdict, rounds, escaped: more } =
-        repair::repair(session, run, judge(run)?, &repairs, || judge(run))?;
+        repair::repair(session, run, first, &repairs, |affected| judge(run, affected))?;
     escaped.extend(more);
     interrupted()?;
     let mut integrated = None;
@@ -284,7 +286,7 @@ fn conclude(
                 Ok((run, report)) => {
                     escaped.extend(report.escaped);
                     interrupted()?;
-                    verdict = judge(&run)?;
+                    verdict = judge(&run, report.affects_outcomes)?;
                     integrated = Some(run);
                 }
                 // The verdict without a synthesis remains.

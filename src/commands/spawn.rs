@@ -222,7 +222,7 @@ fn require_yes(
             .hint(format!("another command: `git frites spawn --again {candidate} -- CMD`"))),
         None => {
             Err(Error::usage("--again without a command needs --yes where nobody can be asked")
-                .hint(format!("run it: `git frites spawn --again {candidate} --yes`"))
+                .hint("run it: add --yes to what you typed")
                 .hint(format!("or another: `git frites spawn --again {candidate} -- CMD`")))
         }
     }
@@ -348,7 +348,7 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
 /// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an
 /// interrupt.
 fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
-    let Session { ui, store, .. } = session;
+    let ui = &session.ui;
     let limited = limited_hint(session, run);
     let run = &run.run;
     let count = report.results.iter().filter(|captured| captured.usable()).count();
@@ -368,8 +368,7 @@ fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -
         ));
     } else {
         ui.hint(format!(
-            "`git frites status {run}` shows why; the logs are in '{}'",
-            store.run_dir(run).display()
+            "`git frites status {run}` shows why; `git frites output {run}` shows what they printed"
         ));
     }
     if usable { exit::OK } else { exit::UNUSABLE }

@@ -20,6 +20,7 @@ use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
 use crate::model::usage::UsageSum;
 use crate::model::verdict::Verdict;
+use crate::ops::corrected;
 use crate::ops::history::{self, DiskUse};
 use crate::ops::progress;
 use crate::ops::session::ReadSession;
@@ -72,6 +73,22 @@ struct Member {
     blast: Blast,
 }
 
+/// A run, with its records.
+struct ShownRun {
+    run: Run,
+    /// The one candidate that is shown, if it was named.
+    only: Option<Name>,
+    members: Vec<Member>,
+}
+
+impl ShownRun {
+    /// The members that are shown.
+    fn shown(&self) -> impl Iterator<Item = &Member> {
+        let only = self.only.as_ref();
+        self.members.iter().filter(move |member| only.is_none_or(|o| *o == member.record.candidate))
+    }
+}
+
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -87,10 +104,9 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         }
     }
     if args.json {
-        let all: Vec<Value> = runs
-            .iter()
-            .map(|(run, only)| as_json(session, run, only.as_ref()))
-            .collect::<Result<_>>()?;
+        let runs = read_all(session, runs)?;
+        let all: Vec<Value> =
+            runs.iter().map(|one| as_json(session, one)).collect::<Result<_>>()?;
         session.ui.answer(json::document(json!({ "runs": all })))?;
         return Ok(exit::OK);
     }
@@ -108,10 +124,10 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             }
         }
     }
-    let (shown, left_out) = worth_showing(session, args, runs);
-    let runs = shown;
+    let (runs, left_out) = worth_showing(session, args, runs);
+    let runs = read_all(session, runs)?;
     let mut text = show_all(session, &runs)?;
-    if let ([(run, None)], Some(_)) = (runs.as_slice(), &args.address)
+    if let ([ShownRun { run, only: None, members }], Some(_)) = (runs.as_slice(), &args.address)
         && let Some(verdict) = session.store.verdict(&run.run)?
     {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, &verdict)));
@@ -122,8 +138,27 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         {
             text.push_str(&format!("{}\n", table::printable(line)));
         }
+        session.ui.answer(text)?;
+        let changed = changed_since(&verdict, members);
+        if !changed.is_empty() {
+            session.ui.hint(format!(
+                "{} changed since this verdict: `git frites judge {}` judges the run as it is now",
+                changed.join(", "),
+                run.run
+            ));
+        }
+    } else {
+        session.ui.answer(text)?;
     }
-    session.ui.answer(text)?;
+    for one in &runs {
+        for Member { record, capture, .. } in one.shown() {
+            let candidate = session.store.candidate(&one.run, &record.candidate);
+            let tree = capture.as_ref().map(|capture| &capture.tree);
+            if corrected::is_corrected(candidate, record.state, tree)? {
+                session.ui.hint(corrected::hint(candidate));
+            }
+        }
+    }
     if left_out > 0 {
         let plural = if left_out == 1 { "run has" } else { "runs have" };
         session.ui.hint(format!(
@@ -131,6 +166,17 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         ));
     }
     Ok(exit::OK)
+}
+
+/// The candidates that the verdict does not know as they are.
+fn changed_since(verdict: &Verdict, members: &[Member]) -> Vec<String> {
+    let is_as_judged = |member: &Member| {
+        let iteration = member.capture.as_ref().map(|capture| capture.iteration);
+        let entry = verdict.entry(&member.record.candidate);
+        entry.is_some_and(|e| e.iteration == iteration && e.state == member.record.state)
+    };
+    let changed = members.iter().filter(|member| !is_as_judged(member));
+    changed.map(|member| member.record.candidate.to_string()).collect()
 }
 
 /// The runs that people look for, and the number of those that are left out: with neither an address nor
@@ -190,7 +236,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             }
         }
         if draws {
-            session.ui.redraw(&mut screen, &show_all(session, &runs)?)?;
+            let text = show_all(session, &read_all(session, runs)?)?;
+            session.ui.redraw(&mut screen, &text)?;
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
@@ -205,9 +252,13 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     }
 }
 
-fn show_all(session: &ReadSession, runs: &[(Run, Option<Name>)]) -> Result<String> {
-    let parts: Vec<String> =
-        runs.iter().map(|(run, only)| show(session, run, only.as_ref())).collect::<Result<_>>()?;
+fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec<ShownRun>> {
+    let read = |(run, only)| Ok(ShownRun { members: members(session, &run)?, run, only });
+    runs.into_iter().map(read).collect()
+}
+
+fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {
+    let parts: Vec<String> = runs.iter().map(|one| show(session, one)).collect::<Result<_>>()?;
     Ok(parts.join("\n"))
 }
 
@@ -220,12 +271,8 @@ fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
     session.store.candidates(run).map(read).collect()
 }
 
-/// The members that are shown: all, or one.
-fn shown<'a>(members: &'a [Member], only: Option<&'a Name>) -> impl Iterator<Item = &'a Member> {
-    members.iter().filter(move |member| only.is_none_or(|only| *only == member.record.candidate))
-}
-
-fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String> {
+fn show(session: &ReadSession, one: &ShownRun) -> Result<String> {
+    let ShownRun { run, only, members } = one;
     let verdict = session.store.verdict(&run.run)?;
     let ui = &session.ui;
     let mut text = format!(
@@ -244,7 +291,6 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
             None => format!("; {}\n", decision.decision),
         },
     });
-    let members = members(session, run)?;
     let used: Vec<UsageSum> =
         members.iter().filter_map(|member| UsageSum::of(&member.record.usage)).collect();
     let (tokens, cost) = usage_words::columns(used.iter());
@@ -253,22 +299,15 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
     headings.extend(tokens.then_some("tokens"));
     headings.extend(cost.then_some("cost"));
     let mut grid = Grid::new(&headings, &[3, 4, 5, 7, 8, 9], ui.out);
-    for member in shown(&members, only) {
+    for member in one.shown() {
         let candidate = &member.record;
         let recommended = verdict
             .as_ref()
             .is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
-        let tone = match candidate.state {
-            State::Failed | State::TimedOut => Tone::Bad,
-            State::Cancelled | State::Limited => Tone::Caution,
-            State::Empty => Tone::Dim,
-            State::Open | State::Running | State::Succeeded => Tone::Plain,
-        };
         let mut cells = vec![
             (if recommended { "*" } else { "" }.into(), Tone::Good),
             (candidate.address(), Tone::Plain),
-            // `--json` has the whole reason.
-            (table::brief(&candidate.state_in_words()), tone),
+            state(member, verdict.as_ref()),
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
@@ -301,12 +340,37 @@ fn show(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<String>
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
     // The progress lines that `run` shows, for a run that was started in another process.
-    let members = run.candidates.iter().filter(|name| only.is_none_or(|o| o == *name));
-    let at_work: Vec<Row> =
-        members.filter_map(|name| progress::at_work(session.store.candidate(run, name))).collect();
+    let candidates =
+        one.shown().map(|member| session.store.candidate(run, &member.record.candidate));
+    let at_work: Vec<Row> = candidates.filter_map(progress::at_work).collect();
     let lines = texts(&at_work, ui.out);
     text.extend(lines.iter().map(|line| format!("{line}\n")));
     Ok(text)
+}
+
+/// The state of a candidate: how it was judged, if it was judged as it is, or else how its attempt
+/// ended. `--json` has both, with the whole reason.
+fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
+    let candidate = &member.record;
+    let iteration = member.capture.as_ref().map(|capture| capture.iteration);
+    let entry = verdict.and_then(|verdict| verdict.entry(&candidate.candidate));
+    let tone = match candidate.state {
+        State::Open | State::Succeeded => {
+            let judged = entry.filter(|e| e.usable() && !e.not_run() && e.iteration == iteration);
+            match judged {
+                Some(entry) if entry.passed_own_tests_only() => {
+                    return ("passed own tests only".into(), Tone::Caution);
+                }
+                Some(entry) => return comparison::outcome(entry),
+                None => Tone::Plain,
+            }
+        }
+        State::Failed | State::TimedOut => Tone::Bad,
+        State::Cancelled | State::Limited => Tone::Caution,
+        State::Empty => Tone::Dim,
+        State::Running => Tone::Plain,
+    };
+    (table::brief(&candidate.state_in_words()), tone)
 }
 
 /// A candidate's captures, oldest first.
@@ -379,10 +443,10 @@ fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<RefN
     Ok(left.map(|left| left.branch))
 }
 
-fn as_json(session: &ReadSession, run: &Run, only: Option<&Name>) -> Result<Value> {
+fn as_json(session: &ReadSession, one: &ShownRun) -> Result<Value> {
+    let ShownRun { run, only, members } = one;
     let mut candidates = Vec::new();
-    let members = members(session, run)?;
-    for member in shown(&members, only) {
+    for member in one.shown() {
         let record = &member.record;
         let candidate = session.store.candidate(run, &record.candidate);
         let mut object = serde_json::to_value(record).unwrap_or_default();

@@ -90,7 +90,9 @@ fn open(path: &Path) -> io::Result<File> {
     // Who held the lock may remove its directory at any moment, also between these two calls.
     for _ in 1..TRIES {
         match once() {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            // `create_dir_all` gives the second if the directory is made, and removed, meanwhile.
+            Err(e)
+                if [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists].contains(&e.kind()) => {}
             opened => return opened,
         }
     }

@@ -3,6 +3,7 @@
 pub mod atomic;
 mod delete;
 pub mod directory;
+pub mod file_system;
 pub mod lock;
 pub mod parallel;
 pub mod regular;

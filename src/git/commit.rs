@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::{IoContext, Result};
 use crate::git::cli::{Git, OURS};
+use crate::git::index::write_without_files;
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -89,6 +90,7 @@ pub fn commit_in(
             // git would look for a relative `core.hooksPath` in that worktree.
             git = git.hooks(directory);
         }
+        None if write_without_files(repo, request.tree, &worktree.index()).is_ok() => {}
         None => git.call("read-tree").arg(request.tree.as_str()).run()?,
     }
     if let Some(merged) = request.merged {

@@ -1,12 +1,18 @@
 //! Scratch indexes, in which trees are put together without touching anybody's index, and the lines
 //! that set entries of an index.
 use std::fmt::Display;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use gix::index::State;
+use gix::index::entry::Flags;
+use gix::index::extension::Tree;
+use gix::index::write::{Extensions, Options};
 use tempfile::TempDir;
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli::{Call, Git};
+use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
 /// Reads an index file.
@@ -14,6 +20,49 @@ pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
     let options = gix::index::decode::Options::default();
     gix::index::File::at(file, gix::hash::Kind::Sha1, true, options)
         .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))
+}
+
+/// Writes an index of a tree's files of which none is in the work tree, and so git looks for none: that
+/// took most of the time of a commit.
+pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Result<()> {
+    let failed = |e: &dyn Display| Error::internal(format!("the index cannot be made: {e}"));
+    let gix = repo.gix();
+    let id = from_oid(tree)?;
+    let mut index = gix.index_from_tree(&id).map_err(|e| failed(&e))?;
+    for entry in index.entries_mut() {
+        entry.flags |= Flags::EXTENDED | Flags::SKIP_WORKTREE;
+    }
+    let mut bytes = Vec::new();
+    let only_entries = Options { extensions: Extensions::None, skip_hash: true };
+    State::write_to(&index, &mut bytes, only_entries).map_err(|e| failed(&e))?;
+    let cache = cached_tree(&gix, id, b"").map_err(|e| failed(&e))?;
+    cache.write_to(&mut bytes).map_err(|e| failed(&e))?;
+    // In place of a checksum, as with `index.skipHash`.
+    bytes.extend_from_slice(gix.object_hash().null().as_slice());
+    fs::write(file, bytes).context(|| format!("could not write '{}'", file.display()))
+}
+
+/// A tree and the trees below it, with the number of files in each.
+pub(super) fn cached_tree(
+    gix: &gix::Repository,
+    id: gix::ObjectId,
+    name: &[u8],
+) -> gix::Result<Tree> {
+    let tree = gix.find_tree(id)?;
+    let mut children = Vec::new();
+    let mut files = 0;
+    for entry in tree.iter() {
+        let entry = entry?;
+        if entry.mode().is_tree() {
+            let child = cached_tree(gix, entry.object_id(), entry.filename())?;
+            files += child.num_entries.unwrap_or_default();
+            children.push(child);
+        } else {
+            files += 1;
+        }
+    }
+    let name = name.iter().copied().collect();
+    Ok(Tree { name, id, num_entries: Some(files), children })
 }
 
 /// A temporary index file. It goes with the value.

@@ -11,6 +11,7 @@ pub mod fan_out;
 pub mod file_times;
 mod gc;
 pub mod held_refs;
+pub mod ignored;
 pub mod index;
 pub mod landing;
 pub mod layers;

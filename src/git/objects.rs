@@ -14,6 +14,7 @@ use gix::zlib::stream::deflate;
 use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
+use crate::fs::file_system;
 use crate::git::cli::{OURS, PAUSES};
 use crate::git::clock;
 use crate::git::mode::EntryMode;
@@ -188,8 +189,9 @@ pub(super) fn sync(paths: &[&Path]) -> Result<()> {
         let synced = File::open(path).and_then(|file| file.sync_all());
         synced.context(|| format!("could not write '{}'", path.display()))
     };
-    if let [one] = paths {
-        return sync(one);
+    // In memory, threads would only cost time.
+    if paths.len() < 2 || file_system::is_in_memory(paths[0]) {
+        return paths.iter().try_for_each(sync);
     }
     let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
     std::thread::scope(|scope| {

@@ -45,6 +45,15 @@ const SANDBOX: &str = include_str!("sandbox.txt");
 /// The text of git-frites-spread(7).
 const SPREAD: &str = include_str!("spread.txt");
 
+/// The pages that are about no command.
+const TOPICS: [&str; 4] = ["tutorial", "sandbox", "spread", "json"];
+
+/// The short names of all pages, as `git frites man` takes them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let short = |(name, _): &(&'static str, &str)| name.trim_start_matches("git-frites-");
+    PARTS.iter().map(short).chain(TOPICS)
+}
+
 /// A page of the manual.
 pub struct Page {
     /// The page's name: `git-frites-judge`.

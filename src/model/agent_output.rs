@@ -1,4 +1,6 @@
 //! What agents print as JSON: their usage of tokens and money, and their words.
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::model::usage::Usage;
@@ -31,7 +33,7 @@ pub enum UsageFormat {
     /// `tokens` of a step; its `input` is without the cached ones, its `output` without `reasoning`
     /// (anomalyco/opencode, issue 26855 and packages/opencode/src/session/message-v2.ts).
     OpenCode,
-    /// JSON pointers into the last object that any of them leads into.
+    /// JSON pointers into the last object that any of them leads into: a total, not a part of it.
     Pointers(UsagePointers),
 }
 
@@ -77,7 +79,7 @@ impl UsageFormat {
     }
 
     /// What an agent used, by its whole output. Nothing is known of a report that is missing or
-    /// broken.
+    /// broken. A command may start its agent several times: the last report of each session counts.
     pub fn usage(&self, output: &str) -> Usage {
         let objects = objects(output);
         let last = |read: &dyn Fn(&Value) -> Option<Usage>| {
@@ -85,12 +87,12 @@ impl UsageFormat {
         };
         match self {
             UsageFormat::Off => Usage::default(),
-            UsageFormat::Claude => last(&claude),
-            UsageFormat::Codex => last(&|object| {
+            UsageFormat::Claude => sessions(&objects, claude),
+            UsageFormat::Codex => sessions(&objects, |object| {
                 let usage = of_type(object, "turn.completed")?.get("usage")?;
                 Some(Usage { cost: None, ..inputs_and_outputs(usage) })
             }),
-            UsageFormat::Gemini => last(&gemini),
+            UsageFormat::Gemini => sessions(&objects, gemini),
             // The sum is known only if no step is left out.
             UsageFormat::OpenCode if output.lines().any(|line| line.starts_with(LEFT_OUT)) => {
                 Usage::default()
@@ -98,7 +100,7 @@ impl UsageFormat {
             UsageFormat::OpenCode => {
                 let steps =
                     objects.iter().filter_map(|object| of_type(object, "step_finish")?.get("part"));
-                all_steps(steps.map(open_code_step))
+                all(steps.map(open_code_step))
             }
             UsageFormat::Pointers(UsagePointers { tokens_in, tokens_out, cost }) => {
                 last(&|object| {
@@ -159,7 +161,7 @@ fn gemini(object: &Value) -> Option<Usage> {
         return Some(inputs_and_outputs(stats));
     }
     let models = stats.get("models")?.as_object()?.values();
-    Some(all_steps(models.map(|model| Usage {
+    Some(all(models.map(|model| Usage {
         tokens_in: sum(model, &["/tokens/prompt"], &[]),
         tokens_out: sum(model, &["/tokens/candidates"], &["/tokens/thoughts"]),
         cost: None,
@@ -175,12 +177,24 @@ fn open_code_step(part: &Value) -> Usage {
     }
 }
 
-/// The sum over all steps; what is unknown of one is unknown of all.
-fn all_steps(steps: impl Iterator<Item = Usage>) -> Usage {
-    let sum = steps.reduce(|sum, step| Usage {
-        tokens_in: sum.tokens_in.zip(step.tokens_in).map(|(a, b)| a.saturating_add(b)),
-        tokens_out: sum.tokens_out.zip(step.tokens_out).map(|(a, b)| a.saturating_add(b)),
-        cost: sum.cost.zip(step.cost).map(|(a, b)| a + b),
+/// The sum over the last report of each session. An object that names a session begins it.
+fn sessions(objects: &[Value], report: impl Fn(&Value) -> Option<Usage>) -> Usage {
+    let mut session = "";
+    let mut last: BTreeMap<&str, Usage> = BTreeMap::new();
+    for object in objects {
+        let id = object.get("session_id").or_else(|| object.get("thread_id"));
+        session = id.and_then(Value::as_str).unwrap_or(session);
+        last.extend(report(object).map(|usage| (session, usage)));
+    }
+    all(last.into_values())
+}
+
+/// The sum over all parts; what is unknown of one is unknown of all.
+fn all(parts: impl Iterator<Item = Usage>) -> Usage {
+    let sum = parts.reduce(|sum, part| Usage {
+        tokens_in: sum.tokens_in.zip(part.tokens_in).map(|(a, b)| a.saturating_add(b)),
+        tokens_out: sum.tokens_out.zip(part.tokens_out).map(|(a, b)| a.saturating_add(b)),
+        cost: sum.cost.zip(part.cost).map(|(a, b)| a + b),
     });
     let Usage { tokens_in, tokens_out, cost } = sum.unwrap_or_default();
     Usage {
@@ -190,10 +204,17 @@ fn all_steps(steps: impl Iterator<Item = Usage>) -> Usage {
     }
 }
 
-/// The JSON objects of an output, in order: those on lines of their own, those of an array on a line,
-/// and one at the end that is spread over lines.
+/// The most places of a line at which an object behind other text is sought.
+const MOST_PLACES: usize = 16;
+
+/// The JSON objects of an output, in order: those on lines of their own or behind other text, those of
+/// an array on a line, and one at the end that is spread over lines.
 fn objects(output: &str) -> Vec<Value> {
-    let mut found: Vec<Value> = output.lines().flat_map(objects_of_line).collect();
+    let of_line = |line| match objects_of_line(line) {
+        none if none.is_empty() => Vec::from_iter(object_behind_text(line)),
+        found => found,
+    };
+    let mut found: Vec<Value> = output.lines().flat_map(of_line).collect();
     if let Some(at) =
         output.rfind("\n{\n").map(|at| at + 1).or(output.starts_with("{\n").then_some(0))
     {
@@ -213,6 +234,15 @@ fn objects_of_line(line: &str) -> Vec<Value> {
         Ok(object @ Value::Object(_)) => vec![object],
         _ => Vec::new(),
     }
+}
+
+/// The first object of a line that something else has begun, such as a program in the background that
+/// writes to the same log.
+fn object_behind_text(line: &str) -> Option<Value> {
+    let places = line.match_indices("{\"").map(|(at, _)| at).take(MOST_PLACES);
+    let mut found = places
+        .filter_map(|at| serde_json::Deserializer::from_str(&line[at..]).into_iter().next()?.ok());
+    found.find(Value::is_object)
 }
 
 /// The places of an agent's words in its JSON output.
@@ -289,6 +319,32 @@ mod tests {
             used(own, "{\"n\":{\"in\":7},\"usd\":1}\n{\"x\":1}"),
             (Some(7), None, Some(1.0))
         );
+    }
+
+    #[test]
+    fn a_report_counts_behind_other_text_on_its_line() {
+        let claude = (Some(25_012), Some(340), Some(0.0723));
+        assert_eq!(used("claude", &format!("npm notice {CLAUDE}\n")), claude);
+        assert_eq!(used("claude", &format!("50 % {{\"half\": {CLAUDE} done\n")), claude);
+        let codex =
+            CODEX.replace("{\"type\":\"turn.completed\"", "done: {\"type\":\"turn.completed\"");
+        assert_eq!(used("codex", &codex), (Some(26_549), Some(1590), None));
+        assert_eq!(used("in=/a", "total: {\"a\": 3}"), (Some(3), None, None));
+    }
+
+    #[test]
+    fn the_last_report_of_each_session_counts() {
+        let other = CLAUDE.replace("\"6f\"", "\"70\"");
+        let both = (Some(50_024), Some(680), Some(0.1446));
+        assert_eq!(used("claude", &format!("{CLAUDE}\n{other}\n")), both);
+        assert_eq!(used("claude", &format!("{CLAUDE}\n{CLAUDE}\n{other}\n")), both);
+        let turns = format!("{CODEX}\n{}", CODEX.replace("26549", "30000"));
+        assert_eq!(used("codex", &turns), (Some(30_000), Some(1590), None));
+        let threads = format!("{CODEX}\n{}", CODEX.replace("0199", "0200"));
+        assert_eq!(used("codex", &threads), (Some(53_098), Some(3180), None));
+        let broken = other.replace("0.0723", "-1");
+        assert_eq!(used("claude", &format!("{CLAUDE}\n{broken}")), (Some(50_024), Some(680), None));
+        assert_eq!(used("in=/a", "{\"a\": 3}\n{\"a\": 4}"), (Some(4), None, None));
     }
 
     #[test]

@@ -3,6 +3,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::count::count;
+
 /// The size of a change, ordered by lines and then by files: smaller is better.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -54,15 +56,7 @@ impl FromIterator<Extent> for Blast {
 
 impl fmt::Display for Blast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |n: u64| if n == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{} line{} in {} file{}",
-            self.lines,
-            plural(self.lines),
-            self.files,
-            plural(self.files)
-        )
+        write!(f, "{} in {}", count(self.lines, "line"), count(self.files, "file"))
     }
 }
 

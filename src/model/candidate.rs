@@ -176,6 +176,9 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// True if no command of the attempt could write to git-frites' cache: all of them were guarded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guarded: bool,
     /// True while the worktree is made again, after an interruption: the files in it are
     /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -219,6 +222,7 @@ impl Candidate {
             resets: None,
             leaky: false,
             again: false,
+            guarded: false,
             remaking: false,
             started: None,
             ended: None,
@@ -266,7 +270,7 @@ impl Candidate {
     /// started is `waiting`.
     pub fn state_in_words(&self) -> String {
         let cause = self.state.cause(self.exit_code, self.signal, self.resets.as_deref());
-        let has_reason = matches!(self.state, State::Failed | State::Cancelled);
+        let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);
         match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
             _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),
             Some(cause) => format!("{} ({cause})", self.state),

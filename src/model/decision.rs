@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file or a hash map: the same records give the same verdict, in
 //! the same words, whatever order the commands finished in (SCOREBOARD row 27).
 use crate::model::agreement;
+use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
@@ -10,7 +11,6 @@ use crate::model::ranking::{
     ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
-use crate::model::test_report::count_of_tests;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
 
 /// The decision over a run that has commands, and whose candidates may all be without outcome yet.
@@ -168,13 +168,13 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
                 rationale::failed_at(b)
             );
         }
-        let count = |e: &Entry| e.failing_tests().map(<[String]>::len);
-        match (count(a), count(b)) {
+        let failing = |e: &Entry| e.failing_tests().map(<[String]>::len);
+        match (failing(a), failing(b)) {
             (Some(x), Some(y)) if x != y => {
-                return format!("{} failing, not {y}", count_of_tests(x as u64));
+                return format!("{} failing, not {y}", count(x, "test"));
             }
             (Some(x), None) => {
-                let tests = count_of_tests(x as u64);
+                let tests = count(x, "test");
                 return format!("{tests} failing, the other has no test report");
             }
             _ => {}
@@ -193,8 +193,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     }
     let [of_a, of_b] = [a, b].map(|e| counts.makers(e));
     if of_a != of_b {
-        let plural = if of_a == 1 { "" } else { "s" };
-        return format!("{of_a} attempt{plural} made its tree, not {of_b}");
+        return format!("{} made its tree, not {of_b}", count(of_a, "attempt"));
     }
     "it was spawned first".into()
 }
@@ -383,6 +382,30 @@ mod tests {
             "the one usable candidate was skipped by lint (exit 125: cannot tell), so nothing is \
              verified; c changes 2 lines in 1 file"
         );
+        // With its own tests one has passed, and with the base's they cannot tell.
+        let second = BaseTestsResult {
+            put_back: vec!["check.sh".into()],
+            results: skipped.results.clone(),
+            ..BaseTestsResult::default()
+        };
+        let doubtful = Entry { base_tests: Some(second), ..entry("d", 4, 1, 1, &PASS) };
+        let own = BaseTestsResult { results: failed.results.clone(), ..BaseTestsResult::default() };
+        let own = Entry { base_tests: Some(own), ..entry("e", 5, 1, 1, &PASS) };
+        assert_eq!(
+            of(&[failed.clone(), doubtful.clone()]),
+            (
+                DecisionKind::Undecided,
+                "d b".into(),
+                "b".into(),
+                "d".into(),
+                "none of 2 passed, and d was skipped by lint (exit 125: cannot tell) with the base's \
+                 check.sh, so nothing is verified; d changes 1 line in 1 file"
+                    .into()
+            )
+        );
+        let (kind, ranking, ..) = of(&[doubtful.clone(), own]);
+        assert_eq!((kind, ranking.as_str()), (DecisionKind::OwnTests, "e d"));
+        assert_eq!(of(&[doubtful, passed]).0, DecisionKind::Tests);
         // A base of which they cannot tell has not failed.
         let baseline =
             Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results, inherited: false };
@@ -603,7 +626,7 @@ mod tests {
         let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
         assert!(
             why.ends_with(
-                "of its failing tests 1 passed on the base: t::x; 1 fail on the base, too: t::y"
+                "of its failing tests 1 passed on the base: t::x; 1 fails on the base, too: t::y"
             ),
             "{why}"
         );

@@ -29,6 +29,11 @@ pub enum Flag {
         /// The text that skips a test, as it is in the file.
         marker: String,
     },
+    /// The candidate adds what git ignores, such as build output.
+    IgnoredAdded {
+        /// The file, or the ignored directory that it is in.
+        path: String,
+    },
     /// The candidate has a link that leads out of the checkout, to files that are not in the tree
     /// and do not land.
     LinksOutside {
@@ -45,6 +50,7 @@ impl Flag {
             Flag::TestsDeleted { .. } => "tests deleted",
             Flag::TestsEdited { .. } => "tests edited",
             Flag::TestsSkipped { .. } => "tests skipped",
+            Flag::IgnoredAdded { .. } => "ignored added",
             Flag::LinksOutside { .. } => "links outside",
         }
     }
@@ -57,6 +63,7 @@ impl fmt::Display for Flag {
             Flag::TestsDeleted { path } => write!(f, "deletes tests in {path}"),
             Flag::TestsEdited { path } => write!(f, "edits tests in {path}"),
             Flag::TestsSkipped { path, marker } => write!(f, "skips tests in {path} ({marker})"),
+            Flag::IgnoredAdded { path } => write!(f, "adds {path}, which git ignores"),
             Flag::LinksOutside { path } => write!(f, "links {path} to a place outside the tree"),
         }
     }

@@ -1,11 +1,12 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::State;
+use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::test_report::count_of_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The most names of tests that a sentence holds.
@@ -311,11 +312,18 @@ impl DecisionInputs<'_> {
             return String::new();
         };
         if let Some(comparison) = Comparison::of(baseline, closest) {
+            let one_of = |tests: &[String], one, more| if tests.len() == 1 { one } else { more };
             let kinds = [
                 (&comparison.broken, "passed on the base"),
                 (&comparison.only_here, "did not fail on the base"),
-                (&comparison.before, "fail on the base, too"),
-                (&comparison.new, "are not in the base"),
+                (
+                    &comparison.before,
+                    one_of(&comparison.before, "fails on the base, too", "fail on the base, too"),
+                ),
+                (
+                    &comparison.new,
+                    one_of(&comparison.new, "is not in the base", "are not in the base"),
+                ),
             ];
             let parts: Vec<String> = kinds
                 .iter()
@@ -357,6 +365,12 @@ pub fn without_own_tests(entry: &Entry) -> String {
     if let Some(problem) = &second.problem {
         return problem.clone();
     }
+    let end = second.stopped_at().map_or("was not judged".into(), stopped_in);
+    format!("{} it {end}", what_was_put_back(second))
+}
+
+/// What differs in the second judging: `with the base's check.sh`.
+fn what_was_put_back(second: &BaseTestsResult) -> String {
     let mut terms = Vec::new();
     if !second.put_back.is_empty() {
         terms.push(format!("with the base's {}", some_of(&second.put_back)));
@@ -364,8 +378,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     if !second.taken_out.is_empty() {
         terms.push(format!("without {}", some_of(&second.taken_out)));
     }
-    let end = second.stopped_at().map_or("was not judged".into(), stopped_in);
-    format!("{} it {end}", terms.join(" and "))
+    terms.join(" and ")
 }
 
 fn single(winner: &Entry) -> String {
@@ -429,8 +442,13 @@ fn stopped(entry: &Entry) -> String {
 }
 
 /// The failure of a candidate, as a clause without its subject.
-pub(super) fn failed_at(entry: &Entry) -> String {
-    entry.stopped_at().map_or("was not judged".into(), stopped_in)
+pub fn failed_at(entry: &Entry) -> String {
+    match (entry.stopped_at(), entry.skipped_with_base_tests(), &entry.base_tests) {
+        (None, Some(result), Some(second)) => {
+            format!("{} {}", stopped_in(result), what_was_put_back(second))
+        }
+        (stopped, ..) => stopped.map_or("was not judged".into(), stopped_in),
+    }
 }
 
 /// The end of a command that did not pass, as a clause without its subject.
@@ -444,8 +462,8 @@ pub fn stopped_in(result: &StageResult) -> String {
         Some(report) if !report.failing.is_empty() => {
             let failing = report.failing.len();
             let tests = match report.total {
-                0 => count_of_tests(failing as u64),
-                total => format!("{failing} of {}", count_of_tests(total)),
+                0 => count(failing, "test"),
+                total => format!("{failing} of {}", count(total, "test")),
             };
             format!("failed {stage} ({outcome}; {tests})")
         }

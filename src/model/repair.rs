@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{self, StageResult};
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
@@ -35,7 +35,7 @@ impl RepairEnd {
         match self {
             RepairEnd::Passed => "passes now",
             RepairEnd::Further => "got further",
-            RepairEnd::NoFurther => "came no further",
+            RepairEnd::NoFurther => "got no further",
             RepairEnd::Worse => "got worse, and is as it was before",
             RepairEnd::Unchanged => "changed nothing",
         }
@@ -60,6 +60,17 @@ pub struct RepairRound {
     pub end: RepairEnd,
 }
 
+/// How many candidates of those that were judged pass, also the base's tests: `1 of 3 passed`.
+pub fn passes_in_words(verdict: &Verdict) -> String {
+    let usable = || verdict.candidates.iter().filter(|entry| entry.usable());
+    let passed = usable().filter(|entry| entry.passed_base_tests_too()).count();
+    let all = usable().count();
+    match passed {
+        0 => format!("none of {all} passed"),
+        _ => format!("{passed} of {all} passed"),
+    }
+}
+
 /// True if a command failed on a candidate, and the candidate can be the cause.
 pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
@@ -77,7 +88,7 @@ pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
     let (was, is) = (progress(before), progress(after));
     match () {
         () if before.tree == after.tree && after.usable() => RepairEnd::Unchanged,
-        () if after.passed() && !after.passed_own_tests_only() => RepairEnd::Passed,
+        () if after.passed_base_tests_too() => RepairEnd::Passed,
         () if is > was => RepairEnd::Further,
         () if is == was => RepairEnd::NoFurther,
         () => RepairEnd::Worse,
@@ -88,7 +99,7 @@ pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
 fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
     let passed = entry.results.iter().take_while(|result| result.outcome.passed()).count();
     let failing = entry.failing_tests().map_or(usize::MAX, <[String]>::len);
-    (entry.usable(), entry.passed(), passed, Reverse(failing))
+    (entry.usable(), outcome::all_passed(&entry.results), passed, Reverse(failing))
 }
 
 /// The stage whose log tells why a candidate failed, and if that is of the judging with the base's

@@ -1,6 +1,7 @@
 //! A candidate's single tests beside those of the base.
 use serde::Serialize;
 
+use crate::model::count::count;
 use crate::model::outcome::StageResult;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
@@ -72,8 +73,7 @@ impl MoreSkipped {
 
     /// The numbers as a clause without its subject.
     pub fn in_words(self) -> String {
-        let plural = if self.candidate == 1 { "" } else { "s" };
-        format!("skips {} test{plural}, where the base skips {}", self.candidate, self.base)
+        format!("skips {}, where the base skips {}", count(self.candidate, "test"), self.base)
     }
 }
 

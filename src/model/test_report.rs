@@ -4,6 +4,7 @@
 //! first, its size has a limit, and its names can do no harm.
 use serde::{Deserialize, Serialize};
 
+use crate::model::count::count;
 use crate::model::plain;
 
 /// The most names that each list of a report has.
@@ -109,15 +110,10 @@ impl TestReport {
         let (failing, total) = (self.failing.len(), self.total);
         let verb = if failing == 1 { "fails" } else { "fail" };
         match total {
-            0 => format!("{} {verb}", count_of_tests(failing as u64)),
-            _ => format!("{failing} of {} {verb}", count_of_tests(total)),
+            0 => format!("{} {verb}", count(failing, "test")),
+            _ => format!("{failing} of {} {verb}", count(total, "test")),
         }
     }
-}
-
-/// A number of tests in words: `1 test`, `3 tests`.
-pub fn count_of_tests(count: u64) -> String {
-    format!("{count} test{}", if count == 1 { "" } else { "s" })
 }
 
 /// Adds a name on one line, without what could turn or hide text beside it.

@@ -186,14 +186,24 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
-    /// True if the candidate can win, and a command says that it cannot tell whether it is right.
+    /// True if the candidate can win, and a command says that it cannot tell whether it is right, or
+    /// whether it is with the base's tests.
     pub fn skipped(&self) -> bool {
-        self.usable() && outcome::cannot_tell(&self.results)
+        self.usable()
+            && (outcome::cannot_tell(&self.results) || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if every command ran and exited 0.
+    /// The command that says of a candidate that passed that it cannot tell with the base's tests.
+    pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
+        let second = self.base_tests.as_ref().filter(|_| outcome::all_passed(&self.results))?;
+        second.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
+    }
+
+    /// True if every command ran and exited 0, and none says that it cannot tell with the base's tests.
     pub fn passed(&self) -> bool {
-        self.usable() && outcome::all_passed(&self.results)
+        self.usable()
+            && outcome::all_passed(&self.results)
+            && self.skipped_with_base_tests().is_none()
     }
 
     /// True if the candidate passed, and its pass may be due to its own tests or commands: with
@@ -202,10 +212,15 @@ impl Entry {
         self.passed() && self.base_tests.as_ref().is_some_and(|second| !second.passed())
     }
 
+    /// True if the candidate passed, and not only with its own tests or commands.
+    pub fn passed_base_tests_too(&self) -> bool {
+        self.passed() && !self.passed_own_tests_only()
+    }
+
     /// True if the candidate passed, not only with its own tests or commands, and not only over the
     /// base's build outputs.
     pub fn verified(&self) -> bool {
-        self.passed() && !self.passed_own_tests_only() && !self.is_claim()
+        self.passed_base_tests_too() && !self.is_claim()
     }
 
     /// True if any result was found over the base's layers, and not confirmed without them.
@@ -311,7 +326,8 @@ pub struct Decision {
     /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
-    /// The candidates of which a command says that it cannot tell, in spawn order.
+    /// The candidates of which a command says that it cannot tell, perhaps with the base's tests alone, in
+    /// spawn order.
     #[serde(default)]
     pub skipped: Vec<Name>,
     /// The candidates for which nothing was run, in spawn order.

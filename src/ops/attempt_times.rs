@@ -4,7 +4,8 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::ops::session::Session;
 
-/// The spans of time in which commands of any run's attempts may have been at work.
+/// The spans of time in which commands of any run's attempts may have been at work. Those that were
+/// guarded do not count: they could not write there.
 ///
 /// Each goes from the making of a run to the end of its last command, with no gap: the record of
 /// when each command began is a file that the command could write. It goes up to now where a start
@@ -17,7 +18,8 @@ pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTim
         let mut attempts =
             store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
         attempts.retain(|c| {
-            run.has_command(&c.candidate) || c.again || c.started.is_some() || c.ended.is_some()
+            let has_command = run.has_command(&c.candidate) || c.again;
+            !c.guarded && (has_command || c.started.is_some() || c.ended.is_some())
         });
         let ends = attempts.iter().map(|c| match (c.started, c.ended) {
             (Some(_), Some(end)) => SystemTime::from(end),

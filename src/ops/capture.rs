@@ -7,6 +7,7 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::commit::commit_tree;
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::layers::placed::PlacedOutputs;
 use crate::git::own_dir::{self, OwnGitDir};
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
@@ -221,6 +222,7 @@ impl Session {
             previous,
             excludes: &self.excludes,
             seeds: &self.seeded(candidate)?,
+            outputs: &PlacedOutputs::recorded_in(candidate.outputs()),
         };
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }

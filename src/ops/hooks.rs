@@ -106,7 +106,7 @@ fn tell(session: &Session, hook: Hook, run: &Name, candidate: Option<&Name>, fie
     match run_hook(session, hook, run, candidate, fields) {
         Ok(None) => {}
         Ok(Some(Failure { words, log })) => {
-            log_end::warn(&session.ui, &format!("{name} failed: {words}"), &log);
+            log_end::warn(session, &format!("{name} failed: {words}"), &log);
         }
         Err(error) => session.ui.warn(format!("{name} was not run: {}", error.message)),
     }

@@ -4,6 +4,7 @@ pub mod attempt_times;
 pub mod auto_clean;
 pub mod capture;
 pub mod clean;
+pub mod corrected;
 pub mod doctor;
 pub mod history;
 pub mod hooks;

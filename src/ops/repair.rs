@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
+use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
+use crate::model::protected_text::lines_that_show;
 use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -17,16 +19,12 @@ use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::put_back::put_back;
 use crate::process::{interrupt, last_lines};
 use crate::store::candidate::CandidateRef;
-use crate::store::logs::newest_of_judging;
 
 /// The lines of a log that a prompt holds.
 const LINES: usize = 60;
 
 /// The longest of these lines, in characters.
 const LONGEST_LINE: usize = 400;
-
-/// The shortest line of a protected file that is looked for in a log: shorter ones are everywhere.
-const SHORTEST_PROTECTED: usize = 8;
 
 /// The most bytes of one protected file that are looked at.
 const LARGEST_PROTECTED: usize = 1 << 20;
@@ -51,14 +49,14 @@ pub struct RepairOptions<'a> {
     pub attempts: &'a AttemptOptions,
 }
 
-/// Repairs the candidates that failed, round by round: until each passes, came no further, or has had
-/// its rounds. `judge` judges the run again.
+/// Repairs the candidates that failed, round by round: until each passes, got no further, or has had
+/// its rounds. `judge` judges the run again; it is told if the round has changed what outcomes depend on.
 pub fn repair(
     session: &Session,
     run: &Run,
     verdict: Verdict,
     options: &RepairOptions<'_>,
-    judge: impl Fn() -> Result<Verdict>,
+    mut judge: impl FnMut(bool) -> Result<Verdict>,
 ) -> Result<Repaired> {
     let mut repaired = Repaired { verdict, rounds: Vec::new(), escaped: Vec::new() };
     let mut ended: BTreeSet<Name> = BTreeSet::new();
@@ -77,7 +75,8 @@ pub fn repair(
         }
         let names: Vec<&str> = started.iter().map(|one| one.before.candidate.as_str()).collect();
         let (of, names) = (options.rounds, names.join(", "));
-        session.ui.note(format!("run {}: round {round} of {of} repairs {names}", run.run));
+        let found = repair::passes_in_words(&repaired.verdict);
+        session.ui.note(format!("run {}: {found}; round {round} of {of} repairs {names}", run.run));
         let command = |one: &StartedRound| (one.before.candidate.clone(), one.command.clone());
         let commands: Vec<_> = started.iter().map(command).collect();
         let report = attempt::rerun_all(session, run, &commands, options.attempts)?;
@@ -90,7 +89,7 @@ pub fn repair(
             !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != one.before.tree
         };
         let any = report.results.iter().zip(&started).any(|(end, one)| is_changed(end, one));
-        let after = if any { judge()? } else { repaired.verdict.clone() };
+        let after = if any { judge(report.affects_outcomes)? } else { repaired.verdict.clone() };
         let mut took_back = false;
         for StartedRound { before, record, .. } in &started {
             let Some(entry) = after.entry(&before.candidate) else { continue };
@@ -115,7 +114,7 @@ pub fn repair(
             let (candidate, iteration) = (before.candidate.clone(), entry.iteration);
             repaired.rounds.push(RepairRound { round, candidate, iteration, end });
         }
-        repaired.verdict = if took_back { judge()? } else { after };
+        repaired.verdict = if took_back { judge(false)? } else { after };
     }
     Ok(repaired)
 }
@@ -174,7 +173,7 @@ fn with_prompt(
         });
     };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
-    let log = newest_of_judging(&candidate.directory(), result.stage, second);
+    let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
     let mut log = last_lines(&log, LINES);
     leave_out_protected(session, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
@@ -226,30 +225,35 @@ fn require_ended_well(candidate: CandidateRef<'_>, state: State) -> Result<()> {
         .hint(hint))
 }
 
-/// Replaces the lines of a log that quote a protected file: its text is not for the attempt.
+/// Replaces the lines of a log that show text of a protected file, which is not for the attempt, and
+/// cuts long lines.
 fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String]) -> Result<()> {
-    for line in log.iter_mut() {
-        *line = line.chars().take(LONGEST_LINE).collect();
+    let texts = protected_texts(session, verdict)?;
+    let shown = lines_that_show(log, texts.iter().map(String::as_str));
+    for (line, is_shown) in log.iter_mut().zip(shown) {
+        *line = match is_shown {
+            true => "[a line of a protected file]".to_owned(),
+            false => line.chars().take(LONGEST_LINE).collect(),
+        };
     }
+    Ok(())
+}
+
+/// The texts of the protected files of the base.
+fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> {
     let protect = &verdict.settings.protect;
     if protect.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let repo = &session.repo;
     let tree = repo.commit(&verdict.base)?.tree;
     let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
-    let mut lines: BTreeSet<String> = BTreeSet::new();
-    for path in paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+    let text = |path: &[u8]| {
         let file = repo.file(&tree, &String::from_utf8_lossy(path))?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned();
-        let long = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_PROTECTED);
-        lines.extend(long.map(str::to_owned));
-    }
-    for line in log.iter_mut().filter(|line| lines.iter().any(|own| line.contains(own.as_str()))) {
-        *line = "[a line of a protected file]".to_owned();
-    }
-    Ok(())
+        Ok(String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned())
+    };
+    nul_separated(&paths).map(text).collect()
 }
 
 /// Puts the files of a worktree back to what they were before a round that made them worse, and the

@@ -16,7 +16,7 @@ use crate::ops::session::Session;
 use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
-use crate::store::logs::{AGENT, newest_of_judging};
+use crate::store::logs::AGENT;
 use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
 
 /// The lines of a log that are shown.
@@ -86,7 +86,7 @@ fn reported(
         iteration,
         newer: newest.filter(|_| newest != iteration),
         files: files.iter().map(reported_file).collect(),
-        logs: logs(candidate, &record, entry),
+        logs: logs(candidate, &record, entry)?,
         record,
     };
     Ok((one, files))
@@ -112,7 +112,11 @@ fn reported_file(file: &ChangedFile) -> ReportedFile {
 }
 
 /// The ends of a candidate's logs: of its own command, and of those that it failed.
-fn logs(candidate: CandidateRef<'_>, record: &Candidate, entry: Option<&Entry>) -> Vec<LogEnd> {
+fn logs(
+    candidate: CandidateRef<'_>,
+    record: &Candidate,
+    entry: Option<&Entry>,
+) -> Result<Vec<LogEnd>> {
     let log = candidate.log(AGENT);
     let mut ends = vec![LogEnd {
         command: AGENT.to_owned(),
@@ -120,8 +124,10 @@ fn logs(candidate: CandidateRef<'_>, record: &Candidate, entry: Option<&Entry>) 
         lines: last_words(&log, LOG_LINES),
         path: log.display().to_string(),
     }];
+    let place = candidate.logs()?;
+    let iteration = entry.and_then(|entry| entry.iteration);
     let end = |result: &StageResult, with: &str, second| {
-        let log = newest_of_judging(&candidate.directory(), result.stage, second);
+        let log = place.of_judging(iteration, result.stage, second);
         end_of(format!("{}{with}", result.stage), &log, true)
     };
     for result in failed(entry.iter().flat_map(|entry| &entry.results)) {
@@ -132,7 +138,7 @@ fn logs(candidate: CandidateRef<'_>, record: &Candidate, entry: Option<&Entry>) 
         ends.push(end(result, " with the base's tests", true));
     }
     ends.retain(|end| !end.lines.is_empty());
-    ends
+    Ok(ends)
 }
 
 fn failed<'a>(

@@ -72,6 +72,8 @@ pub struct WorldSpec {
     pub stage: PathBuf,
     /// True if the command may use the network; else it has the loopback device alone.
     pub network: bool,
+    /// True if the command cannot reach abstract sockets of others, where the system can do that.
+    pub hides_sockets: bool,
     /// The maximum number of processes; it does not bind root.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.

@@ -29,6 +29,9 @@ const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
 /// The directory beside the logs of a judging for those with the base's tests.
 pub const BASE_TESTS: &str = "base-tests";
 
+/// The directory of the logs of landed trees. No candidate has this name.
+const LANDING: &str = "apply";
+
 /// The directory of the earlier rounds of a candidate's command, by iteration.
 const ROUNDS: &str = "rounds";
 
@@ -83,9 +86,20 @@ impl Store {
         LogPlace { directory: self.run_dir(run).join(BASE), iterations: None }
     }
 
+    /// The words after `git frites output` that show a log; none if none do.
+    pub fn output_of(&self, log: &Path) -> Option<String> {
+        let path = log.strip_prefix(self.runs_dir()).ok()?;
+        let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
+        let ([run, place, file] | [run, place, BASE_TESTS, file]) = parts.as_slice() else {
+            return None;
+        };
+        let command = COMMANDS.iter().find(|command| log_name(command) == **file)?;
+        (*place != LANDING).then(|| format!("{run}/{place} {command}"))
+    }
+
     /// The logs of trees that a landing of the run made and judged.
     pub fn landing_logs(&self, run: &Name) -> LogPlace {
-        LogPlace { directory: self.run_dir(run).join("apply"), iterations: None }
+        LogPlace { directory: self.run_dir(run).join(LANDING), iterations: None }
     }
 }
 
@@ -186,6 +200,29 @@ impl LogPlace {
         }
     }
 
+    /// The directory of the logs of the last judging of this iteration; none if no logs are there.
+    pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<PathBuf> {
+        if self.iterations.is_none_or(|now| now.judging == iteration) {
+            return Some(self.directory.clone());
+        }
+        let kept = kept_in(&self.directory.join(JUDGINGS)).into_iter();
+        let of_this = kept.filter(|((number, _), _)| Some(*number) == iteration);
+        of_this.max_by_key(|(numbers, _)| *numbers).map(|(_, directory)| directory)
+    }
+
+    /// The log of a stage's command from the last judging of this iteration: of its own tree, or if
+    /// `with_base_tests` of that with the base's tests. A later round may have begun since then.
+    pub fn of_judging(
+        &self,
+        iteration: Option<u32>,
+        stage: Stage,
+        with_base_tests: bool,
+    ) -> PathBuf {
+        let directory = self.directory_of_judging(iteration);
+        let directory = directory.as_ref().unwrap_or(&self.directory);
+        log_in(&directory_of_judging(directory, with_base_tests), stage.as_str())
+    }
+
     /// The logs of a judging of this iteration.
     pub fn judging(self, iteration: Option<u32>) -> JudgingLogs {
         JudgingLogs { place: self, iteration, second: false }
@@ -207,6 +244,11 @@ impl LogPlace {
             return Ok(());
         }
         self.record(LogRecord { version: FORMAT, ..LogRecord::default() })
+    }
+
+    /// The iteration that the last round ended with; 0 if nothing was captured, none if nobody knows.
+    pub fn round(&self) -> Option<u32> {
+        self.iterations?.round
     }
 
     /// Records the iteration that a round ended with; none if nothing was captured.
@@ -314,12 +356,6 @@ impl JudgingLogs {
         copy_logs(other, &here);
         Ok(())
     }
-}
-
-/// The log of a stage's command from the newest judging, in a candidate's directory: of its own tree,
-/// or if `with_base_tests` of that with the base's tests.
-pub fn newest_of_judging(candidate: &Path, stage: Stage, with_base_tests: bool) -> PathBuf {
-    log_in(&directory_of_judging(candidate, with_base_tests), stage.as_str())
 }
 
 /// The log of the same command on the same tree with the base's tests, if it ran with those, too.

@@ -1,7 +1,5 @@
 //! A verdict on the screen: the comparison table, the decision, progress lines and hints, and the
 //! same verdict as JSON.
-use std::path::PathBuf;
-
 use console::measure_text_width;
 use serde_json::{Value, json};
 
@@ -153,8 +151,8 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// Hints about the next step after a verdict. `logs` gives the directory of a candidate's logs.
-pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> {
+/// Hints about the next step after a verdict.
+pub fn hints(verdict: &Verdict) -> Vec<String> {
     let Verdict { run, decision, .. } = verdict;
     match (decision.decision, &decision.recommended) {
         (kind, Some(_)) if kind.verified() && verdict.settings.in_place => {
@@ -173,9 +171,8 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         }
         (DecisionKind::OwnTests, Some(name)) => vec![
             format!(
-                "look at what it changes in tests and commands: `git frites diff {run}/{name}`; \
-                 the logs with the base's are in '{}'",
-                logs(name).join("base-tests").display()
+                "look at what it changes in tests and commands: `git frites diff {run}/{name}`, \
+                 and at what the base's say: `git frites output {run}/{name}`"
             ),
             format!(
                 "if that change is right, land it with `git frites apply --allow-unverified \
@@ -185,12 +182,12 @@ pub fn hints(verdict: &Verdict, logs: impl Fn(&Name) -> PathBuf) -> Vec<String> 
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
-                None => format!("the logs are in '{}'", logs(name).display()),
+                None => format!("see why: `git frites output {run}/{name}`"),
             },
             format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
         ],
         (DecisionKind::Undecided, Some(name)) if decision.undecided.is_empty() => vec![
-            format!("why a command could not tell is in its log, in '{}'", logs(name).display()),
+            format!("see why a command could not tell: `git frites output {run}/{name}`"),
             format!(
                 "judge again when it can: `git frites judge {run}`; to land it all the same: \
                  `git frites apply --allow-unverified {run}/{name}`"
@@ -389,9 +386,11 @@ fn time(results: &[StageResult]) -> String {
     if results.is_empty() { "-".into() } else { table::duration(seconds) }
 }
 
-fn outcome(entry: &Entry) -> (String, Tone) {
+/// How the commands of an entry ended, in two words.
+pub fn outcome(entry: &Entry) -> (String, Tone) {
     match entry.stopped_at() {
         Some(result) => stop(result),
+        None if let Some(result) = entry.skipped_with_base_tests() => stop(result),
         None if entry.passed() && entry.flaky() => ("flaky".into(), Tone::Caution),
         None if entry.passed_own_tests_only() => ("passed".into(), Tone::Caution),
         None if entry.passed() => ("passed".into(), Tone::Good),
@@ -431,6 +430,7 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
         let own = entry.passed_own_tests_only();
         words.push(if own { "only its own tests" } else { "base's tests pass too" }.into());
     }
+    words.extend(entry.skipped_with_base_tests().map(|_| "base's tests cannot tell".to_owned()));
     words.extend(entry.same_as.as_ref().map(|twin| format!("same tree as {twin}")));
     let mut labels: Vec<&str> = entry.flags.iter().map(Flag::label).collect();
     labels.dedup();

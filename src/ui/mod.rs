@@ -14,7 +14,6 @@ mod test_words;
 pub mod usage_words;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::truncate_str;
@@ -175,10 +174,10 @@ impl Ui {
     }
 
     /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's
-    /// output and the path of all of it. Nothing comes in between.
-    pub fn note_output(&self, line: &str, output: &[String], log: &Path) {
+    /// output and where all of it is. Nothing comes in between.
+    pub fn note_output(&self, line: &str, output: &[String], whole: &str) {
         if !self.quiet {
-            self.say_with_output("", line, output, log);
+            self.say_with_output("", line, output, whole);
         }
     }
 
@@ -194,12 +193,12 @@ impl Ui {
     }
 
     /// Prints a warning with the last lines of a command's output, as [`Ui::note_output`] does.
-    pub fn warn_output(&self, line: &str, output: &[String], log: &Path) {
+    pub fn warn_output(&self, line: &str, output: &[String], whole: &str) {
         let word = format!("{} ", self.err.caution.paint("warning:"));
-        self.say_with_output(&word, line, output, log);
+        self.say_with_output(&word, line, output, whole);
     }
 
-    fn say_with_output(&self, word: &str, line: &str, output: &[String], log: &Path) {
+    fn say_with_output(&self, word: &str, line: &str, output: &[String], whole: &str) {
         let mut text = format!("{word}{}\n", printable(line));
         for line in output {
             let line = printable(line);
@@ -207,8 +206,8 @@ impl Ui {
             text.push_str(&format!("  {} {shown}\n", self.err.dim.paint("|")));
         }
         if !output.is_empty() {
-            let path = printable(&near(log).display().to_string());
-            text.push_str(&self.err.dim.paint(&format!("  the whole output: {path}")));
+            let whole = printable(whole);
+            text.push_str(&self.err.dim.paint(&format!("  the whole output: {whole}")));
             text.push('\n');
         }
         self.log(text.as_bytes());
@@ -269,10 +268,4 @@ fn stopping(requests: usize) -> Option<&'static str> {
         2 => Some("killing … (again: leave at once)"),
         _ => None,
     }
-}
-
-/// A path as it is shortest to type: from the current directory if it is below that.
-fn near(path: &Path) -> &Path {
-    let here = std::env::current_dir().ok();
-    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
 }

@@ -1,9 +1,10 @@
 //! Single tests in words: which fail, which of them fail on the base, too, and how many are skipped.
 use console::truncate_str;
 
+use crate::model::count::count;
 use crate::model::rationale::some_of;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::test_report::{TestReport, count_of_tests};
+use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
 
@@ -18,7 +19,7 @@ pub fn summary(report: &TestReport) -> String {
     let TestReport { total, problem, failing, .. } = report;
     match problem {
         Some(problem) => problem.clone(),
-        None if failing.is_empty() => count_of_tests(*total),
+        None if failing.is_empty() => count(*total, "test"),
         None => format!("{}: {}", report.failures(), some_of(failing)),
     }
 }

@@ -22,6 +22,7 @@ use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
 use crate::world::capabilities;
 use crate::world::descriptors::{close_inherited, open_status};
+use crate::world::landlock;
 use crate::world::loopback;
 use crate::world::refusal::{Refusal, Step};
 
@@ -67,6 +68,10 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
         }
     }
     drop_capabilities().step("dropping capabilities")?;
+    if spec.hides_sockets {
+        // Systems without it have more to reach, and that is said in the manual.
+        let _ = landlock::leave_abstract_sockets();
+    }
     let mut command = Command::new(program);
     command.args(rest).current_dir(&spec.dir).process_group(0);
     Ok(command)

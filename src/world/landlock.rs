@@ -115,6 +115,16 @@ fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
     Ok(status.landlock)
 }
 
+/// Keeps this process and its children from abstract sockets of others, where the system can do that: they
+/// have no path that a mount could hide.
+pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
+    let restriction = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::AbstractUnixSocket)?
+        .create()?;
+    restriction.restrict_self().map(|_| ())
+}
+
 /// The version of Landlock's interface here, if it can confine commands; else the reason why it
 /// cannot.
 pub fn version() -> Result<u32, String> {

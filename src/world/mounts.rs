@@ -233,7 +233,8 @@ fn make_all_read_only(at: &Path) -> io::Result<()> {
 
 /// A mount that is covered by another cannot be reached, and one that vanished need not be changed.
 fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
-    let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
+    // A device file can be written to on a read-only mount.
+    let flags = flags | MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;
     match rustix::mount::mount_remount(path, flags, "") {
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS) => {
             Ok(())

@@ -99,6 +99,8 @@ fn bash_with_gits_completion_completes_git_frites() {
         &[
             ("git fri", TAB, "git frites"),
             ("git frites jud", TAB, "git frites judge"),
+            ("git frites man tut", TAB, "git frites man tutorial"),
+            ("git frites config agents.aider.c", TAB, "git frites config agents.aider.command"),
             ("git frites apply fixer/", ALL, "git frites apply fixer/alpha fixer/beta"),
             ("git frites spawn --base ", ALL, "git frites spawn --base HEAD main side v1"),
             ("git frites spawn --base=si", TAB, "git frites spawn --base=side"),
@@ -154,6 +156,8 @@ fn zsh_completes_both_spellings() {
         &[
             ("git fri", TAB, "git frites"),
             ("git frites jud", TAB, "git frites judge"),
+            ("git frites man tut", TAB, "git frites man tutorial"),
+            ("git frites config agents.aider.c", TAB, "git frites config agents.aider.command"),
             ("git-frites jud", TAB, "git-frites judge"),
             ("git frites apply fixer/", all, "git frites apply fixer/alpha fixer/beta"),
             ("git-frites apply fixer/", all, "git-frites apply fixer/alpha fixer/beta"),
@@ -227,6 +231,8 @@ fn fish_completes_both_spellings() {
         );
         for (line, offered) in [
             ("judge fi", "fixer\trun"),
+            ("man tut", "tutorial"),
+            ("config agents.aider.c", "agents.aider.command\t"),
             ("spawn --bas", "--base\tCommit that every candidate starts from"),
         ] {
             let offers = ask(&format!("{command} {line}"));

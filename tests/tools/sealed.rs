@@ -145,6 +145,10 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     world.assert_clean();
 }
 
+/// What is said before results are found a second time.
+const ONCE_MORE: &str =
+    "run 1: what the verdict depends on is judged once more, without the base's build outputs\n";
+
 fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     let world = stale_project();
     // The smaller change deletes a source that is needed; its object is left over from the base.
@@ -156,6 +160,12 @@ fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     assert_eq!(verdict["recommended"], "y", "{verdict:#}");
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
     assert!(stale.starts_with("stale build output: over the base's outputs it passed"), "{stale}");
+    let (over_outputs, once_more) = answer.stderr.split_once(ONCE_MORE).unwrap();
+    for name in ["1/x", "1/y"] {
+        let passed = format!("{name}: test passed");
+        assert!(over_outputs.contains(&passed), "{}", answer.stderr);
+        assert_eq!(once_more.contains(&passed), name == "1/y", "{}", answer.stderr);
+    }
     let table = world.frites(["judge", "--replay"]).expect(0);
     assert!(table.out().contains("stale build output"), "{}", table.out());
     world.assert_clean();
@@ -223,9 +233,10 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
     let world = stale_project();
     world.attempts(&["echo 1 >> a.src", "seq 2 >> a.src"]);
     world.frites(["judge", "--test", "make -s test"]).expect(0);
-    let refused = world
-        .frites(["apply", "1/c2"])
-        .refuses(1, "nothing verified to land: 1/c2 passed over the base's build outputs only");
+    let refused = world.frites(["apply", "1/c2"]).refuses(
+        1,
+        "nothing verified to land: 1/c2 passed only with what the base's commands left behind",
+    );
     assert!(refused.stderr.contains("`git frites judge --cold 1`"), "{}", refused.stderr);
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }

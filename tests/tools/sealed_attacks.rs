@@ -1,9 +1,12 @@
 //! Code under test that does damage in its sealed world: nothing of it reaches anybody else.
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
 use serde_json::Value;
 
 use crate::common::World;
 use crate::common::sealed::sealed;
-use crate::tool::{NAMESPACES, ORDINARY_USER, PYTHON, trials};
+use crate::tool::{LANDLOCK_SIGNALS, NAMESPACES, ORDINARY_USER, PYTHON, trials};
 use crate::traces::{assert_untouched, frites_as_ordinary_user, shared_lines, user_files};
 
 trials! {
@@ -13,6 +16,8 @@ trials! {
     signals_to_everything_reach_nobody_else: [NAMESPACES];
     no_process_can_be_traced_and_no_mount_changed: [NAMESPACES, PYTHON];
     deleting_the_home_directory_and_writing_to_seeds_changes_nothing: [NAMESPACES];
+    abstract_sockets_of_others_cannot_be_reached: [NAMESPACES, PYTHON, LANDLOCK_SIGNALS];
+    a_device_file_outside_of_dev_cannot_be_opened: [NAMESPACES];
 }
 
 /// Two candidates: `bad`, whose commands do the damage, and `good`, which is larger.
@@ -146,4 +151,41 @@ fn deleting_the_home_directory_and_writing_to_seeds_changes_nothing() {
     assert_untouched(&world, &before);
     world.git(["fsck", "--strict"]);
     world.assert_clean();
+}
+
+fn abstract_sockets_of_others_cannot_be_reached() {
+    let world = two_candidates();
+    let name = format!("frites-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    // Whoever connects is not waited for.
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    let script = format!(
+        r#"python3 -c '
+import os, socket
+def tried(name):
+    try:
+        socket.socket(socket.AF_UNIX).connect("\0" + name)
+        return "reached"
+    except PermissionError:
+        return "refused"
+own = socket.socket(socket.AF_UNIX)
+own.bind("\0own-{name}")
+own.listen()
+print(tried("own-{name}"), tried("{name}"), file=open(os.path.expanduser("~/shared/tried"), "w"))
+'"#
+    );
+    judged(&world, &script);
+    assert_eq!(shared_lines(&world, "tried"), ["reached refused"]);
+    world.assert_clean();
+}
+
+fn a_device_file_outside_of_dev_cannot_be_opened() {
+    let world = two_candidates();
+    // Fields: mount point, options.
+    let script = "while read -r _ _ _ _ at options _; do echo \"$at $options\"; done \
+                  < /proc/self/mountinfo | grep '^/ ' > ~/shared/mounts";
+    judged(&world, script);
+    let mounts = shared_lines(&world, "mounts");
+    assert!(mounts.iter().all(|line| line.contains("nodev") && line.contains("ro,")), "{mounts:?}");
+    assert!(!mounts.is_empty());
 }

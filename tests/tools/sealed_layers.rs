@@ -1,9 +1,12 @@
 //! The ways in which a tree gets the base's layers, and the tools that stumble over one of them.
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
+use crate::common::{World, poll};
 use crate::tool::{MAKE, NAMESPACES, NO_REFLINKS, PYTHON, trials};
+use crate::traces::shared_lines;
 
 trials! {
     a_tool_that_stumbles_over_the_overlay_gives_the_verdict_of_an_open_world: [NAMESPACES, PYTHON];
@@ -12,6 +15,10 @@ trials! {
     with_copied_layers_no_tool_stumbles: [NAMESPACES, PYTHON];
     copies_are_judged_over_the_bases_outputs_and_keep_nothing_that_a_tree_deletes: [NAMESPACES, MAKE];
     layers_that_cannot_share_blocks_are_refused: [NAMESPACES, NO_REFLINKS];
+    a_run_leaves_what_its_base_built_for_later_commands: [NAMESPACES, MAKE];
+    what_the_base_built_beside_unguarded_attempts_is_not_kept: [NAMESPACES, MAKE];
+    each_round_is_judged_over_what_the_base_built: [NAMESPACES, MAKE];
+    a_seed_that_changes_during_a_run_is_the_new_one_in_its_judging_and_in_later_ones: [NAMESPACES];
 }
 
 /// Commands that rename a directory of the base. The second one does not say why it fails.
@@ -131,4 +138,91 @@ fn layers_that_cannot_share_blocks_are_refused() {
     world.set_env("FRITES_WORLD_LAYER", "reflink");
     let answer = world.frites(["judge", "--test", "true"]);
     answer.refuses(128, "`world.layer` is reflink, and files in '");
+}
+
+/// The lines that commands added to a file in `shared` since the last call, sorted.
+fn new_lines(world: &World, name: &str) -> Vec<String> {
+    let lines = shared_lines(world, name);
+    let _ = std::fs::remove_file(world.home().join("shared").join(name));
+    lines
+}
+
+/// A test that downloads a file and compiles.
+const DOWNLOADS: &str =
+    "test -e ~/file || echo file | tee -a ~/shared/downloads > ~/file; make -s test";
+
+/// Runs an attempt that adds this line to a source.
+fn run_with(world: &World, line: &str) {
+    let attempt = format!("echo {line} >> a.src");
+    let options = ["run", "--json", "-c", "x", "--test", DOWNLOADS, "--", "sh", "-c", &attempt];
+    assert_eq!(world.frites(options).expect(0).json()["recommended"], "x");
+}
+
+fn a_run_leaves_what_its_base_built_for_later_commands() {
+    let mut world = stale_project();
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    run_with(&world, "one");
+    // The base, the candidate, and its confirmation without outputs.
+    assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "a.obj", "b.obj", "b.obj"]);
+    run_with(&world, "two");
+    assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "b.obj"]);
+    // Nothing that was downloaded beside attempts is believed.
+    assert_eq!(new_lines(&world, "downloads").len(), 6);
+    for downloads in [1, 0] {
+        world.frites(["judge", "--no-cache", "--test", DOWNLOADS, "2"]).expect(0);
+        assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "b.obj"]);
+        assert_eq!(new_lines(&world, "downloads").len(), downloads);
+    }
+    world.assert_clean();
+}
+
+fn what_the_base_built_beside_unguarded_attempts_is_not_kept() {
+    let world = stale_project();
+    for line in ["one", "two"] {
+        run_with(&world, line);
+        assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "a.obj", "b.obj", "b.obj"]);
+    }
+    world.assert_clean();
+}
+
+fn each_round_is_judged_over_what_the_base_built() {
+    let world = stale_project();
+    let attempt = "if test -e again; then echo needed > b.src; echo more >> a.src; \
+                   else touch again; echo broken > b.src; fi";
+    let options = ["run", "--rounds", "1", "-c", "x", "--test", "make -s test", "--"];
+    world.frites(options.into_iter().chain(["sh", "-c", attempt])).expect(0);
+    // The base, two judgings of the candidate without outputs, and the changed source over them.
+    let expected = [["a.obj"; 4], ["b.obj"; 4]].concat();
+    assert_eq!(new_lines(&world, "compiled"), expected);
+    world.assert_clean();
+}
+
+fn a_seed_that_changes_during_a_run_is_the_new_one_in_its_judging_and_in_later_ones() {
+    let mut world = sealed();
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    world.write(".gitignore", ".env\n");
+    world.write("f", "base\n");
+    world.commit("a project with settings");
+    world.write(".env", "1\n");
+    world.git(["config", "frites.seed.copy", ".env"]);
+    let test =
+        "touch ~/shared/$(cat f); case $(cat .env) in 1) grep -q one f;; *) grep -q two f;; esac";
+    world.git(["config", "frites.oracle.test", test]);
+    let attempt = "case $FRITES_CANDIDATE in c1) echo one > f;; *) echo two > f;; esac; \
+                   until test -e ~/shared/go; do sleep 0.02; done";
+    let mut run =
+        world.command(&world.repo, "git-frites", ["run", "-n", "2", "--", "sh", "-c", attempt]);
+    let run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let shared = world.home().join("shared");
+    poll(|| shared.join("base").exists());
+    world.write(".env", "2\n");
+    std::fs::write(shared.join("go"), "").unwrap();
+    assert!(run.wait_with_output().unwrap().status.success());
+    let status = world.frites(["status", "1", "--json"]).expect(0).json();
+    assert_eq!(status["runs"][0]["verdict"]["recommended"], "c2");
+    for options in [&[][..], &["--no-cache"], &["--cold"]] {
+        let judged = world.frites([&["judge", "-q", "1"], options].concat()).expect(0);
+        assert_eq!(judged.out(), "1/c2\n", "{options:?}");
+    }
+    world.assert_clean();
 }

@@ -9,6 +9,7 @@ use crate::traces::shared_lines;
 trials! {
     an_attempts_first_build_makes_only_what_the_attempt_changed: [NAMESPACES, MAKE];
     outputs_never_replace_a_seed_and_none_leads_to_the_users_checkout: [NAMESPACES];
+    outputs_that_an_attempt_stops_ignoring_are_not_its_work: [NAMESPACES, MAKE];
     outputs_are_given_only_where_they_are_asked_for_or_cost_no_space: [NAMESPACES, MAKE, NO_REFLINKS];
     outputs_are_given_by_themselves_where_they_share_blocks: [NAMESPACES, MAKE, REFLINKS];
 }
@@ -75,6 +76,27 @@ fn outputs_never_replace_a_seed_and_none_leads_to_the_users_checkout() {
     let states =
         "cat env/token README; readlink out/link; test -x out/kept; test README -ot out/kept";
     assert_eq!(world.sh(&worktree, states).expect(0).out(), "of the userhello\nkept\n");
+    world.assert_clean();
+}
+
+fn outputs_that_an_attempt_stops_ignoring_are_not_its_work() {
+    let world = judged(stale_project(), "make -s test");
+    let stops = "echo app > .gitignore; echo more >> a.src; make -s test";
+    for (attempt, staged) in [("x", ""), ("y", "; git add -A"), ("z", "; git add -f app b.obj")] {
+        let script = format!("{stops}{staged}");
+        let answer = world.frites(["spawn", "-c", attempt, "--", "sh", "-c", &script]).expect(0);
+        // The attempt has built the other object and the program itself.
+        let words = "left out: 1 build output that the worktree began with, such as 'b.obj'";
+        assert!(answer.stderr.contains(words), "{}", answer.stderr);
+        let diff = world.frites(["diff", "--name-only", attempt]).expect(0).out();
+        let app = if attempt == "z" { "app\n" } else { "" };
+        assert_eq!(diff, format!(".gitignore\na.obj\na.src\n{app}"));
+    }
+    // A file with the same content is not the one that was given.
+    let script = format!("{stops}; cp b.obj new && mv new b.obj");
+    world.frites(["spawn", "-c", "w", "--", "sh", "-c", &script]).expect(0);
+    let diff = world.frites(["diff", "--name-only", "w"]).expect(0).out();
+    assert_eq!(diff, ".gitignore\na.obj\na.src\nb.obj\n");
     world.assert_clean();
 }
 

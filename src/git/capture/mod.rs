@@ -8,6 +8,7 @@
 mod attempt;
 pub mod dirty;
 pub mod excludes;
+mod listed;
 pub mod mtimes;
 pub mod omitted;
 mod peek;
@@ -27,6 +28,7 @@ use std::io;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::git::capture::attempt::AttemptGit;
+use crate::git::capture::listed::ListedDirectories;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
@@ -182,7 +184,8 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         None => repo.commit(source.base)?.tree,
     };
     let Some(private) = open_index(repo, source.index) else { return Ok(false) };
-    if !walk::is_clean(source.worktree, &private, &tree)? {
+    let listed = ListedDirectories::beside(source.index);
+    if !walk::is_clean(source.worktree, &private, &tree, &listed)? {
         return Ok(false);
     }
     let attempt = AttemptGit::read(repo, source)?;
@@ -272,5 +275,7 @@ pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
     Ok(found)
 }
 
+#[cfg(all(test, target_os = "linux"))]
+mod listed_again;
 #[cfg(test)]
 mod two_ways;

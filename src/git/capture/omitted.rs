@@ -14,6 +14,7 @@ use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, Output, nul_separated};
 use crate::git::own_dir::mark;
 use crate::git::repo::{Repo, to_oid};
+use crate::model::count::count;
 use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
@@ -42,6 +43,8 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
+    /// The build outputs of the base that the worktree was given, and that nothing ignores any more.
+    pub given: BTreeSet<TreePath>,
     /// The line about commits in the attempt's own git directory that cannot be read.
     pub unread: Option<String>,
     /// The line about what is no regular file in that directory. It is no work.
@@ -63,14 +66,10 @@ impl Omissions {
                 None => text,
             }
         };
-        let plural = |n: usize| if n == 1 { "" } else { "s" };
         let mut lines = Vec::new();
         if self.excluded > 0 {
-            lines.push(format!(
-                "{} untracked path{} left out by diff.exclude",
-                self.excluded,
-                plural(self.excluded)
-            ));
+            let paths = count(self.excluded, "untracked path");
+            lines.push(format!("{paths} left out by diff.exclude"));
         }
         lines.extend(
             self.unholdable
@@ -78,10 +77,16 @@ impl Omissions {
                 .map(|(path, why)| format!("not captured: '{}' ({why})", show(path))),
         );
         if let Some(first) = self.newly_ignored.first() {
-            let n = self.newly_ignored.len();
             lines.push(format!(
-                "not captured: {n} path{} that its own .gitignore change hides, such as '{}'",
-                plural(n),
+                "not captured: {} that its own .gitignore change hides, such as '{}'",
+                count(self.newly_ignored.len(), "path"),
+                show(first)
+            ));
+        }
+        if let Some(first) = self.given.first() {
+            lines.push(format!(
+                "left out: {} that the worktree began with, such as '{}'",
+                count(self.given.len(), "build output"),
                 show(first)
             ));
         }

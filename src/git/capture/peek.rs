@@ -9,6 +9,7 @@ use std::path::Path;
 use gix::bstr::ByteSlice;
 
 use crate::fs::regular;
+use crate::git::capture::listed::ListedDirectories;
 use crate::git::capture::private_index::trustworthy_index;
 use crate::git::capture::source::CaptureSource;
 use crate::git::capture::walk;
@@ -27,13 +28,13 @@ const LARGEST: u64 = 1 << 20;
 /// the content of those that differ. None if a capture would need git, or if there is too much to read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
     let index = trustworthy_index(repo, source.index)?;
-    let listing = walk::list(repo, source.worktree, &index).ok()??;
+    let listed = ListedDirectories::beside(source.index);
+    let listing = walk::list(repo, source.worktree, &index, &listed).ok()??;
     let gix = repo.gix();
     let mut paths: BTreeSet<TreePath> =
         listing.changed.into_iter().chain(listing.deleted).collect();
-    let is_its_own = |path: &TreePath| {
-        !source.excludes.hides(path) && !source.seeds.still_hold(source.worktree, path)
-    };
+    let is_its_own =
+        |path: &TreePath| !source.excludes.hides(path) && !source.still_has_given(path);
     paths.extend(listing.untracked.into_iter().filter(is_its_own));
     // The private index has the files of the last capture, and not those of the base.
     if let Some(previous) = source.previous {

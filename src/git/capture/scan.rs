@@ -11,6 +11,7 @@ use crate::fs::tree;
 use crate::git::attributes;
 use crate::git::capture::attempt::{AttemptGit, AttemptPaths};
 use crate::git::capture::dirty;
+use crate::git::capture::listed::ListedDirectories;
 use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
 use crate::git::capture::private_index::{edit_index, remove_from_index, sparse_aware};
 use crate::git::capture::source::CaptureSource;
@@ -74,7 +75,10 @@ impl Scan {
         attempt: &AttemptGit,
         private: &gix::index::File,
     ) -> Result<Option<Scan>> {
-        let Some(listing) = walk::list(repo, source.worktree, private)? else { return Ok(None) };
+        let earlier = ListedDirectories::beside(source.index);
+        let listing = walk::list(repo, source.worktree, private, &earlier)?;
+        let Some(listing) = listing else { return Ok(None) };
+        listing.listed.keep_beside(source.index, &earlier);
         let tracked = attempt.tracked_paths(repo, source.base)?;
         let mut scan = Scan::default();
         for path in listing.changed.into_iter().chain(listing.deleted) {
@@ -102,9 +106,12 @@ impl Scan {
             scan.remove_restored_seeds(source, private);
         }
         // Files that the attempt tracks although they are ignored (`git add -f`).
-        scan.staged.extend(tracked.files.into_iter().filter(|path| {
-            holds_file(source.worktree, path) && !source.seeds.still_hold(source.worktree, path)
-        }));
+        scan.staged.extend(
+            tracked
+                .files
+                .into_iter()
+                .filter(|path| holds_file(source.worktree, path) && !source.still_has_given(path)),
+        );
         // An empty directory says nothing about its submodule, but the attempt's own index does.
         scan.submodules = tracked.submodules;
         scan.submodules.retain(|path, id| {
@@ -158,6 +165,10 @@ impl Scan {
     fn add_untracked(&mut self, source: &CaptureSource<'_>, path: &[u8], tracked: &AttemptPaths) {
         if source.seeds.still_hold(source.worktree, path) {
             // The user's file, not the attempt's.
+            return;
+        }
+        if source.outputs.still_hold(source.worktree, path) {
+            self.omissions.given.insert(TreePath::new(path));
             return;
         }
         let is_excluded = source.excludes.hides(path);

@@ -172,7 +172,10 @@ fn update(
 ) -> Result<()> {
     let is_gone =
         |path: &[u8]| removed.contains(path) || contents.get(path).is_some_and(Option::is_none);
-    index.remove_entries(|_, path, _| is_gone(path));
+    // It looks at every entry.
+    if !removed.is_empty() || contents.values().any(Option::is_none) {
+        index.remove_entries(|_, path, _| is_gone(path));
+    }
     let mut new = Vec::new();
     for (path, content) in contents {
         let Some(Content { mode, stat, bytes }) = content else { continue };

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::fs::directory::DIRECTORY;
 use crate::fs::parallel;
 use crate::git::capture::dirty;
+use crate::git::capture::listed::{DirectoryState, KnownNames, ListedDirectories};
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -40,6 +41,8 @@ pub(super) struct Listing {
     pub deleted: Vec<TreePath>,
     /// The files that are neither in the index nor ignored.
     pub untracked: Vec<TreePath>,
+    /// The directories in which every name is one of the index.
+    pub listed: ListedDirectories,
 }
 
 /// A directory, as the index has it.
@@ -65,16 +68,23 @@ struct Contents {
     files: Vec<(TreePath, Mode)>,
     /// The directories of which the index has no file.
     directories: Vec<TreePath>,
+    /// The directory, with the number of its names, if the index has all of them and the next walk can
+    /// rely on that.
+    listed: Option<(DirectoryState, usize)>,
 }
 
-/// Lists the differences; none if git must do it.
+/// Lists the differences; none if git must do it. `earlier` are the directories that were listed
+/// before.
 pub(super) fn list(
     repo: &Repo,
     worktree: &Path,
     index: &gix::index::File,
+    earlier: &ListedDirectories,
 ) -> Result<Option<Listing>> {
     let Some((root, directories)) = usual_worktree(worktree, index) else { return Ok(None) };
-    let found = parallel::map(&directories, |directory| Ok(contents(&root, directory, index)))?;
+    let names = KnownNames::new(&root, earlier);
+    let read = |directory: &Directory<'_>| contents(&root, directory, index, &names);
+    let found = parallel::map(&directories, |directory| Ok(read(directory)))?;
     let Some(found) = found.into_iter().collect::<Option<Vec<Contents>>>() else { return Ok(None) };
     let path_of = |at: usize| TreePath::new(index.entries()[at].path(index));
     let mut listing = Listing::default();
@@ -92,10 +102,11 @@ pub(super) fn list(
         listing.changed.extend(one.changed.into_iter().map(path_of));
         new.files.extend(one.files);
         new.directories.extend(one.directories);
+        listing.listed.extend(one.listed);
     }
     let gone = is_there.iter().enumerate().filter(|(_, there)| !**there);
     listing.deleted.extend(gone.map(|(at, _)| path_of(at)));
-    match untracked(repo, worktree, &root, index, new) {
+    match untracked(repo, worktree, &root, index, &names, new) {
         Some(untracked) => listing.untracked = untracked,
         None => return Ok(None),
     }
@@ -105,13 +116,21 @@ pub(super) fn list(
 /// True if the files of a worktree are those of `tree`, by the index that was written when they
 /// were captured: only without any doubt, and if there is no other file. Anything unusual is left
 /// to a real capture.
-pub(super) fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) -> Result<bool> {
+///
+/// `earlier` are the directories that were listed before.
+pub(super) fn is_clean(
+    worktree: &Path,
+    index: &gix::index::File,
+    tree: &Oid,
+    earlier: &ListedDirectories,
+) -> Result<bool> {
     let has_tree = index
         .tree()
         .is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
     let Some((root, directories)) = usual_worktree(worktree, index).filter(|_| has_tree) else {
         return Ok(false);
     };
+    let names = KnownNames::new(&root, earlier);
     // After the first directory with a difference the others do not matter.
     let differs = AtomicBool::new(false);
     parallel::map(&directories, |directory| {
@@ -121,7 +140,8 @@ pub(super) fn is_clean(worktree: &Path, index: &gix::index::File, tree: &Oid) ->
                 && found.directories.is_empty()
                 && found.seen.len() == directory.files.len()
         };
-        if !differs.load(Relaxed) && !contents(&root, directory, index).is_some_and(is_same) {
+        let found = || contents(&root, directory, index, &names);
+        if !differs.load(Relaxed) && !found().is_some_and(is_same) {
             differs.store(true, Relaxed);
         }
         Ok(())
@@ -190,19 +210,32 @@ fn is_in(directory: &[u8], other: &[u8]) -> bool {
 }
 
 /// Reads one directory of the worktree `root`; none if something in it is unusual.
-fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Option<Contents> {
+fn contents(
+    root: &OwnedFd,
+    of: &Directory<'_>,
+    index: &gix::index::File,
+    names: &KnownNames<'_>,
+) -> Option<Contents> {
     let mut found = Contents::default();
     let is_deep = of.path.iter().filter(|b| **b == b'/').count() > DEEPEST;
     if is_deep || of.path.len() > LONGEST_PATH {
         return None;
     }
     let place = if of.path.is_empty() { b"." } else { of.path };
-    let mut listing = match rustix::fs::openat(root, place, DIRECTORY, rustix::fs::Mode::empty()) {
-        Ok(directory) => Dir::new(directory).ok()?,
+    let opened = match rustix::fs::openat(root, place, DIRECTORY, rustix::fs::Mode::empty()) {
+        Ok(directory) => directory,
         // A file, a link or nothing is in its place: its files are gone.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(found),
         Err(_) => return None,
     };
+    // Before it is listed: a change meanwhile gives it another state.
+    let state = DirectoryState::of(&opened)?;
+    let known = names.of(&state).and_then(|count| known_contents(&opened, of, index, count));
+    if let Some(mut found) = known {
+        found.listed = Some((state, found.names()));
+        return Some(found);
+    }
+    let mut listing = Dir::new(opened).ok()?;
     let directory = TreePath::new(of.path);
     let name_of = |at: usize| file_name_of(index.entries()[at].path(index));
     while let Some(entry) = listing.read() {
@@ -250,7 +283,44 @@ fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Opt
             Err(_) => found.files.push((directory.join(name), mode)),
         }
     }
+    let has_no_other = found.files.is_empty() && found.directories.is_empty();
+    found.listed = (has_no_other && names.may_tell(&state)).then_some((state, found.names()));
     Some(found)
+}
+
+impl Contents {
+    /// The number of names that the index has.
+    fn names(&self) -> usize {
+        self.seen.len() + self.entered.len()
+    }
+}
+
+/// Looks at the files and directories that the index has in an open directory; none if they are not
+/// its `count` names.
+fn known_contents(
+    directory: &OwnedFd,
+    of: &Directory<'_>,
+    index: &gix::index::File,
+    count: usize,
+) -> Option<Contents> {
+    let stat = |name: &[u8]| rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let mut found = Contents::default();
+    for at in &of.files {
+        let entry = &index.entries()[*at];
+        let Some(stat) = stat(file_name_of(entry.path(index))) else { continue };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Symlink => found.seen.push(*at),
+            _ => return None,
+        }
+        if !dirty::is_clean_file(entry.mode, &entry.stat, &stat, index) {
+            found.changed.push(*at);
+        }
+    }
+    let is_directory =
+        |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let there = of.directories.iter().filter(|(name, _)| stat(name).is_some_and(is_directory));
+    found.entered.extend(there.map(|(_, at)| *at));
+    (found.names() == count).then_some(found)
 }
 
 fn file_name_of(path: &BStr) -> &[u8] {
@@ -264,6 +334,7 @@ fn untracked(
     worktree: &Path,
     root: &OwnedFd,
     index: &gix::index::File,
+    names: &KnownNames<'_>,
     new: Contents,
 ) -> Option<Vec<TreePath>> {
     let Contents { mut files, directories: mut waiting, .. } = new;
@@ -288,7 +359,7 @@ fn untracked(
             continue;
         }
         let unknown = Directory { path: &directory, ..Directory::default() };
-        let inside = contents(root, &unknown, index)?;
+        let inside = contents(root, &unknown, index, names)?;
         files.extend(inside.files);
         waiting.extend(inside.directories);
     }

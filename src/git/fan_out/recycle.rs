@@ -160,7 +160,10 @@ impl Parked<'_> {
     /// The position in the new index of a file that nobody has touched, if it is the same there.
     fn untouched(&self, path: &[u8], stat: &Stat) -> Option<usize> {
         let at = self.index.entry_index_by_path(path.as_bstr()).ok()?;
-        let (new, old) = (&self.index.entries()[at], self.old.entry_by_path(path.as_bstr())?);
+        let new = &self.index.entries()[at];
+        // Mostly the old index has the same paths.
+        let beside = self.old.entries().get(at).filter(|old| old.path(&self.old) == path);
+        let old = beside.or_else(|| self.old.entry_by_path(path.as_bstr()))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         let file = |mode: u32| kind == FileType::RegularFile && stat.st_mode & 0o7777 == mode;
         let [directory, plain] = self.modes;

@@ -2,12 +2,12 @@
 use std::fs;
 
 use gix::index::entry::Stat;
-use gix::index::extension::Tree;
 use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::fan_out::writer::Written;
+use crate::git::index::cached_tree;
 use crate::git::repo::from_oid;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -88,23 +88,4 @@ fn put_stat(stat: &Stat, entry: &mut [u8]) {
     for (place, number) in (0..24).chain(28..40).step_by(4).zip(before.chain(after)) {
         entry[place..place + 4].copy_from_slice(&number.to_be_bytes());
     }
-}
-
-/// A tree and the trees below it, with the number of files in each.
-fn cached_tree(gix: &gix::Repository, id: gix::ObjectId, name: &[u8]) -> gix::Result<Tree> {
-    let tree = gix.find_tree(id)?;
-    let mut children = Vec::new();
-    let mut files = 0;
-    for entry in tree.iter() {
-        let entry = entry?;
-        if entry.mode().is_tree() {
-            let child = cached_tree(gix, entry.object_id(), entry.filename())?;
-            files += child.num_entries.unwrap_or_default();
-            children.push(child);
-        } else {
-            files += 1;
-        }
-    }
-    let name = name.iter().copied().collect();
-    Ok(Tree { name, id, num_entries: Some(files), children })
 }

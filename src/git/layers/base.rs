@@ -120,11 +120,17 @@ impl BaseLayer {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
-        if let Some(home) = home {
-            clean(home, &|_| Tracked::No).context(failed)?;
-            fs::rename(home, self.dir.join("home")).context(failed)?;
+        home.map_or(Ok(()), |home| self.take_home(home))
+    }
+
+    /// Takes what the base's commands left in the home directory, unless that is here by now.
+    pub fn take_home(&self, home: &Path) -> Result<()> {
+        let taken =
+            clean(home, &|_| Tracked::No).and_then(|()| fs::rename(home, self.dir.join("home")));
+        match taken {
+            Err(_) if self.home().is_some() => Ok(()),
+            other => other.context(|| format!("could not keep '{}'", home.display())),
         }
-        Ok(())
     }
 
     /// Notes the path at which the base's commands saw their checkout.
@@ -139,10 +145,10 @@ impl BaseLayer {
         fs::read(self.dir.join(PLACE)).ok().map(|bytes| OsStr::from_bytes(&bytes).into())
     }
 
-    /// Forgets what the base's commands left in the home directory.
-    pub fn forget_home(&self) -> Result<()> {
-        let home = self.dir.join("home");
-        tree::delete_tree(&home).context(|| format!("could not delete '{}'", home.display()))
+    /// Forgets what the base's commands left in its checkout.
+    pub fn forget_outputs(&self) -> Result<()> {
+        let outputs = self.dir.join("out");
+        tree::delete_tree(&outputs).context(|| format!("could not delete '{}'", outputs.display()))
     }
 
     /// A digest of the stat data of everything in the layers: if it is the same, nobody has written

@@ -12,6 +12,7 @@ use crate::fs::{parallel, tree};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::file_times;
 use crate::git::layers::base::BaseLayer;
+use crate::git::layers::placed::PlacedOutputs;
 use crate::git::layers::{copied, is_opaque, is_whiteout, visit};
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back;
@@ -58,8 +59,8 @@ impl GivenOutputs {
 
     /// Copies the outputs into a new worktree of the base, and gives its files the times that they
     /// have in the layers: they are older than what was built from them. No existing file is
-    /// replaced, and nothing is written through a link.
-    pub fn place(&self, worktree: &Worktree) -> Result<()> {
+    /// replaced, and nothing is written through a link. Lists what was copied in the file `record`.
+    pub fn place(&self, worktree: &Worktree, record: &Path) -> Result<()> {
         let into = &worktree.path;
         let mut ready = BTreeSet::new();
         for (path, _) in &self.files {
@@ -73,7 +74,7 @@ impl GivenOutputs {
             }
         }
         ready.retain(|parent| tree::is_real_directory(into, parent));
-        parallel::map(&self.files, |(path, from)| {
+        let placed = parallel::map(&self.files, |(path, from)| {
             let to = path.on_disk(into);
             let is_free = to.parent().is_some_and(|parent| ready.contains(parent))
                 && fs::symlink_metadata(&to).is_err();
@@ -81,8 +82,9 @@ impl GivenOutputs {
                 copied::copy_one(from, &to)
                     .context(|| format!("could not make '{}'", to.display()))?;
             }
-            Ok(())
+            Ok(is_free.then(|| path.clone()))
         })?;
+        PlacedOutputs::record(record, into, placed.iter().flatten())?;
         file_times::take_from(&self.sources, into, &worktree.index())
     }
 }

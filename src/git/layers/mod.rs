@@ -5,6 +5,7 @@ pub mod copied;
 pub mod difference;
 pub mod given;
 pub mod inherited;
+pub mod placed;
 pub mod written;
 
 use std::ffi::OsStr;

@@ -72,7 +72,10 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
             let found = format!("{} is not installed", missing.join(", "));
             checkup.findings.push(
                 Finding::broken(command.stage.as_str(), found)
-                    .advise(format!("install it, or change the command in {}", command.source)),
+                    .advise(format!(
+                        "install it, or name another command: `git config frites.oracle.{} CMD` (this one is from {})",
+                        command.stage, command.source
+                    )),
             );
         }
     }

@@ -82,8 +82,15 @@ impl<'a> BaseBeside<'a> {
 }
 
 impl BaseOfAttempts {
-    /// The outcome, if it is that of these commands with these settings.
-    pub fn under(&self, oracle: &[OracleCommand], settings: &JudgeSettings) -> Option<&JudgedBase> {
-        (self.oracle == oracle && self.settings == *settings).then_some(&self.judged)
+    /// The outcome, if it is that of these commands with these settings and seeds: somebody may have
+    /// changed a seed while the attempts worked.
+    pub fn under(
+        &self,
+        oracle: &[OracleCommand],
+        settings: &JudgeSettings,
+        seeds: Option<&str>,
+    ) -> Option<&JudgedBase> {
+        let is_same = self.oracle == oracle && self.settings == *settings;
+        (is_same && self.judged.seeds.as_deref() == seeds).then_some(&self.judged)
     }
 }

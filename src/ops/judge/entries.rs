@@ -8,6 +8,7 @@ use crate::ecosystems::scripts::scripts_of;
 use crate::ecosystems::touched::{TouchedPath, is_test_path};
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::ignored::ignored;
 use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
@@ -101,6 +102,11 @@ fn entry_of(
     }
     let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
     entry.flags = flags(&changes, &files, scripts);
+    let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
+    for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
+        entry.flags.push(Flag::IgnoredAdded { path: path.lossy() });
+    }
+    entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
         let mode = settings.base_tests;
         entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, scripts, mode)?;
@@ -138,7 +144,7 @@ pub fn make_trees_again(
     Ok(())
 }
 
-/// The flags of a candidate, sorted.
+/// The flags of a candidate's changed files.
 fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) -> Vec<Flag> {
     let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // A test that was only moved is still there.
@@ -171,7 +177,6 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
             found.push(Flag::LinksOutside { path: name });
         }
     }
-    found.sort();
     found
 }
 

@@ -19,6 +19,8 @@ pub struct JudgedBase {
     pub ran: u64,
     /// The layers with the outputs of these commands, if they ran in a sealed world.
     pub layer: Option<Arc<BaseInUse>>,
+    /// A digest of the seeds that they ran with.
+    pub seeds: Option<String>,
 }
 
 /// The base as the judging of a run finds it.

@@ -6,6 +6,7 @@ mod conditions;
 mod confirm;
 mod entries;
 mod entry_outcome;
+mod found;
 mod groups;
 mod judged_base;
 mod judged_once;
@@ -43,22 +44,66 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, Verdict};
-use crate::ops::judge::judged_base::BaseState;
+use crate::model::verdict::{Effort, Entry, Verdict};
+use crate::ops::judge::found::FoundBefore;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 
+/// Judges one run several times, each tree once.
+pub struct RepeatedJudging<'a> {
+    session: &'a Session,
+    options: JudgeOptions,
+    /// The run's base, if it was judged while the attempts worked.
+    base: Option<&'a BaseOfAttempts>,
+    /// The verdicts so far.
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> RepeatedJudging<'a> {
+    /// Judges with these options. `base` is the run's base, if it was judged before.
+    pub fn new(
+        session: &'a Session,
+        options: JudgeOptions,
+        base: Option<&'a BaseOfAttempts>,
+    ) -> RepeatedJudging<'a> {
+        RepeatedJudging { session, options, base, verdicts: Vec::new() }
+    }
+
+    /// Judges the run as it is now.
+    pub fn judge(&mut self, run: &Run) -> Result<Verdict> {
+        let found = FoundBefore { base: self.base, verdicts: &self.verdicts };
+        let verdict = judge_knowing(self.session, run, &self.options, found, |_| Ok(()))?;
+        self.verdicts.push(verdict.clone());
+        Ok(verdict)
+    }
+
+    /// Forgets all outcomes: something has changed that outcomes depend on.
+    pub fn forget(&mut self) {
+        self.base = None;
+        self.verdicts.clear();
+    }
+}
+
 /// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the
-/// verdict. `base` is the run's base, if it was judged before; `on_oracle` is called with the
-/// commands before they run.
+/// verdict. `on_oracle` is called with the commands before they run.
 pub fn judge(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
-    base: Option<&BaseOfAttempts>,
+    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
+) -> Result<Verdict> {
+    judge_knowing(session, run, options, FoundBefore::default(), on_oracle)
+}
+
+/// Does the same, without running again what was `found` before.
+fn judge_knowing(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+    found: FoundBefore<'_>,
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
@@ -86,13 +131,8 @@ pub fn judge(
         candidates: Vec::new(),
     };
     if !verdict.oracle.is_empty() && entries.iter().any(Entry::usable) {
-        let base = match base.and_then(|base| base.under(&verdict.oracle, &verdict.settings)) {
-            _ if verdict.settings.in_place => BaseState::NotWanted,
-            Some(judged) => BaseState::Judged(judged.clone()),
-            None => BaseState::Unjudged,
-        };
-        run_oracle(session, run, options, base, &mut verdict, &mut entries)?;
-        require_working_commands(session, &verdict, &entries)?;
+        run_oracle(session, run, options, found, &mut verdict, &mut entries)?;
+        require_working_commands(&verdict, &entries)?;
     }
     for entry in &mut entries {
         entries::forget_passing_tests(&mut entry.results);
@@ -105,13 +145,13 @@ pub fn judge(
     Ok(verdict)
 }
 
-/// Runs a verdict's oracle on the entries, and on the base as far as that is to be done, and fills
-/// the results in.
+/// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes were not found
+/// before, and fills the results in.
 fn run_oracle(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
-    base: BaseState,
+    found: FoundBefore<'_>,
     verdict: &mut Verdict,
     entries: &mut [Entry],
 ) -> Result<()> {
@@ -119,14 +159,20 @@ fn run_oracle(
     let timeout = options.timeout(session);
     let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
     let seeds = runner.seeds();
+    let holding = found.holding(verdict, seeds.as_deref());
+    let base = found.base(verdict, seeds.as_deref(), &holding);
+    runner.found_before(found::take_over(session, run, &holding, entries)?);
     let leads_back = runner.warn_of_seeds();
     let stop = if options.until_pass {
         StopWhen::Decided(Rules::from_settings(settings))
     } else {
         StopWhen::AllRan
     };
-    let ((effort, baseline), tainted) =
+    let ((mut effort, baseline), tainted) =
         runner.watched(|runner| runner.run_all(entries, options.jobs, stop, base))?;
+    if let Some(before) = holding.first() {
+        effort.add(Effort { saved_not_run: 0, ..before.effort });
+    }
     verdict.seeds = seeds;
     verdict.effort = effort;
     verdict.baseline = baseline;
@@ -135,7 +181,7 @@ fn run_oracle(
 }
 
 /// Refuses to decide by a command that started nowhere: neither on the base nor on any candidate.
-fn require_working_commands(session: &Session, verdict: &Verdict, entries: &[Entry]) -> Result<()> {
+fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> {
     let baseline = verdict.baseline.as_ref();
     let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {
         return Ok(());
@@ -143,14 +189,13 @@ fn require_working_commands(session: &Session, verdict: &Verdict, entries: &[Ent
     let (run, stage) = (&verdict.run, result.stage);
     let command = verdict.oracle.iter().find(|command| command.stage == stage);
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
-    let log = session.store.base_logs(run).newest(stage.as_str());
     let other = match stage {
         Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
     };
     Err(why_not_working(&verdict.oracle, result)
         .hint(format!("install what it needs, or {other}{source}"))
-        .hint(format!("its output is in '{}'", log.display())))
+        .hint(format!("its output: `git frites output {run}/@base {stage}`")))
 }
 
 /// The error of a command that could start neither on the base nor on any candidate.

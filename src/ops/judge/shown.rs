@@ -21,6 +21,9 @@ pub fn ending(outcome: Option<&EntryOutcome>) -> Ending {
     let (standing, words) = match outcome::first_failure(results).map(comparison::stop) {
         Some((words, Tone::Caution)) => (Standing::Caution, words),
         Some((words, _)) => (Standing::Bad, words),
+        None if outcome::cannot_tell(base_tests) => {
+            (Standing::Caution, "base's tests cannot tell".to_owned())
+        }
         None if !base_tests.is_empty() && !outcome::all_passed(base_tests) => {
             (Standing::Caution, "passed only its own tests".to_owned())
         }
@@ -73,6 +76,10 @@ mod tests {
         assert_eq!(
             shown(&[Passed], &[Failed { code: 1 }]),
             (Standing::Caution, "passed only its own tests".into(), 2)
+        );
+        assert_eq!(
+            shown(&[Passed], &[CannotTell]),
+            (Standing::Caution, "base's tests cannot tell".into(), 2)
         );
     }
 }

@@ -59,6 +59,11 @@ impl<'a> TamperWatch<'a> {
         self.is_covered = true;
     }
 
+    /// Counts trees that the oracle ran on before, under the same conditions.
+    pub fn found_before(&self, trees: usize) {
+        self.lock().trees += trees;
+    }
+
     /// Begins, unless the watch has begun.
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();

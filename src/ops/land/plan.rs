@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::integrity::trust;
-use crate::model::candidate::Capture;
+use crate::model::candidate::{Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, first_failure};
-use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in, without_own_tests};
+use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, stopped_in, without_own_tests};
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
@@ -288,12 +288,18 @@ impl Plan {
             return Ok(());
         }
         let why = match second.stopped_at() {
-            Some(failed) => {
-                format!("with those of {name} it failed {} ({})", failed.stage, failed.outcome)
+            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
+                format!("{} with the tests of {name}", stopped_in(skipped))
             }
-            None => second.problem.unwrap_or_default(),
+            Some(failed) => format!(
+                "passes {WITH_OWN_TESTS_ONLY}: with those of {name} it failed {} ({})",
+                failed.stage, failed.outcome
+            ),
+            None => {
+                format!("passes {WITH_OWN_TESTS_ONLY}: {}", second.problem.unwrap_or_default())
+            }
         };
-        let reason = format!("merged with {name}, it passes {WITH_OWN_TESTS_ONLY}: {why}");
+        let reason = format!("merged with {name}, it {why}");
         self.accept_unverified(session, reason, &logs.directory(), options)
     }
 
@@ -453,19 +459,17 @@ fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&V
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
             }
             Some(entry) if is_unconfirmed(entry) => {
-                format!("{address} passed over the base's build outputs only")
+                format!("{address} passed only with what the base's commands left behind")
             }
-            entry => match entry.and_then(Entry::stopped_at) {
-                Some(result) => format!("{address} {}", stopped_in(result)),
-                None => format!("{address} was not judged"),
-            },
+            Some(entry) => format!("{address} {}", failed_at(entry)),
+            None => format!("{address} was not judged"),
         },
     }
 }
 
 /// True if a candidate passed only over the base's build outputs.
 fn is_unconfirmed(entry: &Entry) -> bool {
-    entry.passed() && !entry.passed_own_tests_only() && entry.is_claim()
+    entry.passed_base_tests_too() && entry.is_claim()
 }
 
 /// The error that `name` is not verified.
@@ -481,10 +485,18 @@ fn unverified(
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let address = format!("{}/{name}{iteration}", run.run);
     Error::no(format!("nothing verified to land: {why}"))
-        .hint(format!(
-            "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
-            run.run
-        ))
+        .hint(match entry {
+            Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
+                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
+            ),
+            Some(entry) if entry.stopped_at().is_some() => {
+                format!("see why: `git frites output {address}`")
+            }
+            _ => format!(
+                "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
+                run.run
+            ),
+        })
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
 }
 
@@ -514,15 +526,19 @@ fn capture_to_land(
         }
     };
     let Some(capture) = capture else {
-        return Err(
-            Error::no(format!("{candidate} changed nothing")).hint("there is nothing to land")
-        );
+        return Err(Error::no(format!("{candidate} changed nothing, so there is nothing to land"))
+            .hint(format!("see what its command printed: `git frites output {candidate}`")));
     };
     match judged {
         Some((_, tree)) if tree != capture.tree && !options.allow_unverified => {
-            Err(Error::no(format!("{candidate} has changed since it was judged"))
-                .hint(format!("judge it as it is now: `git frites judge {}`", candidate.run.run))
-                .hint(format!("or land what was judged: `git frites apply --judged {candidate}`")))
+            let changed = Error::no(format!("{candidate} has changed since it was judged"))
+                .hint(format!("judge it as it is now: `git frites judge {}`", candidate.run.run));
+            Err(match entry.is_some_and(Entry::verified) {
+                true => changed.hint(format!(
+                    "or land what was judged: `git frites apply --judged {candidate}`"
+                )),
+                false => changed,
+            })
         }
         _ => Ok(capture),
     }

@@ -10,7 +10,7 @@ use crate::git::worktree::{self, WorktreeLock};
 use crate::integrity::watch::TamperReport;
 use crate::integrity::{trust, watch};
 use crate::model::board::Standing;
-use crate::model::candidate::{Candidate, State};
+use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
@@ -47,6 +47,15 @@ pub struct AttemptOptions {
     pub keep: bool,
 }
 
+/// What holds for all commands that are started together.
+struct AttemptTerms<'a> {
+    options: &'a AttemptOptions,
+    guard: Option<Guard>,
+    /// The agents that came to their limits meanwhile.
+    at_limit: AgentLimits,
+    cost_limit: CostLimit,
+}
+
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
@@ -74,8 +83,12 @@ pub fn run_attempts(
     let watch = watch::begin(session.integrity(), run, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
-    let at_limit = AgentLimits::default();
-    let cost_limit = CostLimit::default();
+    let terms = AttemptTerms {
+        options,
+        guard,
+        at_limit: AgentLimits::default(),
+        cost_limit: CostLimit::default(),
+    };
     let board = Board::new(WorkKind::Attempts, options.jobs);
     let span = tracing::Span::current();
     let results = std::thread::scope(|scope| {
@@ -85,8 +98,7 @@ pub fn run_attempts(
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
                     board.began(name);
-                    let how = (options, guard.as_ref(), &at_limit, &cost_limit);
-                    let done = attempt(session, candidate, command, how)
+                    let done = attempt(session, candidate, command, &terms)
                         .inspect_err(|error| mark_cancelled(candidate, error));
                     board.ended(name, ending(&done));
                     if let Ok(captured) = &done {
@@ -205,13 +217,9 @@ fn attempt(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: &CandidateCommand,
-    (options, guard, at_limit, cost_limit): (
-        &AttemptOptions,
-        Option<&Guard>,
-        &AgentLimits,
-        &CostLimit,
-    ),
+    terms: &AttemptTerms<'_>,
 ) -> Result<Captured> {
+    let AttemptTerms { options, guard, at_limit, cost_limit } = terms;
     if candidate.record()?.state == State::Failed {
         return session.stored(candidate); // its setup failed
     }
@@ -222,6 +230,7 @@ fn attempt(
     if let Some(refused) = cost_limit.refuse(session, candidate)? {
         return Ok(refused);
     }
+    let before = candidate.latest()?;
     let dir = candidate.worktree();
     let prompt = command.prompt_text();
     let prompt_file = candidate.prompt();
@@ -229,7 +238,9 @@ fn attempt(
         atomic::write(&prompt_file, text)?;
     }
     let started = jiff::Timestamp::now();
+    let is_guarded = guard.as_ref().is_some_and(|guard| guard.protects_cache);
     let record = candidate.update(|c| {
+        c.guarded = is_guarded && (c.guarded || c.started.is_none());
         c.started = Some(started);
         (c.ended, c.exit_code, c.signal, c.reason, c.leaky) = (None, None, None, None, false);
         c.resets = None;
@@ -250,7 +261,7 @@ fn attempt(
     let stdin = stdin.then_some(prompt_file.as_path());
     // If git-frites runs in another candidate's command, its variables are not this candidate's.
     let hide = &env::ALL;
-    let world = guard.map(|guard| guard.world(session, candidate)).transpose()?;
+    let world = guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
     let job = Job {
         argv: &argv,
         dir: &dir,
@@ -282,11 +293,16 @@ fn attempt(
     let usage = agent.filter(|_| is_run).and_then(|agent| usage_told(session, agent, &log));
     candidate.update(|c| {
         c.ended = Some(jiff::Timestamp::now());
+        // An unguarded command can write to the record.
+        c.guarded = record.guarded;
         c.bytes = bytes;
         c.usage.extend(usage.map(|usage| RoundUsage { iteration: None, usage }));
         match &end {
             Ok(end) => record_end(c, end),
             Err(error) => record_error(c, error),
+        }
+        if c.state == State::TimedOut {
+            c.reason = silence(options.limits, seconds);
         }
         if let (Some(told), State::Failed | State::TimedOut) = (&told, c.state) {
             at_limit.mark(agent, c, told);
@@ -316,7 +332,10 @@ fn attempt(
         })?;
     }
     candidate.logs()?.end_round(iteration)?;
-    report_end(session, candidate, &captured, seconds)?;
+    let tree = |capture: &Option<Capture>| capture.as_ref().map(|capture| capture.tree);
+    let changed_nothing =
+        record.again && captured.problem.is_none() && tree(&captured.capture) == tree(&before);
+    report_end(session, candidate, &captured, seconds, changed_nothing)?;
     if captured.candidate.state == State::Empty
         && captured.capture.is_none()
         && captured.problem.is_none()
@@ -372,6 +391,13 @@ fn record_end(record: &mut Candidate, end: &End) {
     };
 }
 
+/// How long a command that was ended after `seconds` had been silent; none if the other limit ended it.
+fn silence(limits: Limits, seconds: f64) -> Option<String> {
+    let is_over = limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64());
+    let idle = limits.idle.filter(|_| !is_over)?;
+    Some(format!("no output for {}", table::duration(idle.as_secs_f64())))
+}
+
 /// Sets the state in a record after an error. Only this candidate fails: its directory may be gone,
 /// or its arguments too long. If nobody knows how the command ended, it may be resumed.
 fn record_error(record: &mut Candidate, error: &Error) {
@@ -383,12 +409,14 @@ fn record_error(record: &mut Candidate, error: &Error) {
     };
 }
 
-/// Records and prints how a candidate's command ended.
+/// Records and prints how a candidate's command ended. `changed_nothing` says that this
+/// was a later round, after which the files are the same.
 fn report_end(
     session: &Session,
     candidate: CandidateRef<'_>,
     captured: &Captured,
     seconds: f64,
+    changed_nothing: bool,
 ) -> Result<()> {
     let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = &captured.candidate;
     let event = Event::Ended {
@@ -398,10 +426,12 @@ fn report_end(
     };
     session.store.record_event(&candidate.run.run, &event)?;
     let (address, words) = (candidate.address(), captured.candidate.state_in_words());
-    let line = format!("{address}: {words} in {}, {}", table::duration(seconds), captured.blast);
+    let same = if changed_nothing { "; this round changed nothing" } else { "" };
+    let time = table::duration(seconds);
+    let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
-            log_end::note_of_agent(&session.ui, &line, &candidate.log(AGENT));
+            log_end::note_of_agent(session, &line, &candidate.log(AGENT));
         }
         _ => session.ui.note(line),
     }

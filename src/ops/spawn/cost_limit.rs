@@ -46,7 +46,7 @@ impl CostLimit {
 }
 
 /// A run that has cost as much as it may.
-pub struct ReachedLimit {
+pub struct ReachedCost {
     /// The cost and the limit, in words.
     pub words: String,
     /// How to go on with the run.
@@ -54,7 +54,7 @@ pub struct ReachedLimit {
     higher: f64,
 }
 
-impl ReachedLimit {
+impl ReachedCost {
     /// The error of a command that would cost more.
     pub fn into_error(self, run: &Run) -> Error {
         Error::no(format!("run {}: {}", run.run, self.words)).hint(format!(
@@ -65,11 +65,11 @@ impl ReachedLimit {
 }
 
 /// The limit of a run, if its agents have told that it has cost as much.
-pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedLimit>> {
+pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedCost>> {
     let Some(limit) = session.config.get(keys::LIMITS_COST) else { return Ok(None) };
     let cost = session.store.usage(run)?.and_then(|usage| usage.known.cost).unwrap_or_default();
     let higher = cost + limit;
-    Ok((cost >= limit).then(|| ReachedLimit {
+    Ok((cost >= limit).then(|| ReachedCost {
         words: format!("it has cost {}, and limits.cost is {}", dollars(cost), dollars(limit)),
         go_on: format!(
             "go on with a higher limit: `git -c frites.limits.cost={higher:.2} frites run --resume {}`",

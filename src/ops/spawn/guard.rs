@@ -35,6 +35,8 @@ const OF_THE_USER: [&str; 6] = [
 pub struct Guard {
     /// Paths that every command can write to.
     writable: Vec<PathBuf>,
+    /// True if no command can write to git-frites' cache: `spawn.write` does not open it.
+    pub protects_cache: bool,
 }
 
 /// The guard for candidates' commands; none if they run with the user's permissions, by the
@@ -48,11 +50,17 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     match refusal(session)? {
         None => {
             // What does not exist yet cannot be protected, and an attempt could make it.
-            if let Some(cache) = cache_of_all(session)? {
-                fs::create_dir_all(&cache)
+            let cache = cache_of_all(session)?;
+            if let Some(cache) = &cache {
+                fs::create_dir_all(cache)
                     .context(|| format!("could not make '{}'", cache.display()))?;
             }
-            Ok(Some(Guard { writable: writable(session) }))
+            let writable = writable(session);
+            let protects_cache = cache.is_some_and(|cache| {
+                let cache = nearest_real(&cache);
+                !writable.iter().any(|path| path.starts_with(&cache))
+            });
+            Ok(Some(Guard { writable, protects_cache }))
         }
         Some(reason) if mode == GuardMode::Auto => {
             let line = format!("attempts run unguarded, with your permissions: {reason}");

@@ -154,6 +154,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &request.start.base, request.candidates.len())?;
     let preparation = Preparation::new(session, &request.start.base)?;
+    preparation.warn_of_missing_files(session, &request.start.base, &commands)?;
     let made = make(session, request, &preparation)?;
     let run = &made.run;
     record_spawned(session, run);
@@ -318,11 +319,12 @@ pub fn populate_all(
     save: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Vec<Prepared>> {
     let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
-    let is_plain = |(name, _): &&(&Name, &Worktree)| run.seed(name).is_none();
-    let plain: Vec<&Worktree> = places.iter().filter(is_plain).map(|(_, w)| *w).collect();
+    let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
+    let plain = plain.map(|(name, worktree)| (session.store.candidate(run, name), *worktree));
+    let (plain, worktrees): (Vec<_>, Vec<&Worktree>) = plain.map(|p| (p, p.1)).unzip();
     let root = session.store.worktrees(run.worktree_root.as_deref());
     let parked = (session.config.get(keys::POOL_SIZE) > 0).then_some(root.as_path());
-    fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times(), parked)?;
+    fan_out::populate(&session.repo, &worktrees, &run.base, preparation.file_times(), parked)?;
     preparation.give_outputs(session, &plain)?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
     let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {

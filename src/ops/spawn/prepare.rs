@@ -1,5 +1,6 @@
 //! Prepares new worktrees: disk space, seeds and `spawn.setup`.
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
@@ -20,6 +21,7 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::log_end;
 use crate::ops::session::Session;
+use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::warm::KeptOutputs;
 use crate::oracle::programs;
@@ -78,6 +80,36 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup, guard, outputs })
     }
 
+    /// Warns of files that the commands name, that are in the user's checkout, and that no worktree will
+    /// have, because they are neither committed nor seeds.
+    pub fn warn_of_missing_files(
+        &self,
+        session: &Session,
+        base: &Oid,
+        commands: &[(Name, CandidateCommand)],
+    ) -> Result<()> {
+        let Some(home) = &session.home else { return Ok(()) };
+        let words = commands.iter().flat_map(|(_, command)| &command.argv);
+        let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
+        let paths: BTreeSet<&str> = words
+            .filter_map(|word| word.to_str())
+            .map(|word| word.strip_prefix("./").unwrap_or(word))
+            .filter(|path| !path.is_empty() && Path::new(path).components().all(is_name))
+            .filter(|path| home.join(path).is_file())
+            .collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let tree = session.repo.commit(base)?.tree;
+        for path in paths {
+            if session.repo.file(&tree, path)?.is_none() && !self.seeds.hold(&TreePath::new(path)) {
+                session.ui.warn(format!("'{path}' is not committed, so no worktree has it"));
+                session.ui.hint("commit it, name it by its whole path, or add it to `seed.copy`");
+            }
+        }
+        Ok(())
+    }
+
     /// The times for the files of the worktrees: where a seed may be a build output, the files must
     /// not look older than it (GIT-FACTS, "Not safe for build tools").
     pub fn file_times(&self) -> FileTimes {
@@ -87,7 +119,11 @@ impl Preparation {
 
     /// Copies what judging has built on the base into worktrees whose files are checked out. Where a
     /// seed may be a build output, the files must not look older than it.
-    pub fn give_outputs(&self, session: &Session, worktrees: &[&Worktree]) -> Result<()> {
+    pub fn give_outputs(
+        &self,
+        session: &Session,
+        worktrees: &[(CandidateRef<'_>, &Worktree)],
+    ) -> Result<()> {
         match &self.outputs {
             Some(outputs) if self.file_times() == FileTimes::LastSecond => {
                 outputs.give(session, worktrees, &self.seeds)
@@ -131,7 +167,7 @@ impl Preparation {
             let Some(failure) = &prepared.failure else { continue };
             let candidate = session.store.candidate(run, name);
             let line = format!("{candidate}: failed ({failure})");
-            log_end::warn(&session.ui, &line, &candidate.log("setup"));
+            log_end::warn(session, &line, &candidate.log("setup"));
             let event = Event::Ended {
                 candidate: name.clone(),
                 state: State::Failed,

@@ -13,6 +13,7 @@ use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept;
+use crate::store::candidate::CandidateRef;
 
 /// The kept layers of a run's base.
 pub struct KeptOutputs {
@@ -34,9 +35,14 @@ impl KeptOutputs {
         Ok(found.map(|(layer, lock)| KeptOutputs { layer, _lock: lock }))
     }
 
-    /// Copies the outputs into new worktrees of the base.
-    pub fn give(&self, session: &Session, worktrees: &[&Worktree], seeds: &Seeds) -> Result<()> {
-        let (Some(first), Some(checkout)) = (worktrees.first(), &session.home) else {
+    /// Copies the outputs into new worktrees of the base, each that of a candidate.
+    pub fn give(
+        &self,
+        session: &Session,
+        worktrees: &[(CandidateRef<'_>, &Worktree)],
+        seeds: &Seeds,
+    ) -> Result<()> {
+        let (Some((_, first)), Some(checkout)) = (worktrees.first(), &session.home) else {
             return Ok(());
         };
         let is_auto = session.config.get(keys::SPAWN_WARM) == SpawnWarm::Auto;
@@ -49,6 +55,8 @@ impl KeptOutputs {
             return Ok(());
         }
         session.ui.note("the worktrees start with what judging has built on their base");
-        worktrees.iter().try_for_each(|worktree| outputs.place(worktree))
+        worktrees
+            .iter()
+            .try_for_each(|(candidate, worktree)| outputs.place(worktree, &candidate.outputs()))
     }
 }

@@ -154,14 +154,20 @@ impl KeptLayer {
         Ok(())
     }
 
+    /// Writes the size of layers, for whoever counts what all of them take.
+    pub fn note_size(layer: &BaseLayer) -> Result<()> {
+        let (file, size) = (layer.dir().join(SIZE), tree::disk_usage(layer.dir()));
+        fs::write(&file, size.to_string())
+            .context(|| format!("could not write '{}'", file.display()))
+    }
+
     /// Moves layers to this place, unless another process uses it; then removes the ones that were
     /// not used for longest, until all together take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         let failed = || format!("could not keep layers in '{}'", self.root.display());
         if let Some(_lock) = lock::attempt(&self.lock())? {
             tree::delete_tree(&self.dir()).context(failed)?;
-            let size = tree::disk_usage(layer.dir());
-            fs::write(layer.dir().join(SIZE), size.to_string()).context(failed)?;
+            KeptLayer::note_size(layer)?;
             fs::rename(layer.dir(), self.dir()).context(failed)?;
         }
         remove_oldest(&self.root, limit)

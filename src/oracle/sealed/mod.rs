@@ -49,8 +49,10 @@ pub struct SealedCheckouts<'a> {
     kept: OnceLock<KeptLayer>,
     /// The layers of an ancestor that the base's start from, if there are any.
     ancestor: OnceLock<Ancestor>,
-    /// True if the layers were made while attempts ran: then they are not kept.
-    is_adopted: AtomicBool,
+    /// True if attempts could have changed the layers: then they are not kept.
+    is_doubtful: AtomicBool,
+    /// True while attempts run.
+    is_beside_attempts: bool,
 }
 
 /// The base's layers while this process uses them.
@@ -59,6 +61,9 @@ pub struct BaseInUse {
     layer: BaseLayer,
     /// A digest of the stat data of everything in the layers, once the base's commands have ended.
     stamp: OnceLock<String>,
+    /// The place at which the layers are kept once this process does not use them any more, with the
+    /// most bytes that all layers there may take; none if they are not to be kept.
+    keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps others from removing the layers.
     guard: LayerGuard,
 }
@@ -145,8 +150,14 @@ impl<'a> SealedCheckouts<'a> {
             base_layer,
             kept,
             ancestor: OnceLock::new(),
-            is_adopted: AtomicBool::default(),
+            is_doubtful: AtomicBool::default(),
+            is_beside_attempts: false,
         })
+    }
+
+    /// Neither keeps layers nor takes downloads from now on: attempts run.
+    pub fn work_beside_attempts(&mut self) {
+        self.is_beside_attempts = true;
     }
 
     /// The tree of a commit in a world of its own.
@@ -175,6 +186,7 @@ impl<'a> SealedCheckouts<'a> {
             mounts: mounts(&self.surroundings, above, &room),
             stage: room.stage(),
             network: true,
+            hides_sockets: true,
             processes: self.options.processes,
             memory: self.options.memory,
             disk: Some(DiskLimit {
@@ -252,7 +264,7 @@ impl<'a> SealedCheckouts<'a> {
         match kept.start(self.repo, &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
                 let guard = LayerGuard::Kept { _lock: lock };
-                *self.lock() = Some(Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard }));
+                *self.lock() = Some(Arc::new(BaseInUse::new(layer, guard)));
             }
             Some(LayerStart { tree, layer, lock, .. }) => {
                 let _ = self.ancestor.set(Ancestor { tree, layer, _lock: lock });
@@ -263,16 +275,19 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier part of this process made, if nobody has changed them since.
-    ///
-    /// Attempts ran meanwhile. Downloads that they could have changed are not used: trees are judged
-    /// over outputs only as a claim, but over downloads always.
-    pub fn adopt(&self, base: Arc<BaseInUse>) -> Result<()> {
+    /// Uses the layers that an earlier part of this process made while attempts ran, if nobody has
+    /// changed them since. They are kept for later commands, unless something changed them in one of
+    /// the `distrusted` spans of time.
+    pub fn adopt(
+        &self,
+        base: Arc<BaseInUse>,
+        distrusted: &[(SystemTime, SystemTime)],
+    ) -> Result<()> {
         let is_whole = base.stamp.get() == Some(&base.layer.stamp()?);
         if is_whole && matches!(base.guard, LayerGuard::Room { .. }) {
-            base.layer.forget_home()?;
+            let is_doubtful = !base.layer.is_unchanged_in(distrusted);
+            self.is_doubtful.store(is_doubtful, Ordering::Relaxed);
             *self.lock() = Some(base);
-            self.is_adopted.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -285,7 +300,9 @@ impl<'a> SealedCheckouts<'a> {
     /// Makes what the base's commands left in this checkout the layers of every later one, unless
     /// there are such layers. It must be an overlay.
     pub fn keep_outputs(&self, checkout: &SealedCheckout) -> Result<()> {
-        let home = self.surroundings.home.is_some().then(|| checkout.room.home());
+        // Trees are judged over outputs only as a claim, but over downloads always.
+        let takes_home = self.surroundings.home.is_some() && !self.is_beside_attempts;
+        let home = takes_home.then(|| checkout.room.home());
         self.take_outputs(&checkout.room.checkout(), home.as_deref(), None)
     }
 
@@ -298,7 +315,7 @@ impl<'a> SealedCheckouts<'a> {
     ) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
-            return Ok(());
+            return self.take_home(&base, home);
         }
         base.layer.take_outputs(checkout, home)?;
         if let Some(place) = place {
@@ -306,6 +323,16 @@ impl<'a> SealedCheckouts<'a> {
         }
         let _ = base.stamp.set(base.layer.stamp()?);
         Ok(())
+    }
+
+    /// Takes downloads for layers that were made beside attempts, without any.
+    fn take_home(&self, base: &BaseInUse, home: Option<&Path>) -> Result<()> {
+        let (Some(home), LayerGuard::Kept { .. }) = (home, &base.guard) else { return Ok(()) };
+        if base.layer.home().is_some() {
+            return Ok(());
+        }
+        base.layer.take_home(home)?;
+        KeptLayer::note_size(&base.layer)
     }
 
     /// True if there are outputs of the base to judge over.
@@ -320,7 +347,11 @@ impl<'a> SealedCheckouts<'a> {
 
     /// Forgets the base's layers, so that no later judging uses them.
     pub fn forget_layers(&self) -> Result<()> {
-        drop(self.lock().take());
+        if let Some(base) = self.lock().take()
+            && matches!(base.guard, LayerGuard::Room { .. })
+        {
+            base.layer.forget_outputs()?;
+        }
         self.kept.get().map_or(Ok(()), KeptLayer::remove)
     }
 
@@ -341,7 +372,7 @@ impl<'a> SealedCheckouts<'a> {
             self.complete(&self.base, &layer.sources())?;
         }
         let guard = LayerGuard::Room { _room: room };
-        let base = Arc::new(BaseInUse { layer, stamp: OnceLock::new(), guard });
+        let base = Arc::new(BaseInUse::new(layer, guard));
         *in_use = Some(base.clone());
         Ok(base)
     }
@@ -397,15 +428,26 @@ impl<'a> SealedCheckouts<'a> {
 
 impl Drop for SealedCheckouts<'_> {
     fn drop(&mut self) {
-        let Some(kept) = self.kept.get().filter(|_| !self.is_adopted.load(Ordering::Relaxed))
-        else {
-            return;
-        };
-        let base = self.lock().take();
-        if let Some(base) = base.and_then(Arc::into_inner)
-            && matches!(base.guard, LayerGuard::Room { .. })
-            && base.layer.is_worth_keeping()
-            && let Err(error) = kept.publish(&base.layer, self.options.layers)
+        let is_doubtful = self.is_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
+        if let (false, Some(kept), Some(base)) = (is_doubtful, self.kept.get(), self.lock().take())
+        {
+            let _ = base.keep_at.set((kept.clone(), self.options.layers));
+        }
+    }
+}
+
+impl BaseInUse {
+    fn new(layer: BaseLayer, guard: LayerGuard) -> BaseInUse {
+        BaseInUse { layer, stamp: OnceLock::new(), keep_at: OnceLock::new(), guard }
+    }
+}
+
+impl Drop for BaseInUse {
+    fn drop(&mut self) {
+        if let Some((kept, limit)) = self.keep_at.get()
+            && matches!(self.guard, LayerGuard::Room { .. })
+            && self.layer.is_worth_keeping()
+            && let Err(error) = kept.publish(&self.layer, *limit)
         {
             // The next command builds them again.
             tracing::debug!(error = error.message, "the base's layers are not kept");

@@ -63,15 +63,28 @@ pub const KEYS_AND_TOKENS: [&str; 17] = [
 /// The directories for temporary files that programs use without being told.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Sockets of the machine's services: a read-only mount does not keep anybody from connecting.
-const SOCKETS: [&str; 6] = [
+/// Sockets of the machine's services and of users' terminals: a read-only mount does not keep anybody from
+/// connecting.
+const SOCKETS: [&str; 14] = [
     "/run/docker.sock",
     "/run/podman",
     "/run/containerd",
+    "/run/crio",
+    "/run/buildkit",
+    "/run/incus",
+    "/run/libvirt",
     "/run/dbus",
     "/run/snapd.socket",
     "/run/systemd/private",
+    "/run/screen",
+    "/run/tmux",
+    "/var/lib/incus/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
 ];
+
+/// The directories of users' sessions, with the sockets of D-Bus, systemd and agents. `XDG_RUNTIME_DIR`
+/// need not name one.
+const SESSIONS: &str = "/run/user";
 
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
@@ -114,6 +127,8 @@ pub fn of(
     let mut hidden: Vec<PathBuf> =
         hide.filter_map(|path| expand(path, user_home.as_deref(), Some(&checkout))).collect();
     hidden.extend(SOCKETS.iter().map(PathBuf::from));
+    let sessions = std::fs::read_dir(SESSIONS).into_iter().flatten().flatten();
+    hidden.extend(sessions.map(|entry| entry.path()).filter(|path| !temporary.contains(path)));
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
     hidden.extend(cache.parent().map(Path::to_owned));
     hidden.push(repo.state_root().join(".frites"));

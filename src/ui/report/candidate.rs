@@ -1,10 +1,11 @@
 //! Each candidate: what became of it, its change, and the ends of its logs.
 use maud::{Markup, html};
 
-use crate::model::rationale::{stopped_in, without_own_tests};
+use crate::model::count::count;
+use crate::model::rationale::{failed_at, stopped_in, without_own_tests};
 use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
 use crate::ui::report::difference::{DiffLine, difference};
-use crate::ui::report::wording::{count, cut, visible};
+use crate::ui::report::wording::{cut, visible};
 
 /// The most lines that are shown of one file, of one candidate and of all.
 const LINES_OF_FILE: usize = 1_000;
@@ -52,6 +53,7 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
             @if let Some(entry) = entry {
                 @if let Some(problem) = &entry.problem { p.bad { "It could not be captured: " (visible(problem)) } }
                 @if let Some(result) = entry.stopped_at() { p.bad { "It " (visible(&stopped_in(result))) } }
+                @if entry.skipped_with_base_tests().is_some() { p.caution { "It " (visible(&failed_at(entry))) } }
                 @if entry.verified() { p.good { "It passed" } }
                 @if entry.passed_own_tests_only() {
                     p.caution { "It passes only with its own tests or commands: " (visible(&without_own_tests(entry))) }

@@ -3,17 +3,21 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use crate::model::count::count;
 use crate::model::test_report::{TestEnd, TestReport};
 use crate::model::verdict::Verdict;
 use crate::ui::comparison::{self, ComparisonRow};
 use crate::ui::report::candidate::logs;
-use crate::ui::report::content::Report;
-use crate::ui::report::wording::{class, count, time, visible};
+use crate::ui::report::content::{Report, ReportedCandidate};
+use crate::ui::report::wording::{class, time, visible};
 use crate::ui::style::Tone;
 use crate::ui::usage_words;
 
 /// The most tests that are shown.
 const TESTS: usize = 500;
+
+/// The most rows of the comparison that are not folded: the base and 20 candidates.
+const ROWS: usize = 21;
 
 /// The run, what it starts from and what it was asked for.
 pub fn heading(report: &Report) -> Markup {
@@ -85,37 +89,55 @@ fn oracle(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The table of `judge`; of a run that was not judged, the states.
+/// The table of `judge`; of a run that was not judged, the states. Of many candidates the rest is folded.
 pub fn comparison(report: &Report) -> Markup {
-    let rows: Vec<ComparisonRow> = report.verdict.iter().flat_map(comparison::rows).collect();
-    let used = report.verdict.as_ref().map_or((false, false), usage_words::columns_of);
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
     };
+    let used = report.verdict.as_ref().map_or((false, false), usage_words::columns_of);
+    let rows: Vec<Markup> = match &report.verdict {
+        Some(verdict) => comparison::rows(verdict)
+            .iter()
+            .map(|row| compared(row, place(&row.name), used))
+            .collect(),
+        None => (1..).zip(&report.candidates).map(|(n, one)| not_compared(n, one)).collect(),
+    };
+    let headings = headings(report.verdict.is_some(), used);
+    let (first, rest) = rows.split_at(if rows.len() > ROWS { ROWS } else { rows.len() });
     html! {
         section #comparison {
             h2 { "Comparison" }
-            div.scroll { table {
-                thead { tr {
-                    th {} th scope="col" { "candidate" }
-                    @if report.verdict.is_some() {
-                        th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
-                        th.n scope="col" { "files" } th.n scope="col" { "agree" }
-                        @if used.0 { th.n scope="col" { "tokens" } } @if used.1 { th.n scope="col" { "cost" } }
-                        th scope="col" { "flags" }
-                    } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
-                } }
-                tbody {
-                    @if report.verdict.is_none() {
-                        @for (at, one) in report.candidates.iter().enumerate() {
-                            tr { td {} th scope="row" { a href={ "#c-" (at + 1) } { (one.record.candidate) } }
-                                td { (visible(&one.record.state_in_words())) } td.n { (one.files.len()) } }
-                        }
-                    }
-                    @for row in &rows { (compared(row, place(&row.name), used)) }
-                }
-            } }
+            (table(&headings, first))
+            @if !rest.is_empty() {
+                details { summary { (count(rest.len(), "more candidate")) } (table(&headings, rest)) }
+            }
         }
+    }
+}
+
+fn table(headings: &Markup, rows: &[Markup]) -> Markup {
+    html! { div.scroll { table { thead { (headings) } tbody { @for row in rows { (row) } } } } }
+}
+
+fn headings(is_judged: bool, (tokens, cost): (bool, bool)) -> Markup {
+    html! {
+        tr {
+            th {} th scope="col" { "candidate" }
+            @if is_judged {
+                th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
+                th.n scope="col" { "files" } th.n scope="col" { "agree" }
+                @if tokens { th.n scope="col" { "tokens" } } @if cost { th.n scope="col" { "cost" } }
+                th scope="col" { "flags" }
+            } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
+        }
+    }
+}
+
+/// The row of a candidate that was not judged, the `n`th.
+fn not_compared(n: usize, one: &ReportedCandidate) -> Markup {
+    html! {
+        tr { td {} th scope="row" { a href={ "#c-" (n) } { (one.record.candidate) } }
+            td { (visible(&one.record.state_in_words())) } td.n { (one.files.len()) } }
     }
 }
 
@@ -168,6 +190,7 @@ pub fn tests(report: &Report) -> Markup {
         @if !rows.is_empty() {
             section #tests {
                 h2 { "Tests that failed" }
+                p.dim { "A dot: it did not fail there; it passed, was skipped, or is not there." }
                 div.scroll { table.cells {
                     thead { tr { th scope="col" { "test" } @for (name, _) in &columns { th scope="col" { (name) } } } }
                     tbody {

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use crate::model::count::count;
 use crate::ui::report::candidate::parts;
 use crate::ui::report::content::{FileSide, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
-use crate::ui::report::wording::{count, visible};
+use crate::ui::report::wording::visible;
 
 /// The most lines that are shown of one file, of one pair and of all pairs.
 const LINES_OF_FILE: usize = 400;

@@ -44,11 +44,6 @@ pub fn cut(line: &str, most: usize) -> String {
     }
 }
 
-/// A number of things.
-pub fn count(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -97,6 +97,7 @@ impl OracleRunner<'_> {
         let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
         let has_inherited = self.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
         let inherited = has_inherited && results.iter().any(|result| result.warm);
-        Ok(Some(JudgedBase { baseline: Baseline { results, inherited }, ran, layer }))
+        let baseline = Baseline { results, inherited };
+        Ok(Some(JudgedBase { baseline, ran, layer, seeds: self.seeds() }))
     }
 }

@@ -210,7 +210,15 @@ impl<'a> OracleRunner<'a> {
     #[must_use]
     pub fn covered_by_another_watch(mut self) -> Self {
         self.tamper.leave_to_another();
+        if let Some(layered) = &mut self.layered {
+            layered.work_beside_attempts();
+        }
         self
+    }
+
+    /// Counts trees whose outcomes were found before and stand beside those of this runner.
+    pub fn found_before(&self, trees: usize) {
+        self.tamper.found_before(trees);
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -198,7 +198,7 @@ impl OracleRunner<'_> {
             let line = comparison::stage_line(&report.name, result);
             match result.outcome.passed() {
                 true => self.session.ui.note(line),
-                false => log_end::note(&self.session.ui, &line, &report.logs.log(result.stage)),
+                false => log_end::note(self.session, &line, &report.logs.log(result.stage)),
             }
         };
         let JudgedPlace { dir, written, confinement } = *place;

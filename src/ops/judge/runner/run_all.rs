@@ -42,7 +42,8 @@ impl OracleRunner<'_> {
         };
         if let (Some(layered), Some(JudgedBase { layer: Some(layer), .. })) = (&self.layered, &base)
         {
-            layered.adopt(layer.clone())?;
+            let distrusted = self.cache.as_ref().map(Cache::distrusted).unwrap_or_default();
+            layered.adopt(layer.clone(), distrusted)?;
         }
         let trees = waiting.len() + usize::from(with_base);
         if trees > 0 && !self.settings.in_place {
@@ -98,6 +99,10 @@ impl OracleRunner<'_> {
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
         let rules = Rules::from_settings(self.settings);
+        self.session.ui.note(format!(
+            "run {}: what the verdict depends on is judged once more, without the base's build outputs",
+            self.run.run
+        ));
         confirm::confirm(entries, &causes, rules, |entries, stop| {
             self.judge_cold(entries, jobs, stop)
         })

@@ -1,0 +1,172 @@
+//! The directories whose names were compared with the index. While a directory has the same change
+//! time, which no program can choose, no name has come or gone there: its files are looked at, but it
+//! is not listed again.
+use std::collections::HashMap;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::fs::file_system;
+use crate::fs::regular;
+
+/// The file of these directories, beside the private index.
+const FILE: &str = "listed";
+
+/// The age that a change time must have: a change before that would have the same one, because the
+/// kernel's clock ticks every few milliseconds.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// A directory, with the time at which its names changed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DirectoryState {
+    device: u64,
+    inode: u64,
+    seconds: i64,
+    nanoseconds: u64,
+}
+
+impl DirectoryState {
+    /// The state of an open directory; none if it cannot be read.
+    pub fn of(directory: &OwnedFd) -> Option<DirectoryState> {
+        let stat = rustix::fs::fstat(directory).ok()?;
+        Some(DirectoryState {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            seconds: stat.st_ctime,
+            nanoseconds: stat.st_ctime_nsec as u64,
+        })
+    }
+
+    /// True if a change after `now` gives another state. File systems that count whole seconds have no
+    /// such states.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let seconds = u64::try_from(self.seconds).ok().map(Duration::from_secs);
+        let changed = seconds.map(|seconds| seconds + Duration::from_nanos(self.nanoseconds));
+        let changed = changed.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+        self.nanoseconds != 0 && changed.is_some_and(|changed| changed + SETTLED < now)
+    }
+}
+
+/// Directories in which every name is one of the index, with the number of these names. As long as the
+/// index has as many of them, there is no other name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListedDirectories(HashMap<DirectoryState, usize>);
+
+impl ListedDirectories {
+    /// Those that an earlier capture has listed; empty if there was none, or they cannot be read.
+    pub fn beside(index: &Path) -> ListedDirectories {
+        let text = regular::read_own(&index.with_file_name(FILE)).unwrap_or_default();
+        let text = String::from_utf8(text).unwrap_or_default();
+        ListedDirectories(text.split_inclusive('\n').filter_map(from_line).collect())
+    }
+
+    /// Writes them for the next capture, unless `earlier` has all of them. Without them that only
+    /// takes longer.
+    pub fn keep_beside(&self, index: &Path, earlier: &ListedDirectories) {
+        if self.0.keys().all(|directory| earlier.0.contains_key(directory)) {
+            return;
+        }
+        let text: String = self.0.iter().map(as_line).collect();
+        let file = index.with_file_name(FILE);
+        if let Err(reason) =
+            regular::create_own(&file).and_then(|mut file| file.write_all(text.as_bytes()))
+        {
+            tracing::debug!(%reason, "'{}' is not written", file.display());
+        }
+    }
+}
+
+#[cfg(test)]
+impl ListedDirectories {
+    /// The number of directories.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Extend<(DirectoryState, usize)> for ListedDirectories {
+    fn extend<T: IntoIterator<Item = (DirectoryState, usize)>>(&mut self, listed: T) {
+        self.0.extend(listed);
+    }
+}
+
+/// A line for a directory. One that was cut off has no end.
+fn as_line((directory, names): (&DirectoryState, &usize)) -> String {
+    let DirectoryState { device, inode, seconds, nanoseconds } = directory;
+    format!("{device} {inode} {seconds} {nanoseconds} {names}\n")
+}
+
+fn from_line(line: &str) -> Option<(DirectoryState, usize)> {
+    let mut words = line.strip_suffix('\n')?.split(' ');
+    let directory = DirectoryState {
+        device: words.next()?.parse().ok()?,
+        inode: words.next()?.parse().ok()?,
+        seconds: words.next()?.parse().ok()?,
+        nanoseconds: words.next()?.parse().ok()?,
+    };
+    Some((directory, words.next()?.parse().ok()?))
+}
+
+/// What is known about the names in a worktree when a walk over it begins.
+pub(super) struct KnownNames<'a> {
+    earlier: &'a ListedDirectories,
+    began: SystemTime,
+    /// The device of the worktree; none if it has other times than those of the kernel.
+    device: Option<u64>,
+}
+
+impl<'a> KnownNames<'a> {
+    /// For a walk that begins now in this worktree.
+    pub fn new(root: &OwnedFd, earlier: &'a ListedDirectories) -> KnownNames<'a> {
+        let began = SystemTime::now();
+        let of_kernel = file_system::has_times_of_kernel(root.as_fd());
+        let device = DirectoryState::of(root).map(|root| root.device);
+        KnownNames { earlier, began, device: device.filter(|_| of_kernel) }
+    }
+
+    /// The number of names in a directory, if all of them were in the index.
+    pub fn of(&self, directory: &DirectoryState) -> Option<usize> {
+        self.earlier.0.get(directory).copied().filter(|_| self.may_tell(directory))
+    }
+
+    /// True if the state of a directory, taken before it was listed, tells every later change.
+    pub fn may_tell(&self, directory: &DirectoryState) -> bool {
+        self.device == Some(directory.device) && directory.is_settled(self.began)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_tells_later_changes_only_once_the_clock_has_ticked_since() {
+        let state = |nanoseconds| DirectoryState { device: 1, inode: 2, seconds: 50, nanoseconds };
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        assert!(state(1).is_settled(at(50_101)));
+        assert!(!state(1).is_settled(at(50_100)), "too young");
+        assert!(!state(1).is_settled(at(49_000)), "in the future");
+        assert!(!state(0).is_settled(at(60_000)), "whole seconds");
+        assert!(!DirectoryState { seconds: -1, ..state(1) }.is_settled(at(60_000)));
+    }
+
+    #[test]
+    fn directories_read_back_without_a_line_that_was_cut_off() {
+        let room = tempfile::tempdir().expect("a directory");
+        let index = room.path().join("index");
+        let none = ListedDirectories::default();
+        assert_eq!(ListedDirectories::beside(&index), none);
+        let state = |inode| DirectoryState { device: 1, inode, seconds: 50, nanoseconds: 7 };
+        let two = ListedDirectories(HashMap::from([(state(1), 10), (state(2), 200)]));
+        two.keep_beside(&index, &none);
+        assert_eq!(ListedDirectories::beside(&index), two);
+        let file = index.with_file_name(FILE);
+        let text = std::fs::read_to_string(&file).expect("written");
+        std::fs::write(&file, text.trim_end()).expect("written");
+        assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
+        // What is known already is not written again.
+        ListedDirectories(HashMap::from([(state(1), 10)])).keep_beside(&index, &two);
+        assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
+    }
+}

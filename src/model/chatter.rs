@@ -1,0 +1,49 @@
+//! Lines with which tools speak of themselves at the end of their output: they say nothing of why a
+//! command failed.
+
+/// The beginnings of such lines, without colours.
+const BEGINNINGS: [&str; 6] = [
+    "npm notice",
+    "npm warn",
+    "npm WARN",
+    // pip
+    "[notice]",
+    // yarn 1
+    "info Visit https://yarnpkg.com",
+    "npm error A complete log of this run can be found in",
+];
+
+/// The last `count` lines that are no such chatter, or of all lines if there are no others.
+pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
+    let is_chatter =
+        |line: &String| BEGINNINGS.iter().any(|begin| line.trim_start().starts_with(begin));
+    let (chatter, mut telling): (Vec<String>, Vec<String>) =
+        lines.into_iter().partition(is_chatter);
+    if telling.is_empty() {
+        telling = chatter;
+    }
+    telling.split_off(telling.len().saturating_sub(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_tools_about_themselves_make_room_for_others() {
+        let last =
+            |text: &str, count| last_telling(text.lines().map(str::to_owned).collect(), count);
+        // npm 11.5.1 below a test that fails.
+        let npm = "1 failing\nAssertionError: 1 == 2\nnpm error Lifecycle script `test` failed with error:\n\
+            npm error code 1\nnpm notice\nnpm notice New minor version of npm available! 11.5.1 -> 11.6.0\n\
+            npm notice To update run: npm install -g npm@11.6.0\nnpm notice";
+        assert_eq!(
+            last(npm, 2),
+            ["npm error Lifecycle script `test` failed with error:", "npm error code 1"]
+        );
+        assert_eq!(last(npm, 3)[0], "AssertionError: 1 == 2");
+        assert_eq!(last("npm notice\nnpm warn x", 1), ["npm warn x"], "nothing else was said");
+        assert_eq!(last("noticed\nin npm notice", 5).len(), 2);
+        assert!(last("", 3).is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! The lines of a log that show text of protected files.
+use std::collections::HashSet;
+
+/// The shortest line of a file that is looked for as a whole, in characters that are no spaces: shorter
+/// ones are everywhere.
+const SHORTEST_LINE: usize = 8;
+
+/// The number of such characters that a log and a line of a file have in common at one place if the log
+/// shows text of the file.
+const RUN: usize = 16;
+
+/// For each line of a log, if it shows text of these files, as long as that is distinctive. Test runners
+/// indent the lines that they show, number and mark them, cut them off, and take messages out of them.
+pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a str>) -> Vec<bool> {
+    let log: Vec<Vec<char>> = log.iter().map(|line| squeezed(line)).collect();
+    let runs: HashSet<&[char]> = log.iter().flat_map(|line| line.windows(RUN)).collect();
+    let mut shown: HashSet<&[char]> = HashSet::new();
+    let mut short: HashSet<Vec<char>> = HashSet::new();
+    for line in files.into_iter().flat_map(str::lines).map(squeezed) {
+        match line.len() {
+            0..SHORTEST_LINE => {}
+            SHORTEST_LINE..RUN => drop(short.insert(line)),
+            _ => shown.extend(line.windows(RUN).filter_map(|run| runs.get(run))),
+        }
+    }
+    let holds = |line: &[char], own: &Vec<char>| line.windows(own.len()).any(|part| part == own);
+    let shows = |line: &Vec<char>| {
+        line.windows(RUN).any(|run| shown.contains(run)) || short.iter().any(|own| holds(line, own))
+    };
+    log.iter().map(shows).collect()
+}
+
+/// A line without what runners change when they show it: spaces, and the marks of quoted quotes.
+fn squeezed(line: &str) -> Vec<char> {
+    line.chars().filter(|c| !c.is_whitespace() && *c != '\\').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "from shop import total\n\n\ndef test_total():\n\tbasket = [\"apple\", \"pear\"]\n\
+        \tassert total(basket) == 42, \"a secret sum of the basket\"\n\tx = 1\n";
+
+    fn shown(log: &[&str]) -> Vec<bool> {
+        let log: Vec<String> = log.iter().map(|line| (*line).to_owned()).collect();
+        lines_that_show(&log, [TEST, ""])
+    }
+
+    /// pytest 7.2.1, with that file.
+    #[test]
+    fn neither_lines_nor_messages_of_a_test_are_left_in_what_pytest_prints() {
+        let pytest = [
+            (
+                "=================================== FAILURES ===================================",
+                false,
+            ),
+            (
+                "__________________________________ test_total __________________________________",
+                false,
+            ),
+            ("    def test_total():", true),
+            ("        basket = [\"apple\", \"pear\"]", true),
+            (">       assert total(basket) == 42, \"a secret sum of the basket\"", true),
+            ("E       AssertionError: a secret sum of the basket", true),
+            ("E       assert 41 == 42", false),
+            ("E        +  where 41 = total(['apple', 'pear'])", false),
+            ("test_shop.py:6: AssertionError", false),
+            ("FAILED test_shop.py::test_total - AssertionError: a secret sum of the basket", true),
+            ("1 failed in 0.03s", false),
+        ];
+        let (lines, expected): (Vec<&str>, Vec<bool>) = pytest.into_iter().unzip();
+        assert_eq!(shown(&lines), expected);
+    }
+
+    #[test]
+    fn lines_that_runners_reshape_are_seen_and_others_stay() {
+        let quoted = [
+            "  12 |     assert total(basket) == 42, \"a secret sum of the basket\"",
+            "> 3: \tbasket   =   [\"apple\",  \"pear\"]",
+            "'\\tassert total(basket) == 42, \\\"a secret sum of the basket\\\"'",
+            "   3 │ assert total(basket) =…",
+            "E   total(basket) == 42, \"a se...",
+        ];
+        assert_eq!(shown(&quoted), [true; 5]);
+        assert_eq!(shown(&["", "x = 1", "AssertionError", "import total", "1 passed"]), [false; 5]);
+    }
+}
