@@ -2,9 +2,10 @@
 use std::fs;
 
 use crate::common::transcript::judged_by_true;
-use crate::common::{Answer, World};
+use crate::common::{Answer, World, make_executable};
 use crate::tool::{
-    CASE_SENSITIVE_DISK, IMMUTABLE_FILE, READ_ONLY_MOUNT, TMPFS, UNREADABLE_DIRECTORY, trials,
+    CASE_SENSITIVE_DISK, FILEFRAG, IMMUTABLE_FILE, READ_ONLY_MOUNT, REFLINKS, TMPFS,
+    UNREADABLE_DIRECTORY, trials,
 };
 
 trials! {
@@ -14,6 +15,7 @@ trials! {
     names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
     run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
     landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was: [TMPFS];
+    new_worktrees_share_the_blocks_of_big_files_and_no_change: [REFLINKS, FILEFRAG];
 }
 
 fn checkout_that_cannot_be_deleted_is_a_warning_until_it_can() {
@@ -201,6 +203,38 @@ fn landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was() {
     assert!(answer.out().ends_with("refused 10\n"), "{}{}", answer.out(), answer.stderr);
     assert!(answer.stderr.contains("unable to write file"), "{}", answer.stderr);
     assert!(!answer.stderr.contains("could not be put back"), "{}", answer.stderr);
+}
+
+fn new_worktrees_share_the_blocks_of_big_files_and_no_change() {
+    let world = World::new();
+    let big = "no line is as long as this one\n".repeat(40_000);
+    for path in ["big", "run.sh", "below/big", "below/lines.crlf"] {
+        world.write(path, format!("{path}\n{big}"));
+    }
+    make_executable(&world.repo.join("run.sh"));
+    world.write(".gitattributes", "*.crlf text eol=crlf\n");
+    world.commit("big files");
+    let by_git = world.home().join("by-git");
+    world.git(["worktree", "add", "-q", "--detach", by_git.to_str().unwrap(), "HEAD"]);
+    world.frites(["spawn", "-n", "3"]).expect(0);
+    let worktrees = ["1/c1", "1/c2", "1/c3"].map(|name| world.worktree(name));
+    for worktree in &worktrees {
+        assert_eq!(World::files_of(worktree), World::files_of(&by_git));
+        // An entry whose stat data are not those of its file would be listed.
+        assert_eq!(world.git_in(worktree, ["diff-files", "--raw"]), "");
+        for path in ["big", "run.sh", "below/big", "below/lines.crlf"] {
+            let extents = world.run(worktree, "filefrag", ["-v", path]).expect(0).out();
+            assert!(extents.contains("shared"), "{path}:\n{extents}");
+        }
+    }
+    // Each file is its own all the same.
+    for (worktree, change) in worktrees.iter().zip(["printf x >> big", ": > big"]) {
+        world.sh(worktree, change).expect(0);
+        assert_eq!(World::files_of(&worktrees[2]), World::files_of(&by_git));
+    }
+    assert_eq!(world.git_in(&worktrees[0], ["diff", "--numstat"]), "1\t0\tbig");
+    assert_eq!(world.git_in(&worktrees[1], ["diff", "--numstat"]), "0\t40001\tbig");
+    world.assert_clean();
 }
 
 /// Runs a script in the home, in a shell that may mount file systems.

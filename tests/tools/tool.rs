@@ -1,7 +1,9 @@
 //! The tools that tests need, and the tests as trials that look for their tools first.
-use libtest_mimic::{Completion, Trial};
+use std::process::Command;
 
-use crate::common::{Answer, World};
+use libtest_mimic::{Completion, Failed, Trial};
+
+use crate::common::{Answer, World, answer};
 
 /// A tool that a test needs.
 pub struct Tool {
@@ -39,6 +41,7 @@ tools! {
     CC: "cc --version", "no C compiler is installed";
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     CHROMIUM: "chromium --headless --no-sandbox --disable-gpu --dump-dom about:blank | grep -q html", "Chromium is not installed, or does not start here";
+    FILEFRAG: "command -v filefrag", "filefrag is not installed";
     FAKETIME: "faketime -f -300s git-frites --version", "faketime is not installed";
     FISH: "fish --version", "fish is not installed";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
@@ -75,7 +78,7 @@ tools! {
     PYTHON_YAML: "python3 -c 'import yaml'", "python3 has no module yaml";
     READ_ONLY_MOUNT: "unshare -rm sh -euc 'mount --bind . .; mount -o remount,ro,bind .; cd \"$PWD\"; ! touch x'",
         "`unshare -rm` cannot mount a directory read-only here";
-    REFLINKS: "echo > a && cp --reflink=always a b", "files cannot share blocks on this disk";
+    REFLINKS: "echo > a && cp --reflink=always a b", NO_DISK_WITH_REFLINKS;
     RSPEC: "rspec --version", "rspec is not installed";
     SCHEMAS: concat!("PYTHONPATH='", published!(), "' python3 -c 'import check_jsonschema, kubernetes_validate'"),
         "the packages check-jsonschema and kubernetes-validate are not in target/schemas";
@@ -130,16 +133,41 @@ pub const FIND_GIT_BASH_COMPLETION: &str = "
     exit 1";
 
 /// A test that is ignored unless each of its tools can be used.
-pub fn trial(name: &str, tools: &'static [Tool], test: fn()) -> Trial {
-    Trial::ignorable_test(name.trim_start_matches("tools::"), move || {
+pub fn trial(name: &'static str, tools: &'static [Tool], test: fn()) -> Trial {
+    let name = name.trim_start_matches("tools::");
+    Trial::ignorable_test(name, move || {
         let world = World::empty("probe");
         let works = |tool: &Tool| world.run(&world.repo, "sh", ["-c", tool.probe]).code == 0;
-        if let Some(tool) = tools.iter().find(|tool| !works(tool)) {
-            return Ok(Completion::ignored_with(tool.missing));
+        let missing: Vec<_> = tools.iter().filter(|tool| !works(tool)).map(|t| t.missing).collect();
+        match missing[..] {
+            [] => test(),
+            [NO_DISK_WITH_REFLINKS] => return on_btrfs(&world, name),
+            [missing, ..] => return Ok(Completion::ignored_with(missing)),
         }
-        test();
         Ok(Completion::Completed)
     })
+}
+
+const NO_DISK_WITH_REFLINKS: &str =
+    "files cannot share blocks on this disk, and no Btrfs can be made and mounted here";
+
+/// Runs a test again on a Btrfs in a file, which goes with the last process that sees it mounted.
+fn on_btrfs(world: &World, test: &str) -> Result<Completion, Failed> {
+    let script = r#"
+        { truncate -s 1G ../image; mkfs.btrfs -q ../image; mount -o loop ../image .; } || exit 77
+        cd "$PWD"
+        TMPDIR=$PWD exec "$0" --exact "$1"
+    "#;
+    let program = std::env::current_exe()?;
+    let shell = ["--mount", "sh", "-euc", script];
+    let mut again = Command::new("unshare");
+    again.args(shell).arg(program).arg(test).current_dir(&world.repo);
+    let answer = answer(&again.output()?);
+    match answer.code {
+        77 => Ok(Completion::ignored_with(NO_DISK_WITH_REFLINKS)),
+        0 if answer.out().contains(" 1 passed; ") => Ok(Completion::Completed),
+        _ => Err(format!("{}{}", answer.out(), answer.stderr).into()),
+    }
 }
 
 /// Declares a module's trials: its test functions, each with the tools that it needs.

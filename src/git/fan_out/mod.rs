@@ -7,6 +7,7 @@
 mod conversion;
 mod fallback;
 mod recycle;
+mod sharing;
 mod template;
 mod writer;
 

@@ -15,6 +15,7 @@ use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
+use crate::git::fan_out::sharing::Sharing;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
 use crate::git::stat::entry_stat;
@@ -24,8 +25,9 @@ use crate::model::path::file_name;
 /// The files of one directory that a thread writes in one go.
 const UNIT: usize = 64;
 
-/// The flags that make a file, and never write through a link or into a file that is there.
-const NEW_FILE: OFlags = OFlags::WRONLY
+/// The flags that make a file, and never write through a link or into a file that is there. Blocks can
+/// be shared only with a file that may be read.
+const NEW_FILE: OFlags = OFlags::RDWR
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
@@ -40,6 +42,7 @@ pub struct Fan<'a> {
     conversions: Vec<Conversion>,
     /// The times that files get; the current ones if none.
     times: Option<Timestamps>,
+    sharing: Sharing,
 }
 
 /// The result of a writing.
@@ -81,7 +84,8 @@ impl<'a> Fan<'a> {
         conversions: Vec<Conversion>,
         times: Option<Timestamps>,
     ) -> Fan<'a> {
-        Fan { gix: gix.into_sync(), repo, index, conversions, times }
+        let gix = gix.into_sync();
+        Fan { gix, repo, index, conversions, times, sharing: Sharing::default() }
     }
 
     /// Writes the files to each of these worktrees, which have none but those that are `taken`: for
@@ -155,9 +159,10 @@ impl<'a> Fan<'a> {
                 written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
                 continue;
             };
+            let mut first = None;
             let make = |(of, directory): (usize, &OwnedFd)| {
                 let there = taken.get(of).and_then(|taken| taken[*at]);
-                there.map_or_else(|| self.make(directory, name, &kind), Ok)
+                there.map_or_else(|| self.make(directory, name, &kind, &mut first), Ok)
             };
             let stats = directories.iter().enumerate().map(make).collect::<io::Result<_>>();
             written.stats.push((*at, stats.context(|| failed(path))?));
@@ -165,21 +170,28 @@ impl<'a> Fan<'a> {
         Ok(written)
     }
 
-    /// Makes one file, link or directory for a submodule, and gives its stat data.
+    /// Makes one file, link or directory for a submodule, and gives its stat data. `first` is the first
+    /// file that was made of this entry, if others are to share its blocks.
     fn make(
         &self,
         directory: &OwnedFd,
         name: &[u8],
         entry: &NewEntry<'_>,
+        first: &mut Option<File>,
     ) -> io::Result<EntryStat> {
         let stat = match entry {
             NewEntry::File { content, mode } => {
                 let mut file = File::from(rustix::fs::openat(directory, name, NEW_FILE, *mode)?);
-                file.write_all(content)?;
+                if !first.as_ref().is_some_and(|first| self.sharing.share(first, &file)) {
+                    file.write_all(content)?;
+                }
                 if let Some(times) = &self.times {
                     rustix::fs::futimens(&file, times)?;
                 }
-                rustix::fs::fstat(&file)?
+                let stat = rustix::fs::fstat(&file)?;
+                *first =
+                    first.take().or(Some(file)).filter(|_| self.sharing.is_worth(content.len()));
+                stat
             }
             NewEntry::Link { target } => {
                 rustix::fs::symlinkat(*target, directory, name)?;
