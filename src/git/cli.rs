@@ -560,8 +560,8 @@ const CAUSES: [(Cause, &[&str]); 4] = [
 
 /// The cause of a failed call, by its exit code and by what git printed.
 fn cause_of(code: i32, stderr: &str) -> Cause {
-    // 128 + SIGINT and 128 + SIGTERM; 128 + SIGHUP is git's usage error, too.
-    if matches!(code, 130 | 143) {
+    // 128 + SIGINT, SIGKILL and SIGTERM; 128 + SIGHUP is git's usage error, too.
+    if matches!(code, 130 | 137 | 143) {
         return Cause::Interrupted;
     }
     let messages: Vec<&str> = stderr
@@ -697,6 +697,7 @@ mod tests {
             (128, "fatal: pathspec 'what is corrupt' did not match any files", Cause::GitExit),
             (128, "warning: bad object", Cause::GitExit),
             (130, "", Cause::Interrupted),
+            (137, "", Cause::Interrupted),
             (129, "usage: git frob", Cause::GitExit),
             (1, "fatal: something new", Cause::GitExit),
         ];

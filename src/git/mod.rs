@@ -24,6 +24,7 @@ pub mod own_dir;
 pub mod protect;
 mod ref_deletion;
 pub mod ref_list;
+mod ref_locks;
 pub mod reflog;
 pub mod refs;
 pub mod registration;

@@ -3,14 +3,14 @@
 //! gix would rewrite `packed-refs` from what it read before it took the lock, and so could lose what
 //! another git packs at that moment. Here nothing but git ever writes that file.
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use gix::bstr::ByteSlice;
 
-use crate::error::{IoContext, Result};
+use crate::error::Result;
 use crate::fs::regular;
+use crate::git::cli::Call;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -24,22 +24,22 @@ impl Repo {
         if refs.is_empty() {
             return Ok(());
         }
-        let _guard = self.guard_deletion()?;
+        let mut change = self.record_change(refs.iter().map(|(name, _)| name))?;
         // git words its refusals, and waits for its locks.
         let left = self.delete_loose(refs).unwrap_or_else(|| refs.to_vec());
         if !left.is_empty() {
-            self.delete_by_git(&left, why)?;
+            change.run(self.deletion_by_git(&left, why))?;
         }
         self.own_moves().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
         Ok(())
     }
 
-    fn delete_by_git(&self, refs: &[(RefName, Oid)], why: &str) -> Result<()> {
+    fn deletion_by_git(&self, refs: &[(RefName, Oid)], why: &str) -> Call {
         let orders: String =
             refs.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
         let call = self.git().call("update-ref").args(["--no-deref", "-m"]);
         let call = call.arg(format!("{}: {why}", self.signature()));
-        call.args(["-z", "--stdin"]).stdin(orders).run()
+        call.args(["-z", "--stdin"]).stdin(orders)
     }
 
     /// Deletes refs that are only loose, under git's locks. None, and no effect, if one of them is
@@ -74,40 +74,6 @@ impl Repo {
         drop(locks);
         refs.iter().for_each(|(name, _)| remove_empty_parents(dir, name));
         Some(stay)
-    }
-
-    /// Records that we are deleting a ref, until the guard is dropped.
-    fn guard_deletion(&self) -> Result<DeletionGuard> {
-        let path = self.common_dir().join(DELETING);
-        let failed = || format!("could not write '{}'", path.display());
-        let mut file = open_guard(&path).context(failed)?;
-        file.lock().context(failed)?;
-        file.write_all(b"a git-frites process deletes a ref\n").context(failed)?;
-        Ok(DeletionGuard { file })
-    }
-
-    /// Removes a `packed-refs.lock` that a killed deletion by git-frites left, and no other: the
-    /// guard's file is not empty although nobody has locked it, and the lock has the same age.
-    pub fn heal_deletion(&self) -> Result<()> {
-        let path = self.common_dir().join(DELETING);
-        let length = |path: &Path| fs::metadata(path).map_or(0, |m| m.len());
-        if length(&path) == 0 {
-            return Ok(());
-        }
-        let failed = || format!("could not read '{}'", path.display());
-        let file = open_guard(&path).context(failed)?;
-        if file.try_lock().is_err() || length(&path) == 0 {
-            return Ok(());
-        }
-        let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-        let lock = self.common_dir().join("packed-refs.lock");
-        let between = modified(&lock)
-            .zip(modified(&path))
-            .and_then(|(lock, guard)| lock.duration_since(guard).ok());
-        if between.is_some_and(|time| time < Duration::from_secs(2)) {
-            let _ = fs::remove_file(&lock);
-        }
-        file.set_len(0).context(failed)
     }
 }
 
@@ -147,24 +113,5 @@ fn remove_empty_parents(root: &Path, name: &RefName) {
             return;
         }
         at = parent;
-    }
-}
-
-/// A file in the common git directory, locked and not empty while a ref is deleted. It is never
-/// removed: a process that waits for the lock of a removed file would get a lock that nobody else
-/// sees.
-const DELETING: &str = "frites-deleting";
-
-fn open_guard(path: &Path) -> io::Result<fs::File> {
-    regular::open_own_to_write(path, true)
-}
-
-struct DeletionGuard {
-    file: fs::File,
-}
-
-impl Drop for DeletionGuard {
-    fn drop(&mut self) {
-        let _ = self.file.set_len(0);
     }
 }

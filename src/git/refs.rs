@@ -1,8 +1,8 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use gix::lock::acquire::Fail;
 use gix::refs::Target;
@@ -172,15 +172,6 @@ impl Repo {
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
     }
 
-    /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
-    /// a running git holds one for milliseconds, or longer while a hook of the user runs.
-    pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
-        for lock in lock_files(&self.common_dir().join(prefix)) {
-            remove_when_old(&lock, age);
-        }
-        Ok(())
-    }
-
     /// Moves a ref from `old` to `new`. Without `old` the ref must not exist; without `new` it is
     /// deleted.
     ///
@@ -207,11 +198,11 @@ impl Repo {
         }
         let null = new.or(old).map(Oid::null);
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
+        let mut change = self.record_change([full])?;
         // `reflog_claims_us` reads the log.
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        call.arg(format!("{}: {why}", self.signature()))
-            .args([full.as_str(), &value(new), &value(old)])
-            .run()?;
+        let call = call.arg(format!("{}: {why}", self.signature()));
+        change.run(call.args([full.as_str(), &value(new), &value(old)]))?;
         self.own_moves().push((full.clone(), new.copied()));
         Ok(())
     }
@@ -270,6 +261,7 @@ impl Repo {
             locks.push(self.common_dir().join(format!("{full}.lock")));
             done.push((full.clone(), Some(*new)));
         }
+        let _change = self.record_change(done.iter().map(|(name, _)| name))?;
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
@@ -289,10 +281,11 @@ impl Repo {
         if self.move_in_process(moves, why).is_ok() {
             return Ok(());
         }
+        let mut change = self.record_change(names.iter().copied())?;
         let orders: String = names.iter().map(|name| format!("create {name}\0{at}\0")).collect();
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         let call = call.arg(format!("{}: {why}", self.signature()));
-        call.args(["-z", "--stdin"]).stdin(orders).run()?;
+        change.run(call.args(["-z", "--stdin"]).stdin(orders))?;
         self.own_moves().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
         Ok(())
     }
@@ -305,8 +298,10 @@ impl Repo {
 
     /// Points a ref at an object, whatever its value is now.
     pub(super) fn overwrite_ref(&self, full: &RefName, new: &Oid, why: &str) -> Result<()> {
+        let mut change = self.record_change([full])?;
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        call.arg(format!("{}: {why}", self.signature())).args([full.as_str(), new.as_str()]).run()
+        let call = call.arg(format!("{}: {why}", self.signature()));
+        change.run(call.args([full.as_str(), new.as_str()]))
     }
 
     /// True if the last line of a ref's reflog claims that git-frites gave the ref its value, and
@@ -360,34 +355,4 @@ pub struct Move<'a> {
     pub old: Option<&'a Oid>,
     /// The new value.
     pub new: &'a Oid,
-}
-
-/// Removes a lock file once it is `age` old, and not if another file takes its place meanwhile.
-pub(super) fn remove_when_old(lock: &Path, age: Duration) {
-    let Ok(first) = fs::symlink_metadata(lock) else { return };
-    let end = Instant::now() + age;
-    // The file system may have another clock than ours: never wait longer than `age`.
-    let is_young = || {
-        let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
-        elapsed.is_some_and(|elapsed| elapsed < age)
-    };
-    while Instant::now() < end && is_young() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    if fs::symlink_metadata(lock).is_ok_and(|now| now.ino() == first.ino()) {
-        let _ = fs::remove_file(lock);
-    }
-}
-
-fn lock_files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            found.extend(lock_files(&path));
-        } else if path.extension().is_some_and(|e| e == "lock") {
-            found.push(path);
-        }
-    }
-    found
 }

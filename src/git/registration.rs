@@ -7,11 +7,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::OURS;
 use crate::git::repo::Repo;
-use crate::git::worktree::{Head, Worktree, require_readable_entries};
+use crate::git::worktree::{Head, INITIALIZING, Worktree, require_readable_entries};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -80,14 +83,12 @@ fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
         fs::create_dir(&stage)?;
         fs::create_dir(stage.join("logs"))?;
         fs::create_dir(stage.join("refs"))?;
-        fs::write(stage.join("locked"), "initializing")?;
+        fs::write(stage.join("locked"), INITIALIZING)?;
         fs::write(stage.join("gitdir"), gitdir)?;
         fs::write(stage.join("commondir"), "../..\n")?;
         fs::write(stage.join("HEAD"), format!("ref: {}\n", new.branch))?;
         fs::write(stage.join("logs/HEAD"), log)?;
-        let admin = claim(&repo.common_dir().join("worktrees"), &new.path)?;
-        // Over the empty directory that claims the name.
-        fs::rename(&stage, &admin)?;
+        let admin = place(&stage, &repo.common_dir().join("worktrees"), &new.path)?;
         fs::create_dir(&new.path)?;
         let mut link = b"gitdir: ".to_vec();
         link.extend_from_slice(tree::path_bytes(&admin));
@@ -99,9 +100,9 @@ fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
     Ok(Worktree::at(repo, &new.path, write().context(failed)?))
 }
 
-/// Makes an empty directory for the entry of the worktree at `path`, with the name that git would
-/// choose: that of the worktree, and a number if that is taken.
-fn claim(entries: &Path, path: &Path) -> io::Result<PathBuf> {
+/// Moves the entry of the worktree at `path` to the name that git would choose: that of the worktree, and a number if
+/// that is taken.
+fn place(stage: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
         _ => {}
@@ -109,14 +110,27 @@ fn claim(entries: &Path, path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default();
     let mut admin = entries.join(name);
     let mut number = 0;
-    loop {
-        match fs::create_dir(&admin) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| admin),
-        }
+    while !is_moved(stage, &admin)? {
         number += 1;
         let mut numbered = name.to_owned();
         numbered.push(number.to_string());
         admin = entries.join(numbered);
+    }
+    Ok(admin)
+}
+
+/// Moves a directory to a name; false if the name is taken, also by an empty directory, which another git may just have
+/// made.
+fn is_moved(stage: &Path, to: &Path) -> io::Result<bool> {
+    match rustix::fs::renameat_with(CWD, stage, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
+        // Not every file system can do that. A kill between these two calls leaves an empty directory, as one of git
+        // does.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::create_dir(to) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            made => made.and_then(|()| fs::rename(stage, to)).map(|()| true),
+        },
+        Err(e) => Err(e.into()),
     }
 }

@@ -5,8 +5,9 @@
 //! parallel after it.
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::fs::tree::{delete_tree, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::ScratchIndex;
 use crate::git::overrides::Overrides;
-use crate::git::refs::remove_when_old;
+use crate::git::ref_locks::remove_when_old;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -152,11 +153,16 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
 
 fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
+    let branch = match head {
+        Head::Branch(full) => Some(full),
+        Head::Detached => None,
+    };
+    let mut change = repo.record_change(branch)?;
     let call = match head {
         Head::Branch(full) => call.args(["--no-track", "-b", full.short()]),
         Head::Detached => call.arg("--detach"),
     };
-    call.arg("--").arg(path).arg(at.as_str()).run()?;
+    change.run(call.arg("--").arg(path).arg(at.as_str()))?;
     admin_of(repo, path)?.ok_or_else(|| {
         Error::internal(format!("git made no administrative entry for '{}'", path.display()))
     })
@@ -367,11 +373,18 @@ impl WorktreeLock {
     pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
         let lock = admin.join("locked");
         unlock_ours(&admin);
-        if fs::symlink_metadata(&lock).is_err() {
-            let text = format!("{LOCKED_BY_US}{reason}\n");
-            fs::write(&lock, text).context(|| format!("could not write '{}'", lock.display()))?;
+        let failed = || format!("could not write '{}'", lock.display());
+        // An empty lock is one of a person who gave no reason.
+        let readable = fs::Permissions::from_mode(0o644);
+        let file = tempfile::Builder::new().permissions(readable).tempfile_in(&admin);
+        let mut file = file.context(failed)?;
+        file.write_all(format!("{LOCKED_BY_US}{reason}\n").as_bytes()).context(failed)?;
+        match file.persist_noclobber(&lock) {
+            Err(e) if e.error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(e.error).context(failed)
+            }
+            _ => Ok(WorktreeLock { admin }),
         }
-        Ok(WorktreeLock { admin })
     }
 }
 
@@ -397,6 +410,18 @@ pub fn lock_of_user(admin: &Path) -> Option<String> {
 pub fn unlock_ours(admin: &Path) {
     let lock = admin.join("locked");
     if regular::read(&lock).is_ok_and(|text| text.starts_with(LOCKED_BY_US.as_bytes())) {
+        let _ = fs::remove_file(lock);
+    }
+}
+
+/// The reason for which an entry is locked, by git and by us, until its worktree is registered.
+pub(super) const INITIALIZING: &str = "initializing";
+
+/// Removes the lock of an entry that a killed process was making. To be called when no process makes
+/// the worktree.
+pub fn unlock_half_made(admin: &Path) {
+    let lock = admin.join("locked");
+    if regular::read(&lock).is_ok_and(|text| text.trim_ascii_end() == INITIALIZING.as_bytes()) {
         let _ = fs::remove_file(lock);
     }
 }

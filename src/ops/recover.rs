@@ -58,6 +58,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // First: nothing else may write what is recovered.
     let mut messages = end_survivors(store)?;
+    store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().look_at_refs_of_runs()?;
     if !locks.is_empty() {
         // Recovery may need these refs.
@@ -72,7 +73,6 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         )),
     }
     messages.extend(recover_moves(store)?);
-    store.repo().heal_deletion()?;
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
     // What cannot be deleted was told by the command that removed it.

@@ -121,7 +121,11 @@ impl<'a> CheckoutPool<'a> {
         let _repository = self.store.lock_repository()?;
         let room = CheckoutRoom::make(self.store, &self.dir)?;
         let path = room.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
-        let worktree = Worktree::register(repo, &path, Head::Detached, commit)?;
+        let registered = Worktree::register(repo, &path, Head::Detached, commit);
+        let worktree = registered.inspect_err(|_| {
+            // A git that was killed leaves an entry, of which every `git fsck` would complain.
+            let _ = remove_entries(repo, &room.dir);
+        })?;
         // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
         match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -289,6 +293,13 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
 /// Removes a room if its process is gone.
 fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { return Ok(()) };
+    remove_entries(repo, dir)?;
+    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
+}
+
+/// Removes the administrative entries of checkouts in a room, and half-made ones of any judge. The
+/// caller holds the repository lock, so that nobody makes one.
+fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     for admin in worktree::entries(repo)? {
         let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(dir));
         let damaged = worktree::points_to(&admin).is_none()
@@ -299,7 +310,7 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
             Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
         }
     }
-    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
+    Ok(())
 }
 
 /// The rooms of all processes, those of sealed worlds too.

@@ -11,6 +11,7 @@ mod completion;
 mod file_systems;
 mod guard;
 mod hooks;
+mod killed;
 mod landlock;
 mod landlock_copies;
 mod live_view;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
     trials.extend(hooks::trials());
+    trials.extend(killed::trials());
     trials.extend(landlock::trials());
     trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());

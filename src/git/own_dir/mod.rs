@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{atomic, regular};
+use crate::git::ref_locks;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
@@ -57,7 +58,7 @@ const LEFT_OUT: [&str; 11] = [
     "sequencer",
     ".frites",
     "frites-entry",
-    "frites-deleting",
+    ref_locks::CHANGING,
 ];
 
 /// The line about commits of an attempt that could not be brought back, and stay where they are, if

@@ -103,13 +103,16 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     for name in &run.candidates {
         let _lock = store.lock_candidate(&run.run, name)?;
         let mut candidate = store.candidate(run, name).record()?;
+        let admin = worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?;
+        if let Some(admin) = &admin {
+            // Nobody else makes worktrees there.
+            worktree::unlock_half_made(admin);
+        }
         if candidate.state == State::Running {
             // The supervisors have ended what ran in the worktree.
-            if let Some(admin) =
-                worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?
-            {
-                worktree::heal_locks(&admin);
-                worktree::unlock_ours(&admin);
+            if let Some(admin) = &admin {
+                worktree::heal_locks(admin);
+                worktree::unlock_ours(admin);
             }
             candidate.state = State::Cancelled;
             candidate.reason = Some("git-frites was interrupted".into());

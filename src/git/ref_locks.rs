@@ -1,0 +1,153 @@
+//! The locks of refs that a killed process leaves.
+//!
+//! git and gix lock a ref, and mostly `packed-refs`, by a file beside it. A process that is killed leaves such files, and
+//! then neither git-frites nor the user's git can change the ref, or pack and delete any.
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::error::{Cause, IoContext, Result};
+use crate::fs::regular;
+use crate::git::cli::Call;
+use crate::git::repo::Repo;
+use crate::model::refname::RefName;
+
+/// A file in the common git directory. While a process of ours changes refs, it has locked this file, which names them.
+/// It is never removed: a process that waits for the lock of a removed file would get a lock that nobody else sees.
+pub(super) const CHANGING: &str = "frites-changing-refs";
+
+/// The longest time between the record of a change and its locks.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The age of a lock that no process holds any more: git holds one for milliseconds.
+const ABANDONED: Duration = Duration::from_secs(1);
+
+/// The record of a change of refs. Dropped, it is empty: the locks are released.
+pub(super) struct RecordedChange {
+    file: fs::File,
+    /// True if a git that was killed has left its locks: the next change removes them.
+    is_left: bool,
+}
+
+impl RecordedChange {
+    /// Runs the git call that changes the refs.
+    pub(super) fn run(&mut self, call: Call) -> Result<()> {
+        let ended = call.run();
+        self.is_left = ended.as_ref().is_err_and(|error| error.cause == Cause::Interrupted);
+        ended
+    }
+}
+
+impl Drop for RecordedChange {
+    fn drop(&mut self) {
+        if !self.is_left {
+            let _ = self.file.set_len(0);
+        }
+    }
+}
+
+impl Repo {
+    /// Records that refs are about to be locked, until what it gives is dropped. Waits until other changes by git-frites
+    /// are done.
+    pub(super) fn record_change<'n>(
+        &self,
+        refs: impl IntoIterator<Item = &'n RefName>,
+    ) -> Result<RecordedChange> {
+        let path = self.common_dir().join(CHANGING);
+        let failed = || format!("could not write '{}'", path.display());
+        let names: String = refs.into_iter().map(|name| format!("{name}\n")).collect();
+        let file = regular::open_own_to_write(&path, true).context(failed)?;
+        file.lock().context(failed)?;
+        let mut change = RecordedChange { file, is_left: false };
+        // The process that held the lock until now may have been killed.
+        self.remove_recorded_locks(&change.file).context(failed)?;
+        change.file.write_all(names.as_bytes()).context(failed)?;
+        Ok(change)
+    }
+
+    /// Removes the locks that a killed change of refs by git-frites left, and no others: the refs are recorded although
+    /// no process has locked the record, and the locks were made soon after it.
+    pub fn heal_recorded_change(&self) -> Result<()> {
+        let path = self.common_dir().join(CHANGING);
+        if fs::metadata(&path).map_or(0, |meta| meta.len()) == 0 {
+            return Ok(());
+        }
+        let failed = || format!("could not read '{}'", path.display());
+        let file = regular::open_own_to_write(&path, true).context(failed)?;
+        match file.try_lock() {
+            Ok(()) => self.remove_recorded_locks(&file).context(failed),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn remove_recorded_locks(&self, mut record: &fs::File) -> io::Result<()> {
+        let meta = record.metadata()?;
+        if meta.len() == 0 {
+            return Ok(());
+        }
+        let mut names = String::new();
+        record.read_to_string(&mut names)?;
+        // git puts the new packed refs together under their lock; while this file is there, no other can.
+        let packed = ["packed-refs.new", "packed-refs.lock"].map(str::to_owned);
+        let refs = names.lines().filter(|name| is_below_refs(name));
+        for file in packed.into_iter().chain(refs.map(|name| format!("{name}.lock"))) {
+            let file = self.common_dir().join(file);
+            if is_made_soon_after(&file, meta.modified()?) {
+                remove_when_old(&file, ABANDONED);
+            }
+        }
+        record.set_len(0)
+    }
+
+    /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
+    /// a running git holds one for milliseconds, or longer while a hook of the user runs.
+    pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
+        for lock in lock_files(&self.common_dir().join(prefix)) {
+            remove_when_old(&lock, age);
+        }
+        Ok(())
+    }
+}
+
+/// True if this can only be the name of a ref, whoever has written the record.
+fn is_below_refs(name: &str) -> bool {
+    name.starts_with("refs/") && gix::refs::FullName::try_from(name).is_ok()
+}
+
+fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
+    let made = fs::symlink_metadata(lock).and_then(|meta| meta.modified());
+    let since: io::Result<_> = made.map(|made| made.duration_since(recorded).ok());
+    since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
+}
+
+/// Removes a lock file once it is `age` old, and not if another file takes its place meanwhile.
+pub(super) fn remove_when_old(lock: &Path, age: Duration) {
+    let Ok(first) = fs::symlink_metadata(lock) else { return };
+    let end = Instant::now() + age;
+    // The file system may have another clock than ours: never wait longer than `age`.
+    let is_young = || {
+        let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
+        elapsed.is_some_and(|elapsed| elapsed < age)
+    };
+    while Instant::now() < end && is_young() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if fs::symlink_metadata(lock).is_ok_and(|now| now.ino() == first.ino()) {
+        let _ = fs::remove_file(lock);
+    }
+}
+
+fn lock_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            found.extend(lock_files(&path));
+        } else if path.extension().is_some_and(|e| e == "lock") {
+            found.push(path);
+        }
+    }
+    found
+}
