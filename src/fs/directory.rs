@@ -2,13 +2,38 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// The flags that open a real directory and nothing else.
 pub const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens a directory to list what is in it, through links. What it holds is best opened by its
+/// name in `Dir::fd`: the system need not look for the directory again.
+pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Dir::new(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+}
+
+/// The entries of an open directory, without itself and the one above.
+pub fn entries(directory: &mut Dir) -> rustix::io::Result<Vec<DirEntry>> {
+    let is_inside = |entry: &DirEntry| entry.file_name() != c"." && entry.file_name() != c"..";
+    directory.filter(|entry| entry.as_ref().map_or(true, is_inside)).collect()
+}
+
+/// The kind of an entry of an open directory. Some file systems do not tell it in the list.
+pub fn kind(directory: &Dir, entry: &DirEntry) -> rustix::io::Result<FileType> {
+    match entry.file_type() {
+        FileType::Unknown => {
+            let name = entry.file_name();
+            let stat = rustix::fs::statat(directory.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            Ok(FileType::from_raw_mode(stat.st_mode))
+        }
+        kind => Ok(kind),
+    }
+}
 
 /// Opens a directory in `parent`, and makes it if there is none. Follows no link.
 pub fn open_or_make(parent: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {

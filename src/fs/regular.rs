@@ -11,6 +11,9 @@ use rustix::io::Errno;
 /// The flags with which no kind of file makes the caller wait.
 const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// The length below which a file is read in one go.
+const SMALL: u64 = 64 << 10;
+
 /// Opens a file to be read, through links. A FIFO, a device or a directory is
 /// [`io::ErrorKind::InvalidData`]: to read one could block for ever or never end.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -24,12 +27,12 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 
 /// Reads the bytes of a file that [`open_own`] opens.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    read_all(open_own(path)?)
+    read_all(open_with_length(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
 /// Reads a file of our own in an open directory.
 pub fn read_own_in(directory: impl AsFd, name: &Path) -> io::Result<Vec<u8>> {
-    read_all(open_in(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
+    read_all(open_with_length(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
 /// Opens a file of our own to be written, and makes it if there is none. Its content stays. With
@@ -63,6 +66,11 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
 }
 
 fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
+    open_with_length(directory, path, flags).map(|(file, _)| file)
+}
+
+/// Opens a file; gives its length, too.
+fn open_with_length(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
     let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is no regular file");
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
@@ -78,16 +86,27 @@ fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File>
     if !meta.is_file() {
         return Err(not_regular());
     }
-    Ok(file)
+    Ok((file, meta.len()))
 }
 
 /// Reads the bytes of a file that [`open`] opens.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_all(open(path)?)
+    read_all(open_with_length(CWD, path, OFlags::RDONLY)?)
 }
 
-fn read_all(mut file: File) -> io::Result<Vec<u8>> {
+/// Reads a file to its end. A small one takes one call: the standard library asks again for the
+/// length, for the position, and for more bytes.
+fn read_all((mut file, length): (File, u64)) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    if length < SMALL {
+        // The byte more shows whether the file has grown.
+        bytes.resize(length as usize + 1, 0);
+        let read = file.read(&mut bytes)?;
+        bytes.truncate(read);
+        if read as u64 == length {
+            return Ok(bytes);
+        }
+    }
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -102,6 +121,29 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
     use std::fs;
+
+    fn all(mut file: File) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    }
+
+    #[test]
+    fn files_are_read_whole_whatever_their_length_and_that_of_proc_is_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        for length in [0, 1, 4096, SMALL - 1, SMALL, SMALL + 1] {
+            let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            fs::write(&file, &bytes).expect("written");
+            assert!(read(&file).expect("regular") == bytes, "{length}");
+            // It grows after its length was asked for, or becomes shorter.
+            for other in [length.saturating_sub(1), length + 1, length + SMALL] {
+                let opened = File::open(&file).expect("there");
+                assert!(read_all((opened, other)).expect("regular") == bytes, "{length} {other}");
+            }
+        }
+        #[cfg(target_os = "linux")]
+        assert!(read_text(Path::new("/proc/self/status")).expect("regular").contains("SigIgn:"));
+    }
 
     #[test]
     fn only_regular_files_open_and_nothing_waits() {
@@ -128,10 +170,10 @@ mod tests {
             assert_eq!(refused, Err(io::ErrorKind::InvalidData));
             assert!(open_own_to_write(&at(name), false).is_err(), "{name}");
         }
-        assert_eq!(open_own_to_write(&at("new"), true).and_then(read_all).expect("made"), b"");
+        assert_eq!(open_own_to_write(&at("new"), true).and_then(all).expect("made"), b"");
         create_own(&at("fifo")).expect("a file in place of the FIFO");
         create_own(&at("link")).expect("a file in place of the link");
         assert_eq!(fs::read(at("file")).expect("still there"), b"text");
-        assert_eq!(open_own(&at("link")).and_then(read_all).expect("regular"), b"");
+        assert_eq!(open_own(&at("link")).and_then(all).expect("regular"), b"");
     }
 }

@@ -13,13 +13,14 @@ use crate::fs::directory::DIRECTORY;
 /// The compressed size from which a loose object is left to gix.
 const LARGE: usize = 64 << 10;
 
-/// The length of the longest header, and of a small object that is read in one go.
-const BEGINNING: usize = 64;
+/// The length up to which an object is inflated in one go, with its header. Records are that small.
+const BEGINNING: usize = 4 << 10;
 
 /// The loose objects of a repository, without those of alternates.
 pub struct LooseObjects {
     directory: Option<OwnedFd>,
     compressed: Vec<u8>,
+    beginning: Vec<u8>,
     inflate: Inflate,
 }
 
@@ -29,6 +30,7 @@ impl LooseObjects {
         LooseObjects {
             directory: rustix::fs::open(common.join("objects"), DIRECTORY, Mode::empty()).ok(),
             compressed: Vec::new(),
+            beginning: Vec::new(),
             inflate: Inflate::default(),
         }
     }
@@ -45,10 +47,10 @@ impl LooseObjects {
         self.compressed.resize(LARGE, 0);
         let length = rustix::io::read(&file, &mut self.compressed[..]).ok()?;
         let compressed = self.compressed.get(..length).filter(|all| all.len() < LARGE)?;
-        let mut beginning = [0; BEGINNING];
+        self.beginning.resize(BEGINNING, 0);
         self.inflate.reset();
-        let (_, consumed, written) = self.inflate.once(compressed, &mut beginning).ok()?;
-        let beginning = &beginning[..written];
+        let (_, consumed, written) = self.inflate.once(compressed, &mut self.beginning).ok()?;
+        let beginning = &self.beginning[..written];
         let (kind, size, header) = decode::loose_header(beginning).ok()?;
         let size = usize::try_from(size).ok().filter(|size| written - header <= *size)?;
         if written - header == size {
@@ -88,7 +90,7 @@ mod tests {
                 |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
             std::iter::successors(Some(1), next).map(|n| (n >> 24) as u8).take(length).collect()
         };
-        for length in [0, 1, 54, 55, 56, 57, 1000, 40_000] {
+        for length in [0, 1, 54, 55, 56, 57, 1000, 4085, 4086, 4087, 4095, 4096, 4097, 40_000] {
             for bytes in [vec![b'x'; length], noise(length)] {
                 let id = git(&["hash-object", "-w", "--stdin"], &bytes);
                 let id = ObjectId::from_hex(id.as_bytes()).expect("an id");

@@ -1,17 +1,19 @@
 //! Lists of refs, and the memory of a command that only looks at runs.
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gix::bstr::ByteSlice;
 use gix::refs::TargetRef;
 use gix::refs::file::find::ReferenceDecode;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::error::{Error, Result};
-use crate::fs::regular;
+use crate::fs::{directory, regular};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -40,25 +42,35 @@ struct LooseRefs {
 }
 
 impl LooseRefs {
-    /// Reads the refs below a directory of the git directory; `prefix` ends in a slash. What is
-    /// deleted meanwhile is left out.
-    fn read_below(&mut self, git_dir: &Path, prefix: &str) -> io::Result<()> {
-        let listing = match fs::read_dir(git_dir.join(prefix)) {
+    /// Reads the refs in a directory of `parent` and below; `prefix` is its whole name, and ends in
+    /// a slash. What is deleted meanwhile is left out.
+    fn read_below(
+        &mut self,
+        parent: impl AsFd,
+        directory: impl Arg,
+        prefix: &str,
+        git_dir: &Path,
+    ) -> io::Result<()> {
+        let mut listing = match directory::open_to_list(parent, directory).map_err(io::Error::from)
+        {
             Err(e) if is_gone(&e) => return Ok(()),
-            listing => listing?,
+            opened => opened?,
         };
-        for entry in listing {
-            let entry = entry?;
-            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                self.read_below(git_dir, &format!("{name}/"))?;
+        for entry in directory::entries(&mut listing)? {
+            let file = entry.file_name();
+            let name = format!("{prefix}{}", file.to_string_lossy());
+            let kind = match directory::kind(&listing, &entry) {
+                Err(Errno::NOENT) => continue,
+                kind => kind?,
+            };
+            if kind == FileType::Directory {
+                self.read_below(listing.fd()?, file, &format!("{name}/"), git_dir)?;
             } else if name.ends_with(".lock") {
-                self.locks.push(entry.path());
+                self.locks.push(git_dir.join(name));
             } else if gix::refs::FullName::try_from(name.as_str()).is_ok() {
-                match read_start(&entry.path()) {
+                match read_start(listing.fd()?, file) {
                     Err(e) if is_gone(&e) => {}
-                    Err(_) if kind.is_symlink() => drop(broken_refs().insert(name)),
+                    Err(_) if kind == FileType::Symlink => drop(broken_refs().insert(name)),
                     text => self.add(name, &text?),
                 }
             }
@@ -87,9 +99,9 @@ fn is_gone(e: &io::Error) -> bool {
 }
 
 /// The beginning of a file: all of one that holds an object id. Does not wait for a FIFO.
-fn read_start(path: &Path) -> io::Result<Vec<u8>> {
+fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;
     let mut start = vec![0; 128];
     let length = rustix::io::read(&file, &mut start[..])?;
     start.truncate(length);
@@ -117,7 +129,7 @@ impl Repo {
         if !full.starts_with("refs/") || of_worktrees.iter().any(|own| full.starts_with(own)) {
             return None;
         }
-        match read_start(&self.common_dir().join(full.as_str())) {
+        match read_start(CWD, self.common_dir().join(full.as_str())) {
             Ok(text) => oid_of(&text).map(Some),
             // Looked for afterwards, because git packs a ref before it deletes its file.
             Err(e) if is_gone(&e) => self.packed_refs_stamp().is_none().then_some(None),
@@ -129,7 +141,8 @@ impl Repo {
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
         let mut found = LooseRefs::default();
-        found.read_below(self.common_dir(), OF_RUNS).map_err(unreadable)?;
+        let (git_dir, directory) = (self.common_dir(), self.common_dir().join(OF_RUNS));
+        found.read_below(CWD, directory, OF_RUNS, git_dir).map_err(unreadable)?;
         let packed = match regular::read(&self.common_dir().join("packed-refs")) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             read => read.map_err(unreadable)?,

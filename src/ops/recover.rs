@@ -1,4 +1,5 @@
 //! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -22,14 +23,14 @@ use crate::store::records::run_names;
 /// Ends the processes of commands that outlived their git-frites; gives a message for each command.
 ///
 /// A command runs only in a run that is active or watched, so usually there is nothing to look at.
-fn end_survivors(store: &Store) -> Result<Vec<String>> {
+fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let watched: Vec<Name> = baseline::all(store).into_iter().map(|(run, _)| run).collect();
     let mut messages = Vec::new();
-    for run in store.run_directories()? {
-        if !store.is_active(&run) && !watched.contains(&run) {
+    for (run, is_active) in runs {
+        if !is_active && !watched.contains(run) {
             continue;
         }
-        for entry in fs::read_dir(store.run_dir(&run)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(store.run_dir(run)).into_iter().flatten().flatten() {
             for (what, ended) in survivors::end(&entry.path()) {
                 let whose = format!("{run}/{}", entry.file_name().display());
                 messages.push(match ended {
@@ -53,11 +54,13 @@ pub struct Recovery {
 }
 
 /// Recovers landings, refs and runs. If there is nothing to do, it costs a listing of the runs'
-/// directory and of their refs.
+/// directory and of their refs, and a look at each run for work that is under way.
 pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
+    // A run that is killed from now on is left to the next command.
+    let runs = store.run_activities()?;
     // First: nothing else may write what is recovered.
-    let mut messages = end_survivors(store)?;
+    let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().look_at_refs_of_runs()?;
     if !locks.is_empty() {
@@ -83,8 +86,11 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     let names: Vec<RefName> = found.keys().cloned().collect();
     messages.extend(settle(store, &names)?);
     let has_conflicts = names.iter().any(|name| refs::conflicts_of(name).is_some());
-    let recorded = run_names(&names);
-    for run in store.run_directories()? {
+    let recorded: BTreeSet<Name> = run_names(&names).into_iter().collect();
+    for (run, is_active) in runs {
+        if !is_active && recorded.contains(&run) {
+            continue;
+        }
         let recovered = recover_run(store, &run).and_then(|message| {
             let is_lost = message.is_none() && !recorded.contains(&run);
             if is_lost { rebuild(store, &run) } else { Ok(message) }

@@ -7,7 +7,10 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::CWD;
+
 use crate::error::{Error, Result};
+use crate::fs::directory;
 use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::process::capped;
@@ -19,12 +22,13 @@ const MOST: u32 = 100;
 
 /// The marks in a directory, each with the name of its command's log.
 pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let named = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
+    let listed = directory::open_to_list(CWD, directory);
+    let entries = listed.and_then(|mut opened| directory::entries(&mut opened));
+    let named = entries.iter().flatten().filter_map(|entry| {
+        let name = entry.file_name().to_str().ok()?;
         let (what, number) = name.split_once(ENDING)?;
         let is_mark = number.is_empty() || number.starts_with('.');
-        is_mark.then(|| Some((what.strip_suffix('.')?.to_owned(), entry.path())))?
+        is_mark.then(|| Some((what.strip_suffix('.')?.to_owned(), directory.join(name))))?
     });
     named.collect()
 }

@@ -12,14 +12,18 @@ pub mod records;
 pub mod select;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry};
+use rustix::io::Errno;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::removals::Removals;
 use crate::fs::tree;
 use crate::fs::{
-    atomic,
+    atomic, directory,
     lock::{self, Lock},
 };
 use crate::git::repo::{RUNS, Repo};
@@ -262,13 +266,39 @@ impl Store {
 
     /// The runs that have a directory; their records may be incomplete.
     pub fn run_directories(&self) -> Result<Vec<Name>> {
-        let dir = self.runs_dir();
-        let listing = match std::fs::read_dir(&dir) {
-            Ok(listing) => listing,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(e).context(|| format!("could not list '{}'", dir.display())),
+        Ok(self.list_runs()?.map_or_else(Vec::new, |(_, names)| names))
+    }
+
+    /// The runs that have a directory; true for each on which work is under way, or was killed.
+    pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
+        let Some((directory, names)) = self.list_runs()? else { return Ok(Vec::new()) };
+        let is_active = |name: &Name| {
+            let file = format!("{name}/{ACTIVE}");
+            let stat = directory.fd().and_then(|fd| rustix::fs::statat(fd, file, AtFlags::empty()));
+            stat.is_ok()
         };
-        Ok(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
+        let with_activity = |name| {
+            let is_active = is_active(&name);
+            (name, is_active)
+        };
+        Ok(names.into_iter().map(with_activity).collect())
+    }
+
+    /// The open directory of all runs, with the names in it; none if there is no such directory.
+    fn list_runs(&self) -> Result<Option<(Dir, Vec<Name>)>> {
+        let path = self.runs_dir();
+        let listed = directory::open_to_list(CWD, &path).and_then(|mut opened| {
+            let entries = directory::entries(&mut opened)?;
+            let name = |entry: &DirEntry| entry.file_name().to_str().ok()?.parse().ok();
+            Ok((opened, entries.iter().filter_map(name).collect()))
+        });
+        match listed {
+            Err(Errno::NOENT) => Ok(None),
+            listed => listed
+                .map(Some)
+                .map_err(io::Error::from)
+                .context(|| format!("could not list '{}'", path.display())),
+        }
     }
 }
 
@@ -280,7 +310,7 @@ fn busy(run: &Name) -> Error {
 /// Removes a file. A missing file is no error.
 pub fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
             Err(e).context(|| format!("could not remove '{}'", file.display()))
         }
         _ => Ok(()),
