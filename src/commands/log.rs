@@ -14,7 +14,7 @@ use crate::model::run::Run;
 use crate::ops::session::ReadSession;
 use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
-use crate::ui::table;
+use crate::ui::{local_time, table};
 
 /// `git frites log`
 #[derive(Debug, clap::Args)]
@@ -111,9 +111,6 @@ impl TaskEvents<'_> {
 fn line(event: &Map<String, Value>) -> String {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
     let time: Option<jiff::Timestamp> = text("time").parse().ok();
-    let time = time.map(|t| {
-        t.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-    });
     let place = match event.get("candidate").and_then(Value::as_str) {
         Some(candidate) => format!("{}/{candidate}", text("run")),
         None => text("run").to_owned(),
@@ -137,7 +134,7 @@ fn line(event: &Map<String, Value>) -> String {
         .collect();
     let line = format!(
         "{}  {:<9}  {place:<8}  {}",
-        time.unwrap_or_default(),
+        time.map(local_time::text).unwrap_or_default(),
         text("event"),
         details.join(" ")
     );

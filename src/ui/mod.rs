@@ -3,6 +3,7 @@ pub mod comparison;
 mod effort_words;
 pub mod json;
 pub mod junit;
+pub mod local_time;
 mod notify;
 pub mod progress;
 pub mod report;

@@ -39,6 +39,14 @@ impl Paint {
             None => text.to_owned(),
         }
     }
+
+    /// Appends the text in this style to a line.
+    pub fn paint_onto(&self, line: &mut String, text: &str) {
+        match self.0 {
+            Some(_) => line.push_str(&self.paint(text)),
+            None => line.push_str(text),
+        }
+    }
 }
 
 /// One style for each meaning.

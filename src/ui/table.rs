@@ -53,8 +53,8 @@ impl Grid {
             let (before, after) = if self.numbers.contains(&at) { (pad, 0) } else { (0, pad) };
             blanks += before;
             if !text.is_empty() {
-                line.push_str(&" ".repeat(blanks));
-                line.push_str(&paint.paint(text));
+                line.extend(std::iter::repeat_n(' ', blanks));
+                paint.paint_onto(&mut line, text);
                 blanks = 0;
             }
             blanks += after + GAP;
@@ -70,6 +70,9 @@ impl Grid {
 /// A text of unknown origin (a command's output, a file name) as one line, with control characters
 /// escaped, so that it can neither move the cursor nor change colors.
 pub fn printable(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
     text.chars()
         .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
         .collect()

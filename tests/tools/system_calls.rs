@@ -64,7 +64,7 @@ fn each_record_is_read_once_and_only_that_of_a_run_that_is_named() {
     for command in ["status", "log"] {
         let calls = calls(&world, "openat,open", &[command]);
         let refs =
-            calls.iter().filter(|call| call.contains("/@record\"") && !call.contains("ENOENT"));
+            calls.iter().filter(|call| call.contains("@record\"") && !call.contains("ENOENT"));
         assert_eq!(refs.count(), runs.len(), "{command}");
         let opened = opened_objects(&calls);
         assert!(all.iter().all(|id| opened.get(id).is_none_or(|times| *times == 1)), "{command}");

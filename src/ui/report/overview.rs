@@ -9,9 +9,9 @@ use crate::model::verdict::Verdict;
 use crate::ui::comparison::{self, ComparisonRow};
 use crate::ui::report::candidate::logs;
 use crate::ui::report::content::{Report, ReportedCandidate};
-use crate::ui::report::wording::{class, time, visible};
+use crate::ui::report::wording::{class, visible};
 use crate::ui::style::Tone;
-use crate::ui::usage_words;
+use crate::ui::{local_time, usage_words};
 
 /// The most tests that are shown.
 const TESTS: usize = 500;
@@ -27,8 +27,8 @@ pub fn heading(report: &Report) -> Markup {
         p.dim {
             (count(report.candidates.len(), "candidate")) " from " code { (run.base.short()) }
             @if !report.base_subject.is_empty() { " “" (visible(&report.base_subject)) "”" }
-            ", made " (time(run.created))
-            @if let Some(verdict) = &report.verdict { ", judged " (time(verdict.judged)) }
+            ", made " (local_time::text(run.created))
+            @if let Some(verdict) = &report.verdict { ", judged " (local_time::text(verdict.judged)) }
             @if let Some(task) = &run.task { ", for " (visible(task)) }
         }
         @if let Some(prompt) = &report.prompt {

@@ -4,8 +4,9 @@ use maud::{Markup, html};
 
 use crate::model::candidate::State;
 use crate::model::outcome::{Outcome, StageResult};
+use crate::ui::local_time;
 use crate::ui::report::content::Report;
-use crate::ui::report::wording::{class, time, visible};
+use crate::ui::report::wording::{class, visible};
 use crate::ui::style::Tone;
 use crate::ui::table::duration;
 
@@ -46,7 +47,7 @@ fn attempts(report: &Report) -> Markup {
     let whole = seconds(first, last).max(0.001);
     html! {
         h2 { "Attempts over time" }
-        p.dim { "From " (time(first)) " to " (time(last)) ": " (duration(whole)) }
+        p.dim { "From " (local_time::text(first)) " to " (local_time::text(last)) ": " (duration(whole)) }
         table.bars { tbody { @for (at, start, end) in spans {
             @let record = &report.candidates[at].record;
             @let words = format!("{}, {}", record.state, duration(seconds(start, end)));

@@ -31,11 +31,6 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The time in the user's zone.
-pub fn time(at: jiff::Timestamp) -> String {
-    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
 /// A line that is cut if it has more characters.
 pub fn cut(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
