@@ -7,6 +7,7 @@ pub mod cli;
 mod clock;
 pub mod commit;
 pub mod diff;
+mod directories;
 pub mod fan_out;
 pub mod file_times;
 mod gc;

@@ -309,16 +309,22 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let own = regular::open(&file).ok().and_then(|_| {
         gix::index::File::at(&file, gix.object_hash(), true, Default::default()).ok()
     });
-    let size = |entry: &gix::index::Entry| {
-        let same = own.as_ref().and_then(|own| own.entry_by_path(entry.path(&index)));
+    let size = |(at, entry): (usize, &gix::index::Entry)| {
+        let path = entry.path(&index);
+        let same = own.as_ref().and_then(|own| {
+            // Mostly both have the same paths.
+            let beside = own.entries().get(at).filter(|same| same.path(own) == path);
+            beside.or_else(|| own.entry_by_path(path))
+        });
         // A size of 0 may stand for an unknown one.
         match same.filter(|same| same.id == entry.id && same.stat.size > 0) {
             Some(same) => u64::from(same.stat.size),
             None => gix.find_header(entry.id).map_or(0, |header| header.size()),
         }
     };
-    let blobs = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
-    Ok(blobs.map(|entry| size(entry).next_multiple_of(4096)).sum())
+    let is_blob = |(_, e): &(usize, &gix::index::Entry)| e.mode != gix::index::entry::Mode::COMMIT;
+    let blobs = index.entries().iter().enumerate().filter(is_blob);
+    Ok(blobs.map(|blob| size(blob).next_multiple_of(4096)).sum())
 }
 
 /// Refuses a path that is not a chain of real directories below `root`, or that is not `registered`

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use gix::bstr::{BStr, ByteSlice};
+use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 use gix::worktree::stack::state::ignore::Source;
 use rustix::fs::{AtFlags, Dir, FileType};
@@ -19,6 +19,7 @@ use crate::fs::directory::DIRECTORY;
 use crate::fs::parallel;
 use crate::git::capture::dirty;
 use crate::git::capture::listed::{DirectoryState, KnownNames, ListedDirectories};
+use crate::git::directories::{Directory, directories};
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -43,16 +44,6 @@ pub(super) struct Listing {
     pub untracked: Vec<TreePath>,
     /// The directories in which every name is one of the index.
     pub listed: ListedDirectories,
-}
-
-/// A directory, as the index has it.
-#[derive(Default)]
-struct Directory<'a> {
-    path: &'a [u8],
-    /// The places in the index of the files directly in it, sorted by name.
-    files: Vec<usize>,
-    /// The directories directly in it, sorted: their names and their places in the list.
-    directories: Vec<(&'a [u8], usize)>,
 }
 
 /// What is directly in one directory.
@@ -169,46 +160,6 @@ fn is_usual(index: &gix::index::File) -> bool {
         && index.entries().iter().all(|e| !e.flags.intersects(odd) && is_file(e.mode))
 }
 
-/// The directories of an index, each after the one that it is in; the root is the first. None if
-/// the index is not sorted.
-fn directories(index: &gix::index::File) -> Option<Vec<Directory<'_>>> {
-    let mut all = vec![Directory::default()];
-    // Those that the present entry is in.
-    let mut open = vec![0];
-    let mut last: &[u8] = b"";
-    for (place, entry) in index.entries().iter().enumerate() {
-        let path: &[u8] = entry.path(index);
-        if path <= last {
-            return None;
-        }
-        last = path;
-        let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
-        while open.last().is_some_and(|at| !is_in(directory, all[*at].path)) {
-            open.pop();
-        }
-        let mut at = *open.last()?;
-        while all[at].path.len() < directory.len() {
-            let begin = if at == 0 { 0 } else { all[at].path.len() + 1 };
-            let end = directory[begin..].find_byte(b'/').map_or(directory.len(), |n| begin + n);
-            let new = all.len();
-            all[at].directories.push((&directory[begin..end], new));
-            all.push(Directory { path: &directory[..end], ..Directory::default() });
-            open.push(new);
-            at = new;
-        }
-        all[at].files.push(place);
-    }
-    // The index sorts a directory as if its name ended in a slash.
-    all.iter_mut().for_each(|directory| directory.directories.sort_unstable());
-    Some(all)
-}
-
-/// True if a directory is `other` or somewhere in it.
-fn is_in(directory: &[u8], other: &[u8]) -> bool {
-    other.is_empty()
-        || directory.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-}
-
 /// Reads one directory of the worktree `root`; none if something in it is unusual.
 fn contents(
     root: &OwnedFd,
@@ -237,7 +188,6 @@ fn contents(
     }
     let mut listing = Dir::new(opened).ok()?;
     let directory = TreePath::new(of.path);
-    let name_of = |at: usize| file_name_of(index.entries()[at].path(index));
     while let Some(entry) = listing.read() {
         let entry = entry.ok()?;
         let name = entry.file_name().to_bytes();
@@ -261,9 +211,9 @@ fn contents(
         }
         let mode = match kind {
             FileType::Directory => {
-                match of.directories.binary_search_by(|(known, _)| (*known).cmp(name)) {
-                    Ok(at) => found.entered.push(of.directories[at].1),
-                    Err(_) => found.directories.push(directory.join(name)),
+                match of.directory(name) {
+                    Some(at) => found.entered.push(at),
+                    None => found.directories.push(directory.join(name)),
                 }
                 continue;
             }
@@ -271,16 +221,15 @@ fn contents(
             FileType::Symlink => Mode::SYMLINK,
             _ => return None, // git cannot hold it
         };
-        match of.files.binary_search_by(|at| name_of(*at).cmp(name)) {
-            Ok(place) => {
-                let at = of.files[place];
+        match of.file(name, index) {
+            Some(at) => {
                 let indexed = &index.entries()[at];
                 if !dirty::is_clean_file(indexed.mode, &indexed.stat, &stat().ok()?, index) {
                     found.changed.push(at);
                 }
                 found.seen.push(at);
             }
-            Err(_) => found.files.push((directory.join(name), mode)),
+            None => found.files.push((directory.join(name), mode)),
         }
     }
     let has_no_other = found.files.is_empty() && found.directories.is_empty();
@@ -307,7 +256,7 @@ fn known_contents(
     let mut found = Contents::default();
     for at in &of.files {
         let entry = &index.entries()[*at];
-        let Some(stat) = stat(file_name_of(entry.path(index))) else { continue };
+        let Some(stat) = stat(of.name_of(entry, index)) else { continue };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile | FileType::Symlink => found.seen.push(*at),
             _ => return None,
@@ -321,10 +270,6 @@ fn known_contents(
     let there = of.directories.iter().filter(|(name, _)| stat(name).is_some_and(is_directory));
     found.entered.extend(there.map(|(_, at)| *at));
     (found.names() == count).then_some(found)
-}
-
-fn file_name_of(path: &BStr) -> &[u8] {
-    path.rfind_byte(b'/').map_or(path, |at| path[at + 1..].as_bstr())
 }
 
 /// The files among `new`, and below the directories in it, that git's rules do not ignore; none if

@@ -120,7 +120,7 @@ impl Plan {
         for (at, group) in worktrees.chunks(at_once).enumerate() {
             let taken = taken.chunks(at_once).nth(at).unwrap_or_default();
             let written = fan.write(group, taken)?;
-            template.write_indexes(group, &written)?;
+            template.write_indexes(group, taken, &written)?;
             left = left.or(written.left);
         }
         Ok(left)

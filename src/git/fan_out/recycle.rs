@@ -4,7 +4,7 @@
 //! A file is taken only if nobody touched it since it was written: its entry in the parked index has
 //! its times, its size and its inode, and its change time, which no program can choose, is older
 //! than the end of the writing. Everything else is deleted, and written as in any new worktree.
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
+use gix::index::State;
 use gix::index::entry::{Flags, Mode as EntryMode, Stat as EntryStat};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
 use rustix::io::Errno;
@@ -23,6 +24,7 @@ use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
+use crate::git::directories::{Directory, directories};
 use crate::git::index::read_index;
 use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
@@ -36,15 +38,17 @@ pub type Taken = Vec<Option<EntryStat>>;
 
 /// Gives each of these new worktrees, which have no files, those files of `index` that a worktree
 /// parked in `root` has. All files of `index` are stored as they are.
-pub fn take_all(
-    root: &Path,
-    worktrees: &[&Worktree],
-    index: &gix::index::State,
-) -> Result<Vec<Taken>> {
-    parallel::map(worktrees, |worktree| take(root, worktree, index))
+pub fn take_all(root: &Path, worktrees: &[&Worktree], index: &State) -> Result<Vec<Taken>> {
+    let Some(directories) = directories(index) else { return Ok(Vec::new()) };
+    parallel::map(worktrees, |worktree| take(root, worktree, index, &directories))
 }
 
-fn take(root: &Path, worktree: &Worktree, index: &gix::index::State) -> Result<Taken> {
+fn take(
+    root: &Path,
+    worktree: &Worktree,
+    index: &State,
+    directories: &[Directory<'_>],
+) -> Result<Taken> {
     let stage = worktree.path.join(STAGE);
     let nothing = || vec![None; index.entries().len()];
     // Of several processes one gets it.
@@ -52,7 +56,7 @@ fn take(root: &Path, worktree: &Worktree, index: &gix::index::State) -> Result<T
         return Ok(nothing());
     }
     let failed = || format!("could not recycle a worktree in '{}'", worktree.path.display());
-    match recycle(&stage, &worktree.path, index) {
+    match recycle(&stage, &worktree.path, index, directories) {
         Ok(taken) => Ok(taken),
         Err(reason) => {
             tracing::debug!(%reason, "a parked worktree is not recycled");
@@ -79,10 +83,17 @@ struct Parked<'a> {
     filled: (i64, i64),
     /// The modes of new directories and files here.
     modes: [u32; 2],
-    index: &'a gix::index::State,
+    index: &'a State,
+    /// The directories of `index`.
+    directories: &'a [Directory<'a>],
 }
 
-fn recycle(stage: &Path, into: &Path, index: &gix::index::State) -> io::Result<Taken> {
+fn recycle(
+    stage: &Path,
+    into: &Path,
+    index: &State,
+    directories: &[Directory<'_>],
+) -> io::Result<Taken> {
     let filled = fs::symlink_metadata(stage.join(trash::FILLED))?;
     let old = stage.join(trash::INDEX);
     regular::open_own(&old)?;
@@ -98,10 +109,11 @@ fn recycle(stage: &Path, into: &Path, index: &gix::index::State) -> io::Result<T
         filled: (filled.mtime(), filled.mtime_nsec()),
         modes: [mode(into)?, mode(&into.join(".git"))?],
         index,
+        directories,
     };
     let mut taken = vec![None; index.entries().len()];
     let root = rustix::fs::open(&parked.root, DIRECTORY, Mode::empty())?;
-    parked.sweep(root, b"", &mut taken)?;
+    parked.sweep(root, &directories[0], &mut taken)?;
     for entry in fs::read_dir(&parked.root)? {
         let entry = entry?;
         fs::rename(entry.path(), into.join(entry.file_name()))?;
@@ -109,10 +121,10 @@ fn recycle(stage: &Path, into: &Path, index: &gix::index::State) -> io::Result<T
     delete_tree(stage)?;
     // A file that is renamed has another change time.
     let into = rustix::fs::open(into, DIRECTORY, Mode::empty())?;
-    for (entry, stat) in index.entries().iter().zip(&mut taken) {
-        let path = entry.path(index);
-        if let Some(stat) = stat.as_mut().filter(|_| !path.contains(&b'/')) {
-            let now = rustix::fs::statat(&into, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)?;
+    for at in &directories[0].files {
+        if let Some(stat) = &mut taken[*at] {
+            let path = index.entries()[*at].path(index).as_bytes();
+            let now = rustix::fs::statat(&into, path, AtFlags::SYMLINK_NOFOLLOW)?;
             *stat = entry_stat(&now);
         }
     }
@@ -120,50 +132,52 @@ fn recycle(stage: &Path, into: &Path, index: &gix::index::State) -> io::Result<T
 }
 
 impl Parked<'_> {
-    /// Deletes everything in a directory that is not to be taken. `prefix` is the directory's path,
-    /// empty or with a slash at its end.
-    fn sweep(&self, directory: OwnedFd, prefix: &[u8], taken: &mut Taken) -> io::Result<()> {
+    /// Deletes everything in a directory that is not to be taken. `of` are the files that the new
+    /// index has there.
+    fn sweep(&self, directory: OwnedFd, of: &Directory<'_>, taken: &mut Taken) -> io::Result<()> {
         let mut listing = Dir::new(directory)?;
+        // All of them before the first is deleted, in one piece: there are many.
         let mut names = Vec::new();
         while let Some(entry) = listing.read() {
-            let entry = entry?;
-            let name = entry.file_name();
-            if ![&b"."[..], b".."].contains(&name.to_bytes()) {
-                names.push(name.to_owned());
-            }
+            names.extend_from_slice(entry?.file_name().to_bytes_with_nul());
         }
         let directory = listing.fd()?;
-        for name in names {
-            let stat = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let path = [prefix, name.to_bytes()].concat();
+        for name in names.split_inclusive(|byte| *byte == 0) {
+            let name = CStr::from_bytes_with_nul(name).map_err(io::Error::other)?;
+            let bytes = name.to_bytes();
+            if bytes == b"." || bytes == b".." {
+                continue;
+            }
+            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-                match self.untouched(&path, &stat) {
+                let file = of.file(bytes, self.index);
+                match file.filter(|at| self.is_untouched(*at, &stat)) {
                     Some(at) => taken[at] = Some(entry_stat(&stat)),
-                    None => rustix::fs::unlinkat(directory, &name, AtFlags::empty())?,
+                    None => rustix::fs::unlinkat(directory, name, AtFlags::empty())?,
                 }
                 continue;
             }
-            let below = [&path[..], b"/"].concat();
-            if !self.has_directory(&below) {
-                delete_tree(&self.root.join(OsStr::from_bytes(&path)))?;
+            let Some(below) = of.directory(bytes) else {
+                let path = self.root.join(OsStr::from_bytes(of.path));
+                delete_tree(&path.join(OsStr::from_bytes(bytes)))?;
                 continue;
-            }
-            let child = rustix::fs::openat(directory, &name, DIRECTORY, Mode::empty())?;
+            };
+            let child = rustix::fs::openat(directory, name, DIRECTORY, Mode::empty())?;
             if stat.st_mode & 0o7777 != self.modes[0] || has_attributes(&child)? {
                 return Err(io::Error::other("a directory has another mode or attributes"));
             }
-            self.sweep(child, &below, taken)?;
+            self.sweep(child, &self.directories[below], taken)?;
         }
         Ok(())
     }
 
-    /// The position in the new index of a file that nobody has touched, if it is the same there.
-    fn untouched(&self, path: &[u8], stat: &Stat) -> Option<usize> {
-        let at = self.index.entry_index_by_path(path.as_bstr()).ok()?;
+    /// True if nobody has touched the file of this entry of the new index, and it is the same there.
+    fn is_untouched(&self, at: usize, stat: &Stat) -> bool {
         let new = &self.index.entries()[at];
+        let path = new.path(self.index);
         // Mostly the old index has the same paths.
         let beside = self.old.entries().get(at).filter(|old| old.path(&self.old) == path);
-        let old = beside.or_else(|| self.old.entry_by_path(path.as_bstr()))?;
+        let Some(old) = beside.or_else(|| self.old.entry_by_path(path)) else { return false };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let file = |mode: u32| kind == FileType::RegularFile && stat.st_mode & 0o7777 == mode;
         let [directory, plain] = self.modes;
@@ -175,14 +189,7 @@ impl Parked<'_> {
         };
         let is_old = (stat.st_ctime, stat.st_ctime_nsec as i64) <= self.filled;
         let is_same = old.id == new.id && old.mode == new.mode && old.stat == entry_stat(stat);
-        (has_mode && is_old && is_same && stat.st_nlink == 1).then_some(at)
-    }
-
-    /// True if the new index has files below this directory, which ends in a slash.
-    fn has_directory(&self, below: &[u8]) -> bool {
-        let entries = self.index.entries();
-        let at = entries.partition_point(|entry| entry.path(self.index) < below.as_bstr());
-        entries.get(at).is_some_and(|entry| entry.path(self.index).starts_with(below))
+        has_mode && is_old && is_same && stat.st_nlink == 1
     }
 }
 

@@ -6,6 +6,7 @@ use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
+use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::writer::Written;
 use crate::git::index::cached_tree;
 use crate::git::repo::from_oid;
@@ -59,11 +60,22 @@ impl IndexTemplate {
         Ok(IndexTemplate { bytes, entries, hash })
     }
 
-    /// Writes the index of each worktree, with the stat data of its files.
-    pub fn write_indexes(&self, worktrees: &[&Worktree], written: &Written) -> Result<()> {
+    /// Writes the index of each worktree, with the stat data of the files that it has `taken` (for
+    /// each worktree, or for none) and of those that were written.
+    pub fn write_indexes(
+        &self,
+        worktrees: &[&Worktree],
+        taken: &[Taken],
+        written: &Written,
+    ) -> Result<()> {
         let places: Vec<usize> = (0..worktrees.len()).collect();
         parallel::map(&places, |at| {
             let mut bytes = self.bytes.clone();
+            for (place, stat) in self.entries.iter().zip(taken.get(*at).into_iter().flatten()) {
+                if let Some(stat) = stat {
+                    put_stat(stat, &mut bytes[*place..]);
+                }
+            }
             for (entry, stats) in &written.stats {
                 let place = self.entries[*entry];
                 put_stat(&stats[*at], &mut bytes[place..]);
@@ -82,10 +94,13 @@ impl IndexTemplate {
 
 /// Puts stat data into an entry of an index file. The mode stands between the inode and the user.
 fn put_stat(stat: &Stat, entry: &mut [u8]) {
-    let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
-    let before = times.into_iter().chain([stat.dev, stat.ino]);
-    let after = [stat.uid, stat.gid, stat.size];
-    for (place, number) in (0..24).chain(28..40).step_by(4).zip(before.chain(after)) {
-        entry[place..place + 4].copy_from_slice(&number.to_be_bytes());
-    }
+    let put = |numbers: &[u32], bytes: &mut [u8]| {
+        for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_be_bytes());
+        }
+    };
+    let (ctime, mtime) = (&stat.ctime, &stat.mtime);
+    let before = [ctime.secs, ctime.nsecs, mtime.secs, mtime.nsecs, stat.dev, stat.ino];
+    put(&before, &mut entry[..24]);
+    put(&[stat.uid, stat.gid, stat.size], &mut entry[28..40]);
 }

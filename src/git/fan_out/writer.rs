@@ -48,7 +48,7 @@ pub struct Fan<'a> {
 /// The result of a writing.
 #[derive(Default)]
 pub struct Written {
-    /// For each entry of the index that was written: its position, and the stat data of its file in
+    /// For each entry of the index that was missing somewhere: its position, and the stat data of its file in
     /// each worktree.
     pub stats: Vec<(usize, Vec<EntryStat>)>,
     /// A path that was left to git, as a reason.
@@ -136,14 +136,8 @@ impl<'a> Fan<'a> {
     ) -> Result<Written> {
         let failed = |path: &BStr| format!("could not write '{path}'");
         let mut written = Written::default();
-        let mut missing = Vec::new();
-        for at in unit.entries {
-            let stats = taken.iter().map(|of| of[*at]).collect::<Option<Vec<_>>>();
-            match stats.filter(|all| !all.is_empty()) {
-                Some(stats) => written.stats.push((*at, stats)),
-                None => missing.push(*at),
-            }
-        }
+        let is_missing = |at: &usize| taken.is_empty() || taken.iter().any(|of| of[*at].is_none());
+        let missing: Vec<usize> = unit.entries.iter().copied().filter(is_missing).collect();
         if missing.is_empty() {
             return Ok(written);
         }

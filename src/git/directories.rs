@@ -1,0 +1,75 @@
+//! The directories of an index, each with what is directly in it.
+use gix::bstr::ByteSlice;
+use gix::index::{Entry, State};
+
+/// A directory, as an index has it.
+#[derive(Default)]
+pub(super) struct Directory<'a> {
+    /// The path; empty for the root.
+    pub path: &'a [u8],
+    /// The places in the index of the files directly in it, sorted by name.
+    pub files: Vec<usize>,
+    /// The directories directly in it, sorted: their names and their places in the list.
+    pub directories: Vec<(&'a [u8], usize)>,
+}
+
+impl Directory<'_> {
+    /// The name of a file directly in this directory.
+    pub fn name_of<'a>(&self, entry: &Entry, index: &'a State) -> &'a [u8] {
+        let begin = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
+        &entry.path(index)[begin..]
+    }
+
+    /// The place in the index of the file of this name.
+    pub fn file(&self, name: &[u8], index: &State) -> Option<usize> {
+        let name_of = |at: usize| self.name_of(&index.entries()[at], index);
+        let found = self.files.binary_search_by(|at| name_of(*at).cmp(name));
+        found.ok().map(|place| self.files[place])
+    }
+
+    /// The place in the list of the directory of this name.
+    pub fn directory(&self, name: &[u8]) -> Option<usize> {
+        let found = self.directories.binary_search_by(|(known, _)| (*known).cmp(name));
+        found.ok().map(|at| self.directories[at].1)
+    }
+}
+
+/// The directories of an index, each after the one that it is in; the root is the first. None if
+/// the index is not sorted.
+pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
+    let mut all = vec![Directory::default()];
+    // Those that the present entry is in.
+    let mut open = vec![0];
+    let mut last: &[u8] = b"";
+    for (place, entry) in index.entries().iter().enumerate() {
+        let path: &[u8] = entry.path(index);
+        if path <= last {
+            return None;
+        }
+        last = path;
+        let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
+        while open.last().is_some_and(|at| !is_in(directory, all[*at].path)) {
+            open.pop();
+        }
+        let mut at = *open.last()?;
+        while all[at].path.len() < directory.len() {
+            let begin = if at == 0 { 0 } else { all[at].path.len() + 1 };
+            let end = directory[begin..].find_byte(b'/').map_or(directory.len(), |n| begin + n);
+            let new = all.len();
+            all[at].directories.push((&directory[begin..end], new));
+            all.push(Directory { path: &directory[..end], ..Directory::default() });
+            open.push(new);
+            at = new;
+        }
+        all[at].files.push(place);
+    }
+    // The index sorts a directory as if its name ended in a slash.
+    all.iter_mut().for_each(|directory| directory.directories.sort_unstable());
+    Some(all)
+}
+
+/// True if a directory is `other` or somewhere in it.
+fn is_in(directory: &[u8], other: &[u8]) -> bool {
+    other.is_empty()
+        || directory.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
