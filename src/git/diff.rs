@@ -184,7 +184,7 @@ fn compare_in_process(
             return None;
         }
         let read = |entry: Option<TreeEntry>| match entry {
-            Some((_, id)) => Some(gix.find_object(id).ok()?.detach().data),
+            Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
             None => Some(Vec::new()),
         };
         let (before, after) = (read(old)?, read(new)?);

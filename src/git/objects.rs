@@ -2,15 +2,15 @@
 //! the disk: a power cut leaves no object without its content, and no ref to one.
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::ObjectId;
 use gix::objs::Kind;
-use gix::zlib::Compression;
-use gix::zlib::stream::deflate;
+use gix::zlib::stream::deflate::{Compress, FlushCompress};
+use gix::zlib::{Compression, Status};
 use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
@@ -31,12 +31,15 @@ const TEMPORARY: &str = "tmp_obj_";
 pub struct NewObjects {
     directory: PathBuf,
     written: BTreeMap<ObjectId, TempPath>,
+    /// To make one takes longer than to compress a small object.
+    compressor: Option<Compress>,
 }
 
 impl Repo {
     /// Begins to write objects.
     pub fn new_objects(&self) -> NewObjects {
-        NewObjects { directory: self.common_dir().join("objects"), written: BTreeMap::new() }
+        let directory = self.common_dir().join("objects");
+        NewObjects { directory, written: BTreeMap::new(), compressor: None }
     }
 }
 
@@ -49,19 +52,45 @@ impl NewObjects {
         if self.written.contains_key(&id) || freshen(&self.place(&id)) {
             return Ok(id);
         }
+        let header = gix::objs::encode::loose_header(kind, bytes.len() as u64);
+        let stream = self.compressed([&header, bytes]);
         let failed = || format!("could not write an object in '{}'", self.directory.display());
         let file = tempfile::Builder::new()
             .prefix(TEMPORARY)
             .tempfile_in(&self.directory)
             .context(failed)?;
-        let (file, path) = file.into_parts();
-        let mut compressed = deflate::Write::new(file, Compression::BEST_SPEED);
-        let header = gix::objs::encode::loose_header(kind, bytes.len() as u64);
-        compressed.write_all(&header).context(failed)?;
-        compressed.write_all(bytes).context(failed)?;
-        compressed.flush().context(failed)?;
+        let (mut file, path) = file.into_parts();
+        stream.and_then(|stream| file.write_all(&stream)).context(failed)?;
         self.written.insert(id, path);
         Ok(id)
+    }
+
+    /// One zlib stream of these bytes.
+    fn compressed(&mut self, parts: [&[u8]; 2]) -> io::Result<Vec<u8>> {
+        let new = || Compress::new(Compression::BEST_SPEED);
+        let compressor = self.compressor.get_or_insert_with(new);
+        compressor.reset();
+        let mut stream = Vec::new();
+        let mut made = [0; 16 << 10];
+        for (part, flush) in parts.into_iter().zip([FlushCompress::None, FlushCompress::Finish]) {
+            let mut rest = part;
+            loop {
+                let before = (compressor.total_in(), compressor.total_out());
+                let status = compressor.compress(rest, &mut made, flush);
+                let status = status.map_err(io::Error::other)?;
+                rest = &rest[(compressor.total_in() - before.0) as usize..];
+                let new = (compressor.total_out() - before.1) as usize;
+                stream.extend_from_slice(&made[..new]);
+                let is_done = match flush {
+                    FlushCompress::Finish => status == Status::StreamEnd,
+                    _ => rest.is_empty(),
+                };
+                if is_done {
+                    break;
+                }
+            }
+        }
+        Ok(stream)
     }
 
     /// Adds a tree with these entries, in any order.

@@ -314,12 +314,9 @@ impl Repo {
     /// The bytes of an object of that kind.
     fn object(&self, oid: &Oid, kind: Kind) -> Result<Vec<u8>> {
         let id = from_oid(oid)?;
-        let mut bytes = Vec::new();
-        let mut loose = self.loose.lock().unwrap_or_else(PoisonError::into_inner);
-        if loose.read_as(kind, &id, &mut bytes).is_some() {
+        if let Some(bytes) = self.loose_object(&id, kind) {
             return Ok(bytes);
         }
-        drop(loose);
         let lost =
             |e: &dyn std::fmt::Display| Error::damaged(format!("{kind} {oid} cannot be read: {e}"));
         self.read_again(|gix| {
@@ -329,6 +326,24 @@ impl Repo {
             }
             Ok(found.data)
         })
+    }
+
+    /// The bytes of a small object of that kind, if it is loose: gix takes longer to read it.
+    pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut loose = self.loose.lock().unwrap_or_else(PoisonError::into_inner);
+        loose.read_as(kind, id, &mut bytes).map(|()| bytes)
+    }
+
+    /// The bytes of an object of that kind, loose or not; none if it cannot be read.
+    pub(super) fn any_object(
+        &self,
+        gix: &gix::Repository,
+        id: &gix::ObjectId,
+        kind: Kind,
+    ) -> Option<Vec<u8>> {
+        let packed = || gix.find_object(*id).ok().filter(|found| found.kind == kind);
+        self.loose_object(id, kind).or_else(|| Some(packed()?.detach().data))
     }
 
     /// The id of the commit with these bytes, if the repository surely has it.

@@ -2,8 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
-use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryKind;
+use gix::objs::{CommitRef, Kind, TreeRefIter};
 
 use crate::error::Result;
 use crate::git::mode::EntryMode;
@@ -28,12 +28,15 @@ pub(super) struct TreeDifference {
     pub new: Option<TreeEntry>,
 }
 
+/// A repository, with gix's handle of it.
+type Reader<'a> = (&'a Repo, &'a gix::Repository);
+
 /// The entries of a tree, in git's order: by name, where that of a directory ends in a slash. None
 /// if the tree cannot be read, or has an entry that git would not write.
-fn entries(gix: &gix::Repository, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
-    let object = gix.find_object(tree).ok()?;
+fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
+    let bytes = repo.any_object(gix, &tree, Kind::Tree)?;
     let mut found = BTreeMap::new();
-    for entry in TreeRefIter::from_bytes(&object.data, tree.kind()) {
+    for entry in TreeRefIter::from_bytes(&bytes, tree.kind()) {
         let entry = entry.ok()?;
         let mut name = entry.filename.to_vec();
         let mode = match (entry.mode.value(), entry.mode.kind()) {
@@ -53,9 +56,19 @@ fn entries(gix: &gix::Repository, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, Tr
 }
 
 /// The tree of a commit, or the tree itself.
-fn tree_of(gix: &gix::Repository, oid: &Oid) -> Option<ObjectId> {
-    let object = gix.find_object(from_oid(oid).ok()?).ok()?;
-    Some(object.peel_to_tree().ok()?.id)
+fn tree_of(reader: Reader<'_>, oid: &Oid) -> Option<ObjectId> {
+    let id = from_oid(oid).ok()?;
+    if let Some((tree, _)) = loose_commit(reader, &id) {
+        return Some(tree);
+    }
+    Some(reader.1.find_object(id).ok()?.peel_to_tree().ok()?.id)
+}
+
+/// The tree and the parents of a commit; none if it is not loose.
+fn loose_commit((repo, _): Reader<'_>, id: &ObjectId) -> Option<(ObjectId, Vec<ObjectId>)> {
+    let bytes = repo.loose_object(id, Kind::Commit)?;
+    let commit = CommitRef::from_bytes(&bytes, id.kind()).ok()?;
+    Some((commit.tree(), commit.parents().collect()))
 }
 
 /// The commit with the fewest steps from this one whose tree is `wanted`, and that tree; none if none
@@ -87,21 +100,21 @@ pub fn nearest(
 /// The paths that differ between two trees (or commits), in git's order, without directories; none
 /// if an object cannot be read.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
-    let gix = repo.gix();
+    let reader = (repo, &repo.gix());
     let mut found = Vec::new();
-    let trees = (Some(tree_of(&gix, from)?), Some(tree_of(&gix, to)?));
-    collect(&gix, &TreePath::default(), trees, &mut found)?;
+    let trees = (Some(tree_of(reader, from)?), Some(tree_of(reader, to)?));
+    collect(reader, &TreePath::default(), trees, &mut found)?;
     Some(found)
 }
 
 fn collect(
-    gix: &gix::Repository,
+    reader: Reader<'_>,
     directory: &TreePath,
     (from, to): (Option<ObjectId>, Option<ObjectId>),
     found: &mut Vec<TreeDifference>,
 ) -> Option<()> {
     let read = |tree: Option<ObjectId>| {
-        tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(gix, tree))
+        tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(reader, tree))
     };
     let (old, new) = (read(from)?, read(to)?);
     let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
@@ -113,7 +126,7 @@ fn collect(
         let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
         if name.ends_with(b"/") {
             let trees = (old.map(|(_, id)| id), new.map(|(_, id)| id));
-            collect(gix, &path, trees, found)?;
+            collect(reader, &path, trees, found)?;
         } else {
             found.push(TreeDifference { path, old, new });
         }
@@ -128,10 +141,11 @@ pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
 }
 
 fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
-    let (gix, objects) = (&repo.gix(), &repo.new_objects());
+    let (reader, objects) = ((repo, &repo.gix()), &repo.new_objects());
     let mut seen: BTreeSet<ObjectId> =
         known.iter().map(|oid| from_oid(oid)).collect::<Result<_>>().ok()?;
-    let trees: Vec<ObjectId> = known.iter().map(|oid| tree_of(gix, oid)).collect::<Option<_>>()?;
+    let trees: Vec<ObjectId> =
+        known.iter().map(|oid| tree_of(reader, oid)).collect::<Option<_>>()?;
     let mut waiting = vec![from_oid(new).ok()?];
     let mut commits = 0;
     while let Some(id) = waiting.pop() {
@@ -143,18 +157,18 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
             return None;
         }
         // Not from the commit graph: the object itself counts.
-        let commit = gix.find_object(id).ok()?.try_into_commit().ok()?;
-        if !has_tree(gix, objects, commit.tree_id().ok()?.detach(), &trees)? {
+        let (tree, parents) = loose_commit(reader, &id)?;
+        if !has_tree(reader, objects, tree, &trees)? {
             return Some(false);
         }
-        waiting.extend(commit.parent_ids().map(gix::Id::detach));
+        waiting.extend(parents);
     }
     Some(true)
 }
 
 /// True if all objects of a tree are loose that the trees `known` do not have at the same path.
 fn has_tree(
-    gix: &gix::Repository,
+    reader: Reader<'_>,
     objects: &NewObjects,
     tree: ObjectId,
     known: &[ObjectId],
@@ -165,14 +179,14 @@ fn has_tree(
     if !objects.is_loose(&tree) {
         return Some(false);
     }
-    let known: Vec<_> = known.iter().map(|id| entries(gix, *id)).collect::<Option<_>>()?;
-    for (name, (mode, id)) in entries(gix, tree)? {
+    let known: Vec<_> = known.iter().map(|id| entries(reader, *id)).collect::<Option<_>>()?;
+    for (name, (mode, id)) in entries(reader, tree)? {
         let before: Vec<ObjectId> =
             known.iter().filter_map(|tree| tree.get(&name)).map(|(_, id)| *id).collect();
         let is_there = match mode {
             _ if before.contains(&id) => true,
             EntryMode::Submodule => true,
-            EntryMode::Directory => has_tree(gix, objects, id, &before)?,
+            EntryMode::Directory => has_tree(reader, objects, id, &before)?,
             _ => objects.is_loose(&id),
         };
         if !is_there {

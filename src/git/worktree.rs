@@ -17,7 +17,7 @@ use crate::fs::regular;
 use crate::fs::trash::Bin;
 use crate::fs::tree::{delete_tree, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
-use crate::git::index::ScratchIndex;
+use crate::git::index::{ScratchIndex, open_index};
 use crate::git::overrides::Overrides;
 use crate::git::ref_locks::remove_when_old;
 use crate::git::repo::Repo;
@@ -304,11 +304,7 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let index = repo.index_of(commit)?;
     let gix = repo.gix();
-    let file = repo.git_dir().join("index");
-    // gix would wait for a FIFO.
-    let own = regular::open(&file).ok().and_then(|_| {
-        gix::index::File::at(&file, gix.object_hash(), true, Default::default()).ok()
-    });
+    let own = open_index(&repo.git_dir().join("index"));
     let size = |(at, entry): (usize, &gix::index::Entry)| {
         let path = entry.path(&index);
         let same = own.as_ref().and_then(|own| {

@@ -9,6 +9,7 @@ trials! {
     each_loose_blob_is_opened_once_and_not_mapped: [STRACE];
     each_record_is_read_once_and_only_that_of_a_run_that_is_named: [STRACE];
     recycled_worktree_is_walked_once: [STRACE];
+    capture_maps_no_object_and_starts_no_thread_to_read_an_index: [STRACE];
 }
 
 /// The system calls of these names that a command makes.
@@ -91,5 +92,25 @@ fn recycled_worktree_is_walked_once() {
     let opened = calls.iter().filter(|call| call.contains("\"many\"") && call.contains("openat"));
     assert_eq!(opened.count(), 2);
     assert!(!calls.iter().any(|call| call.contains("O_CREAT") && call.contains("\"100\"")));
+    world.assert_clean();
+}
+
+fn capture_maps_no_object_and_starts_no_thread_to_read_an_index() {
+    let world = World::new();
+    for at in 0..60 {
+        world.write(format!("d{at}/file"), format!("file {at}\n"));
+    }
+    world.commit("many files");
+    let run = world.spawn(["-n", "1"]);
+    let file = world.worktree(&format!("{run}/c1")).join("d7/file");
+    fs::write(&file, "first\n").unwrap();
+    world.frites(["capture", &run]).expect(0);
+    fs::write(&file, "second\n").unwrap();
+    let calls = calls(&world, "mmap,prctl", &["capture", &run]);
+    assert!(!calls.iter().any(|call| call.contains("gix-index")), "a thread for an index");
+    let mapped = calls.iter().filter(|call| call.contains(", PROT_READ, MAP_PRIVATE, "));
+    // Each directory's tree is read once, for the base.
+    assert!(mapped.count() < 80);
+    assert_eq!(world.git(["show", &format!("refs/frites/{run}/c1:d7/file")]), "second");
     world.assert_clean();
 }

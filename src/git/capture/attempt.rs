@@ -8,10 +8,11 @@ use gix::index::entry::{Flags, Mode};
 
 use crate::error::Result;
 use crate::fs::regular;
-use crate::git::capture::private_index::{copy_index, open_index, remove_from_index, set_mode};
+use crate::git::capture::private_index::{copy_index, remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
-use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::index::{IndexEdits, ScratchIndex, open_index};
+use crate::git::index_bytes::has_entries_of;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid};
 use crate::git::trees::{self, TreeDifference};
@@ -27,7 +28,7 @@ pub(super) struct AttemptGit {
     admin: Option<PathBuf>,
     /// The commit that HEAD is at.
     head: Option<Oid>,
-    /// The attempt's own index.
+    /// The attempt's own index; none if it cannot be read, or tells nothing that the base does not.
     index: Option<gix::index::File>,
 }
 
@@ -47,7 +48,14 @@ impl AttemptGit {
             return Ok(AttemptGit::default());
         };
         let head = head_of(repo, &admin);
-        let index = open_index(repo, &admin.join("index"));
+        let file = admin.join("index");
+        let tells_nothing = repo.trusts_modes()
+            && repo.index_of(source.base).is_ok_and(|base| {
+                let mut modes = base.entries().iter().map(|entry| entry.mode);
+                modes.all(|mode| mode != Mode::COMMIT)
+                    && regular::read(&file).is_ok_and(|own| has_entries_of(&own, &base))
+            });
+        let index = if tells_nothing { None } else { open_index(&file) };
         Ok(AttemptGit { admin: Some(admin), head, index })
     }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::fs::directory::DIRECTORY;
 use crate::git::capture::listed::{DirectoryState, ListedDirectories};
-use crate::git::capture::private_index::open_index;
 use crate::git::capture::walk::{Listing, is_clean, list};
+use crate::git::index::open_index;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -49,7 +49,7 @@ fn place() -> Place {
     let tree = Oid::parse(&git(&main, "rev-parse HEAD^{tree}")).expect("a tree");
     let repo = Repo::discover(&main).expect("a repository");
     let index = main.join(".git/worktrees/worktree/index");
-    let index = open_index(&repo, &index).expect("an index");
+    let index = open_index(&index).expect("an index");
     let listed = ListedDirectories::default();
     let mut place = Place { _room: room, root, repo, index, tree, listed };
     // Directories that were just made are listed again.

@@ -32,10 +32,11 @@ use crate::git::capture::listed::ListedDirectories;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
-    edit_index, forget_racy_entries, open_index, read_tree, remove_from_index, trustworthy_index,
+    edit_index, forget_racy_entries, read_tree, remove_from_index, trustworthy_index,
 };
 use crate::git::capture::scan::Scan;
 use crate::git::gc::WholeMove;
+use crate::git::index::open_index;
 use crate::git::repo::{Commit, Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -91,7 +92,7 @@ fn read_in_process(
     if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
         return Ok(None);
     }
-    let Some(mut index) = trustworthy_index(repo, source.index) else { return Ok(None) };
+    let Some(mut index) = trustworthy_index(source.index) else { return Ok(None) };
     let Some(scan) = Scan::in_process(repo, source, attempt, &index)? else { return Ok(None) };
     let tree = staging::stage(repo, source, &scan, &mut index)?;
     let omissions = scan.omissions;
@@ -102,7 +103,7 @@ fn read_in_process(
 fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) -> Result<ReadFiles> {
     omitted::require_readable_rules(source)?;
     let git = repo.git().work_tree(source.worktree).index(source.index);
-    let private = match trustworthy_index(repo, source.index) {
+    let private = match trustworthy_index(source.index) {
         Some(index) => {
             forget_racy_entries(&git, source, &index)?;
             Some(index)
@@ -119,7 +120,7 @@ fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) ->
     }
     scan.stage(&git, source.base)?;
     // Neither the modes that are set now nor `git write-tree` change what is read of it below.
-    let captured = open_index(repo, source.index);
+    let captured = open_index(source.index);
     if let Some(captured) = &captured {
         edit_index(&git, attempt.other_modes(repo, captured))?;
     }
@@ -163,7 +164,7 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
     }
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let attempt = AttemptGit::read(repo, source)?;
-    let private = open_index(repo, source.index);
+    let private = open_index(source.index);
     let scan = Scan::new(repo, source, &git, &attempt, private.as_ref())?;
     let mut omissions = scan.omissions;
     omitted::add_unlisted_files(repo, source, private.as_ref(), &mut omissions)?;
@@ -183,7 +184,7 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         Some(capture) => capture.tree,
         None => repo.commit(source.base)?.tree,
     };
-    let Some(private) = open_index(repo, source.index) else { return Ok(false) };
+    let Some(private) = open_index(source.index) else { return Ok(false) };
     let listed = ListedDirectories::beside(source.index);
     if !walk::is_clean(source.worktree, &private, &tree, &listed)? {
         return Ok(false);

@@ -276,7 +276,7 @@ fn unreadable(error: &ignore::Error) -> Option<(&Path, &'static str)> {
 
 /// True if a path is that of an ignore file.
 pub(super) fn is_ignore_file(path: &[u8]) -> bool {
-    file_name(path) == b".gitignore"
+    path.ends_with(b".gitignore") && file_name(path) == b".gitignore"
 }
 
 /// True if a `.gitignore` differs between two trees, given as indexes.

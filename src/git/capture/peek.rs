@@ -27,7 +27,7 @@ const LARGEST: u64 = 1 << 20;
 /// Lines added and deleted in a worktree since the base, by one look at the stat data of its files and
 /// the content of those that differ. None if a capture would need git, or if there is too much to read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
-    let index = trustworthy_index(repo, source.index)?;
+    let index = trustworthy_index(source.index)?;
     let listed = ListedDirectories::beside(source.index);
     let listing = walk::list(repo, source.worktree, &index, &listed).ok()??;
     let gix = repo.gix();

@@ -10,7 +10,7 @@ use crate::fs::regular;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
-use crate::git::index::IndexEdits;
+use crate::git::index::{IndexEdits, open_index};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -23,8 +23,8 @@ pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
 
 /// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
 /// can write to every file of git-frites.
-pub fn trustworthy_index(repo: &Repo, file: &Path) -> Option<gix::index::File> {
-    let index = open_index(repo, file)?;
+pub fn trustworthy_index(file: &Path) -> Option<gix::index::File> {
+    let index = open_index(file)?;
     let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));
     (!hides).then_some(index)
 }
@@ -36,19 +36,12 @@ pub fn read_tree(
     commit: &Oid,
 ) -> Result<Option<gix::index::File>> {
     repo.git().index(source.index).call("read-tree").arg(commit.as_str()).run()?;
-    Ok(open_index(repo, source.index))
-}
-
-/// Opens an index; none if it cannot be read. Like git, this leaves its checksum alone: each entry
-/// is compared with its file, and an id that was damaged names no object.
-pub fn open_index(repo: &Repo, path: &Path) -> Option<gix::index::File> {
-    regular::open(path).ok()?; // gix would wait for a FIFO
-    gix::index::File::at(path, repo.gix().object_hash(), true, Default::default()).ok()
+    Ok(open_index(source.index))
 }
 
 /// The disk space of the files of an index; 0 if it cannot be read.
-pub fn size_on_disk(repo: &Repo, index: &Path) -> u64 {
-    open_index(repo, index).as_ref().map_or(0, bytes_of_files)
+pub fn size_on_disk(index: &Path) -> u64 {
+    open_index(index).as_ref().map_or(0, bytes_of_files)
 }
 
 /// The disk space of the files of an index, in whole blocks of 4 KiB.

@@ -4,7 +4,7 @@
 //! conversion or anything else that git does with content goes through git.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -17,10 +17,11 @@ use gix::worktree::stack::state::attributes::Source;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::capture::scan::Scan;
 use crate::git::capture::source::CaptureSource;
+use crate::git::index_bytes::encode;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, to_oid};
@@ -73,8 +74,12 @@ pub(super) fn stage(
         *there = tree;
     }
     // Nobody reads the checksum, which costs more than all the rest of an index.
-    let written = index.write(gix::index::write::Options { skip_hash: true, ..Default::default() });
-    written.map_err(|e| Error::fatal(format!("the private index could not be written: {e}")))?;
+    let Some(bytes) = encode(index) else { return Ok(None) };
+    let lock = source.index.with_extension("lock");
+    regular::create_own(&lock)
+        .and_then(|mut file| file.write_all(&bytes))
+        .and_then(|()| fs::rename(&lock, source.index))
+        .context(|| format!("could not write '{}'", source.index.display()))?;
     Ok(Some(id))
 }
 

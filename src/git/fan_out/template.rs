@@ -1,7 +1,6 @@
 //! The index of a new worktree: everything but the stat data is the same in all of them.
 use std::fs;
 
-use gix::index::entry::Stat;
 use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
@@ -9,6 +8,7 @@ use crate::fs::parallel;
 use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::writer::Written;
 use crate::git::index::cached_tree;
+use crate::git::index_bytes::{HEADER, entry_length, put_stat};
 use crate::git::repo::from_oid;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -21,12 +21,6 @@ pub struct IndexTemplate {
     entries: Vec<usize>,
     hash: gix::hash::Kind,
 }
-
-/// The bytes of an index before the first entry: a signature, the version, the number of entries.
-const HEADER: usize = 12;
-
-/// The bytes of an entry before its path, where an object id has 20: stat data, id, flags.
-const BEFORE_PATH: usize = 62;
 
 impl IndexTemplate {
     /// The template for a tree, of which `index` lists the files.
@@ -47,8 +41,7 @@ impl IndexTemplate {
         let mut at = HEADER;
         let place = |entry: &gix::index::Entry| {
             let place = at;
-            // Each entry ends with one NUL to eight, so that its length is a multiple of eight.
-            at += (BEFORE_PATH + entry.path(index).len() + 8) & !7;
+            at += entry_length(entry.path(index).len());
             place
         };
         let entries = index.entries().iter().map(place).collect();
@@ -90,17 +83,4 @@ impl IndexTemplate {
         })?;
         Ok(())
     }
-}
-
-/// Puts stat data into an entry of an index file. The mode stands between the inode and the user.
-fn put_stat(stat: &Stat, entry: &mut [u8]) {
-    let put = |numbers: &[u32], bytes: &mut [u8]| {
-        for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
-            place.copy_from_slice(&number.to_be_bytes());
-        }
-    };
-    let (ctime, mtime) = (&stat.ctime, &stat.mtime);
-    let before = [ctime.secs, ctime.nsecs, mtime.secs, mtime.nsecs, stat.dev, stat.ino];
-    put(&before, &mut entry[..24]);
-    put(&[stat.uid, stat.gid, stat.size], &mut entry[28..40]);
 }

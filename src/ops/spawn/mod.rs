@@ -380,7 +380,7 @@ fn prepare_candidate(
         state,
     );
     record.port = port;
-    record.bytes = capture::size_on_disk(&session.repo, &candidate.index());
+    record.bytes = capture::size_on_disk(&candidate.index());
     // A worktree that is made again stays marked for review, and what it cost is spent.
     let before = candidate.record()?;
     (record.kept, record.usage) = (before.kept, before.usage);
