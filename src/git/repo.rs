@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
-use gix::objs::{CommitRef, Kind, TreeRefIter};
+use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 
 use crate::error::{Cause, Error, IoContext, Result};
@@ -265,7 +265,7 @@ impl Repo {
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
         let bytes = self.object(oid, Kind::Commit)?;
         let decoded = CommitRef::from_bytes(&bytes, gix::hash::Kind::Sha1)
-            .map_err(|e| Error::damaged(format!("commit {oid} cannot be read: {e}")))?;
+            .map_err(|e| unreadable_commit(oid, &e))?;
         Ok(Commit {
             tree: to_oid(decoded.tree()),
             parents: decoded.parents().map(to_oid).collect(),
@@ -354,8 +354,12 @@ impl Repo {
         Ok(has.then(|| to_oid(id)))
     }
 
-    /// The names of the files in a tree's root, with their blobs.
-    pub fn root_files(&self, tree: &Oid) -> Result<BTreeMap<String, Oid>> {
+    /// The names of the files in the root of a commit's tree, with their blobs.
+    pub fn root_files(&self, commit: &Oid) -> Result<BTreeMap<String, Oid>> {
+        let bytes = self.object(commit, Kind::Commit)?;
+        // Nothing but the tree is read: status asks for those of all runs.
+        let tree = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id();
+        let tree = &to_oid(tree.map_err(|e| unreadable_commit(commit, &e))?);
         let bytes = self.object(tree, Kind::Tree)?;
         let mut files = BTreeMap::new();
         for entry in TreeRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1) {
@@ -570,6 +574,10 @@ fn strict_options() -> gix::open::Options {
         .object_store_slots(SLOTS)
         .bail_if_untrusted(true)
         .config_overrides([REPLACE_NOTHING])
+}
+
+fn unreadable_commit(oid: &Oid, e: &dyn std::fmt::Display) -> Error {
+    Error::damaged(format!("commit {oid} cannot be read: {e}"))
 }
 
 /// A short name for a path, which may not be UTF-8.

@@ -107,7 +107,7 @@ impl Store {
         if let Some(files) = known().get(&commit) {
             return Ok(files.clone());
         }
-        let files = Arc::new(self.repo.root_files(&self.repo.commit(&commit)?.tree)?);
+        let files = Arc::new(self.repo.root_files(&commit)?);
         known().insert(commit, files.clone());
         Ok(files)
     }
