@@ -1,5 +1,7 @@
 //! Short reads of many files at once, on one pool of threads for the whole process: work within
 //! work shares it.
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -18,14 +20,30 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
-/// Like [`map`], with a state that each thread makes by `init` and keeps from item to item.
-pub fn map_with<T: Sync, S, R: Send>(
+/// Like [`map`], with a state that `init` makes and that goes from item to item: there are about as many states
+/// as threads.
+pub fn map_with<T: Sync, S: Send, R: Send>(
     items: &[T],
-    init: impl Fn() -> S + Sync + Send,
-    work: impl Fn(&mut S, &T) -> Result<R> + Sync + Send,
+    init: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let done: Vec<Result<R>> = items.par_iter().map_init(init, work).collect();
-    done.into_iter().collect()
+    let idle = Mutex::new(Vec::new());
+    let idle = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+    map(items, |item| {
+        let state = idle().pop();
+        let mut state = state.unwrap_or_else(&init);
+        let done = work(&mut state, item);
+        idle().push(state);
+        done
+    })
+}
+
+/// Does two things at the same time. The same holds for them as for the work of [`map`].
+pub fn both<A: Send, B: Send>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    rayon::join(one, other)
 }
 
 /// Does `work` on about as many runs of neighbouring items as there are threads. For items that are

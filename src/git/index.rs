@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gix::bstr::BStr;
 use gix::index::State;
 use gix::index::decode::Options as DecodeOptions;
 use gix::index::entry::Flags;
@@ -50,6 +51,16 @@ pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Resul
     // In place of a checksum, as with `index.skipHash`.
     bytes.extend_from_slice(gix.object_hash().null().as_slice());
     fs::write(file, bytes).context(|| format!("could not write '{}'", file.display()))
+}
+
+/// The entry of a path, which is looked for at this position first: mostly two indexes have the same paths.
+pub(super) fn entry_at<'a>(
+    index: &'a State,
+    position: usize,
+    path: &BStr,
+) -> Option<&'a gix::index::Entry> {
+    let there = index.entries().get(position).filter(|entry| entry.path(index) == path);
+    there.or_else(|| index.entry_by_path(path))
 }
 
 /// A tree and the trees below it, with the number of files in each.

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::Bin;
 use crate::fs::tree::{delete_tree, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
-use crate::git::index::{ScratchIndex, open_index};
+use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
 use crate::git::ref_locks::remove_when_old;
 use crate::git::repo::Repo;
@@ -302,16 +303,12 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
 /// The index of the user's checkout knows the sizes of most files. Only for the others are blobs
 /// read, which costs about as much as writing them once.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
-    let index = repo.index_of(commit)?;
+    let own = || open_index(&repo.git_dir().join("index"));
+    let (index, own) = parallel::both(|| repo.index_of(commit), own);
+    let index = index?;
     let gix = repo.gix();
-    let own = open_index(&repo.git_dir().join("index"));
     let size = |(at, entry): (usize, &gix::index::Entry)| {
-        let path = entry.path(&index);
-        let same = own.as_ref().and_then(|own| {
-            // Mostly both have the same paths.
-            let beside = own.entries().get(at).filter(|same| same.path(own) == path);
-            beside.or_else(|| own.entry_by_path(path))
-        });
+        let same = own.as_ref().and_then(|own| entry_at(own, at, entry.path(&index)));
         // A size of 0 may stand for an unknown one.
         match same.filter(|same| same.id == entry.id && same.stat.size > 0) {
             Some(same) => u64::from(same.stat.size),

@@ -89,7 +89,9 @@ impl Plan {
             return Err(Error::internal(reason));
         }
         let index = repo.index_of(commit)?;
-        let template = IndexTemplate::new(&gix, &index, &repo.commit(commit)?.tree)?;
+        let (hash, shared) = (gix.object_hash(), gix.clone().into_sync());
+        let tree = repo.commit(commit)?.tree;
+        let template = IndexTemplate::new(&shared, hash, &index, &tree)?;
         let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
         let stamp = times
             .stamp(&first.path.join(".git"))

@@ -25,7 +25,7 @@ use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
 use crate::git::directories::{Directory, directories};
-use crate::git::index::read_index;
+use crate::git::index::{entry_at, read_index};
 use crate::git::stat::entry_stat;
 use crate::git::worktree::Worktree;
 
@@ -174,10 +174,7 @@ impl Parked<'_> {
     /// True if nobody has touched the file of this entry of the new index, and it is the same there.
     fn is_untouched(&self, at: usize, stat: &Stat) -> bool {
         let new = &self.index.entries()[at];
-        let path = new.path(self.index);
-        // Mostly the old index has the same paths.
-        let beside = self.old.entries().get(at).filter(|old| old.path(&self.old) == path);
-        let Some(old) = beside.or_else(|| self.old.entry_by_path(path)) else { return false };
+        let Some(old) = entry_at(&self.old, at, new.path(self.index)) else { return false };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let file = |mode: u32| kind == FileType::RegularFile && stat.st_mode & 0o7777 == mode;
         let [directory, plain] = self.modes;

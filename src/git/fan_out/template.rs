@@ -25,16 +25,21 @@ pub struct IndexTemplate {
 impl IndexTemplate {
     /// The template for a tree, of which `index` lists the files.
     pub fn new(
-        gix: &gix::Repository,
+        gix: &gix::ThreadSafeRepository,
+        hash: gix::hash::Kind,
         index: &gix::index::State,
         tree: &Oid,
     ) -> Result<IndexTemplate> {
         let failed =
             |e: &dyn std::fmt::Display| Error::internal(format!("the index cannot be made: {e}"));
-        let hash = gix.object_hash();
         let mut bytes = Vec::new();
         let only_entries = Options { extensions: Extensions::None, skip_hash: false };
-        let version = index.write_to(&mut bytes, only_entries).map_err(|e| failed(&e))?;
+        let id = from_oid(tree)?;
+        let (version, cache) = parallel::both(
+            || index.write_to(&mut bytes, only_entries),
+            || cached_tree(&gix.to_thread_local(), id, b""),
+        );
+        let version = version.map_err(|e| failed(&e))?;
         if version != gix::index::Version::V2 || hash != gix::hash::Kind::Sha1 {
             return Err(failed(&"it is not of version 2 with SHA-1"));
         }
@@ -48,8 +53,7 @@ impl IndexTemplate {
         if at != bytes.len() {
             return Err(failed(&"its entries have other lengths than expected"));
         }
-        let cache = cached_tree(gix, from_oid(tree)?, b"").map_err(|e| failed(&e))?;
-        cache.write_to(&mut bytes).map_err(|e| failed(&e))?;
+        cache.map_err(|e| failed(&e))?.write_to(&mut bytes).map_err(|e| failed(&e))?;
         Ok(IndexTemplate { bytes, entries, hash })
     }
 
@@ -63,13 +67,16 @@ impl IndexTemplate {
     ) -> Result<()> {
         let places: Vec<usize> = (0..worktrees.len()).collect();
         parallel::map(&places, |at| {
-            let mut bytes = self.bytes.clone();
+            // A hash stands at the end.
+            let mut bytes = Vec::with_capacity(self.bytes.len() + self.hash.len_in_bytes());
+            bytes.extend_from_slice(&self.bytes);
             for (place, stat) in self.entries.iter().zip(taken.get(*at).into_iter().flatten()) {
                 if let Some(stat) = stat {
                     put_stat(stat, &mut bytes[*place..]);
                 }
             }
-            for (entry, stats) in &written.stats {
+            let stats = written.stats.chunks_exact(worktrees.len());
+            for (entry, stats) in written.entries.iter().zip(stats) {
                 let place = self.entries[*entry];
                 put_stat(&stats[*at], &mut bytes[place..]);
             }

@@ -48,9 +48,11 @@ pub struct Fan<'a> {
 /// The result of a writing.
 #[derive(Default)]
 pub struct Written {
-    /// For each entry of the index that was missing somewhere: its position, and the stat data of its file in
-    /// each worktree.
-    pub stats: Vec<(usize, Vec<EntryStat>)>,
+    /// The positions in the index of the entries that were missing somewhere.
+    pub entries: Vec<usize>,
+    /// For each of these entries, the stat data of its file in each worktree, one after the other: a
+    /// list for each file would take more time and memory.
+    pub stats: Vec<EntryStat>,
     /// A path that was left to git, as a reason.
     pub left: Option<String>,
 }
@@ -97,12 +99,7 @@ impl<'a> Fan<'a> {
                 .context(|| format!("could not open '{}'", worktree.path.display()))
         };
         let roots: Vec<OwnedFd> = worktrees.iter().map(open).collect::<Result<_>>()?;
-        let mut directories: BTreeMap<&BStr, Vec<usize>> = BTreeMap::new();
-        for (at, entry) in self.index.entries().iter().enumerate() {
-            let path = entry.path(self.index);
-            let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
-            directories.entry(directory.as_bstr()).or_default().push(at);
-        }
+        let directories = self.directories();
         let units: Vec<Unit<'_>> = directories
             .iter()
             .flat_map(|(directory, entries)| {
@@ -121,10 +118,28 @@ impl<'a> Fan<'a> {
         })?;
         let mut written = Written::default();
         for part in parts {
+            written.entries.extend(part.entries);
             written.stats.extend(part.stats);
             written.left = written.left.or(part.left);
         }
         Ok(written)
+    }
+
+    /// The positions of the entries in each directory.
+    fn directories(&self) -> BTreeMap<&BStr, Vec<usize>> {
+        let directory_of = |entry: &gix::index::Entry| {
+            let path = entry.path(self.index);
+            path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]).as_bstr()
+        };
+        let mut directories: BTreeMap<&BStr, Vec<usize>> = BTreeMap::new();
+        let mut first = 0;
+        // Most entries stand beside others of their directory.
+        for neighbours in self.index.entries().chunk_by(|a, b| directory_of(a) == directory_of(b)) {
+            let positions = directories.entry(directory_of(&neighbours[0])).or_default();
+            positions.extend(first..first + neighbours.len());
+            first += neighbours.len();
+        }
+        directories
     }
 
     fn write_unit(
@@ -154,12 +169,12 @@ impl<'a> Fan<'a> {
                 continue;
             };
             let mut first = None;
-            let make = |(of, directory): (usize, &OwnedFd)| {
+            written.entries.push(*at);
+            for (of, directory) in directories.iter().enumerate() {
                 let there = taken.get(of).and_then(|taken| taken[*at]);
-                there.map_or_else(|| self.make(directory, name, &kind, &mut first), Ok)
-            };
-            let stats = directories.iter().enumerate().map(make).collect::<io::Result<_>>();
-            written.stats.push((*at, stats.context(|| failed(path))?));
+                let stat = there.map_or_else(|| self.make(directory, name, &kind, &mut first), Ok);
+                written.stats.push(stat.context(|| failed(path))?);
+            }
         }
         Ok(written)
     }
