@@ -2,6 +2,8 @@
 //! repack -ad` deletes the packs that hold such objects, and our refs are written a moment after
 //! the objects that they reach (`git help gc`, NOTES).
 use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,7 +11,7 @@ use rustix::process::Pid;
 
 use crate::error::{Cause, Error, Result};
 use crate::fs::regular;
-use crate::git::repo::Repo;
+use crate::git::repo::{PackChanges, Repo};
 use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -19,6 +21,33 @@ const TRIES: u32 = 30;
 
 /// The time after a change of the packs in which another git may still be at work on them.
 const SETTLED: Duration = Duration::from_secs(10);
+
+/// The file in the git directory by which processes of ours know the last pack of each other. Without
+/// it each pack would be a change by another git for the next process, which then packs, too.
+const PACKED: &str = "frites-packed";
+
+impl PackChanges {
+    /// Keeps the times for other processes.
+    fn keep(&self, file: &Path) -> io::Result<()> {
+        let nanoseconds = |time: Option<SystemTime>| {
+            let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+            since.unwrap_or_default().as_nanos()
+        };
+        let text = format!("{} {}\n", nanoseconds(self.own), nanoseconds(self.foreign));
+        regular::create_own(file)?.write_all(text.as_bytes())
+    }
+
+    /// The times that a process kept; none if there are none, or they are cut off.
+    fn kept(file: &Path) -> Option<PackChanges> {
+        let text = String::from_utf8(regular::read_own(file).ok()?).ok()?;
+        let (own, foreign) = text.strip_suffix('\n')?.split_once(' ')?;
+        let time = |nanoseconds: &str| {
+            let since = Duration::from_nanos(nanoseconds.parse().ok().filter(|n| *n > 0)?);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        };
+        Some(PackChanges { own: Some(time(own)?), foreign: time(foreign) })
+    }
+}
 
 /// A ref that is to point at a new commit.
 pub struct WholeMove<'a> {
@@ -108,7 +137,12 @@ impl Repo {
         let call = call.args(["--quiet", "--revs"]).arg(pack);
         let known: String = known.iter().map(|oid| format!("^{oid}\n")).collect();
         call.stdin(format!("{new}\n{known}")).bytes()?;
-        self.pack_changes().own = self.packs_changed();
+        let mut changes = self.pack_changes();
+        changes.own = self.packs_changed();
+        if let Err(reason) = changes.keep(&self.common_dir().join(PACKED)) {
+            // Then the next process packs once more.
+            tracing::debug!(%reason, "the time of a pack is not kept");
+        }
         Ok(())
     }
 
@@ -129,13 +163,19 @@ impl Repo {
     fn packs_changed_lately(&self) -> bool {
         let last = self.packs_changed();
         let mut changes = self.pack_changes();
-        if last != changes.own {
-            changes.foreign = last;
-        }
         // A time in the future is that of another clock, or of this moment.
-        let is_young =
-            changes.foreign.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED);
-        is_young && self.has_packs()
+        let is_young = |time: Option<SystemTime>| {
+            time.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
+        };
+        if last != changes.own {
+            let kept = is_young(last).then(|| PackChanges::kept(&self.common_dir().join(PACKED)));
+            *changes = match kept.flatten().filter(|kept| kept.own == last) {
+                // The last change is a pack of another process of ours.
+                Some(kept) => PackChanges { foreign: kept.foreign.max(changes.foreign), ..kept },
+                None => PackChanges { foreign: last, ..*changes },
+            };
+        }
+        is_young(changes.foreign) && self.has_packs()
     }
 
     /// True if there is a pack. Where there is none, none can be deleted, and the directory is as
@@ -228,6 +268,43 @@ mod tests {
             std::error::Error::source(&ended.expect_err("it fails")).map(|e| e.to_string());
         assert_eq!(source.as_deref(), (tries == 2).then_some("first"));
         tries
+    }
+
+    #[test]
+    fn pack_of_another_process_of_ours_is_no_change_by_another_git() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let git = |line: &str| {
+            let call = duct::cmd("git", line.split(' ')).dir(directory.path());
+            let call = call.env("GIT_AUTHOR_NAME", "T").env("GIT_AUTHOR_EMAIL", "t@example.com");
+            let call = call.env("GIT_COMMITTER_NAME", "T");
+            call.env("GIT_COMMITTER_EMAIL", "t@example.com").read().expect("git works")
+        };
+        git("init -q");
+        git("commit -q --allow-empty -m base");
+        git("repack -adq");
+        let process = || Repo::discover(directory.path()).expect("a repository");
+        let first = process();
+        assert!(first.is_beside_housekeeping(), "git has packed");
+        git("commit -q --allow-empty -m more");
+        let new = Oid::parse(&git("rev-parse HEAD")).expect("a commit");
+        first.pack_beside_housekeeping(&new, &[]).expect("packed");
+        let file = first.common_dir().join(PACKED);
+        let kept = PackChanges::kept(&file).expect("kept");
+        assert_eq!(kept.own, first.packs_changed());
+        assert!(process().is_beside_housekeeping(), "git has packed a moment ago");
+        let long_ago = SystemTime::now() - 2 * SETTLED;
+        PackChanges { foreign: Some(long_ago), ..kept }.keep(&file).expect("written");
+        assert!(!process().is_beside_housekeeping(), "only we have packed");
+        assert!(first.is_beside_housekeeping(), "it has seen the other git itself");
+        // A record that does not tell of the last change, or is damaged, tells nothing.
+        for text in ["", "1 1\n", "no times\n", "18446744073709551615 0\n"] {
+            fs::write(&file, text).expect("written");
+            assert!(process().is_beside_housekeeping(), "{text}");
+        }
+        PackChanges { foreign: Some(long_ago), ..kept }.keep(&file).expect("written");
+        git("commit -q --allow-empty -m again");
+        git("repack -adq");
+        assert!(process().is_beside_housekeeping(), "git has packed since");
     }
 
     #[test]
