@@ -419,3 +419,12 @@ fn config_shows_what_a_builtin_agent_is_given() {
     assert_eq!(shown("agents.claude.command"), "claude --model small\n");
     world.frites(["config", "agents.nobody.command"]).refuses(2, "there is no key");
 }
+
+#[test]
+fn resumed_attempts_have_the_time_limit_that_the_run_was_spawned_with() {
+    let limited = "echo \"You've hit your limit · resets 1:30am (Asia/Dhaka)\"; exit 1";
+    let world = world_of_started(&[("claude", limited)]);
+    world.frites(["spawn", "--agent", "claude", "--timeout", "7m", "-p", "x"]).expect(4);
+    let resumed = world.frites(["run", "--resume", "1", "--test", "true"]).stderr;
+    assert!(resumed.contains("each for at most 7m00s"), "{resumed}");
+}

@@ -260,3 +260,18 @@ fn child_can_start_from_a_running_candidate() {
     assert_eq!(world.git(["show", "refs/frites/1/c1:f"]), "whole");
     world.assert_clean();
 }
+
+#[test]
+fn further_round_has_the_time_limit_of_the_first_unless_it_is_given_another() {
+    let world = World::new();
+    world
+        .frites(["spawn", "-n", "1", "--timeout", "3s", "--", "sh", "-c", "seq 9 > new"])
+        .expect(0);
+    world.frites(["spawn", "--again", "1/c1", "--", "sleep", "500"]).expect(4);
+    assert_eq!(world.first_candidate("1")["state"], "timed-out");
+    let longer = ["spawn", "--again", "1/c1", "--timeout", "1h", "--", "sleep", "4"];
+    world.frites(longer).expect(0);
+    let add = ["spawn", "--add", "--run", "1", "-c", "more", "--timeout", "2s", "--", "touch", "x"];
+    world.frites(add).expect(0);
+    world.frites(["spawn", "--again", "1/more", "--", "sleep", "500"]).expect(4);
+}

@@ -145,7 +145,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     let merge_into = check_before_work(session, args)?;
-    let options = spawn_args::options(session, &args.shared)?;
+    let options = spawn_args::options_after(session, &args.shared, run.limits)?;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
         // The command as typed: it may not be UTF-8, and the record is.

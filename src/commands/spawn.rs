@@ -184,8 +184,8 @@ fn run_commands(
 /// Runs another command in one candidate's worktree, or its last one again, perhaps with a new
 /// prompt.
 fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
-    let options = spawn_args::options(session, &args.shared)?;
     let (run, name) = spawn_args::existing(session, "--again", address)?;
+    let options = spawn_args::options_after(session, &args.shared, run.given_limits(&name))?;
     let candidate = session.store.candidate(&run, &name);
     let command = if args.repair {
         let (command, more) = spawn_args::command_and_prompt(session, &args.shared, candidate)?;

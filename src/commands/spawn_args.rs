@@ -18,7 +18,7 @@ use crate::config::value::IsolateMode;
 use crate::error::{Error, IoContext, Result};
 use crate::model::address::Address;
 use crate::model::name::Name;
-use crate::model::run::{Assignment, Run};
+use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{AddRequest, ChangeSource};
 use crate::ops::spawn::attempt::AttemptOptions;
@@ -180,22 +180,41 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
             Some(kind) => kind == "fork",
             None => session.config.get(keys::SPAWN_ISOLATE) == IsolateMode::Fork,
         },
+        limits: given_limits(args),
         arguments: Vec::new(),
     };
     request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
     Ok(request)
 }
 
+/// The time limits in the options, for the record.
+fn given_limits(args: &SharedSpawnArgs) -> GivenLimits {
+    let seconds = |limit: Duration| limit.as_secs();
+    GivenLimits { timeout: args.timeout.map(seconds), idle_timeout: args.idle_timeout.map(seconds) }
+}
+
 /// The number of commands at once and their time limits.
 pub fn options(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptions> {
+    options_after(session, args, GivenLimits::default())
+}
+
+/// As [`options`], for commands that continue work: limits that are not given now are those that were
+/// given `before`.
+pub fn options_after(
+    session: &Session,
+    args: &SharedSpawnArgs,
+    before: GivenLimits,
+) -> Result<AttemptOptions> {
     let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
     if let Some(jobs) = jobs {
         require_jobs_within_limit(session, jobs, "-j")?;
     }
+    let hard = args.timeout.or(before.timeout.map(Duration::from_secs));
+    let idle = args.idle_timeout.or(before.idle_timeout.map(Duration::from_secs));
     let limits = Limits {
-        hard: Some(args.timeout.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
+        hard: Some(hard.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
         // No idle limit by default: many agents think for a long time before they print anything.
-        idle: args.idle_timeout.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
+        idle: idle.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
     };
     Ok(AttemptOptions {
         jobs: jobs.unwrap_or_else(process::processors),
@@ -313,6 +332,7 @@ pub fn additions(
         assignments: assigned.into_iter().collect(),
         command: args.command.clone(),
         prompt: prompt(args)?,
+        limits: given_limits(args),
         change,
     })
 }

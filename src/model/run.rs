@@ -52,9 +52,32 @@ pub struct Run {
     /// The tasks that candidates are bound to themselves.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<Name, String>,
+    /// The time limits that were given for the commands, for further rounds and `--resume`.
+    #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
+    pub limits: GivenLimits,
     /// The arguments of `git frites run`, for `--resume`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+}
+
+/// The time limits of commands that were given as options, in seconds: nothing for those that the
+/// configuration decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GivenLimits {
+    /// `--timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// `--idle-timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<u64>,
+}
+
+impl GivenLimits {
+    /// True if no limit was given.
+    pub fn is_empty(&self) -> bool {
+        *self == GivenLimits::default()
+    }
 }
 
 /// The candidate that a run inherits from: the run's base is a capture of it.
@@ -101,6 +124,9 @@ pub struct Addition {
     /// The prompt, if it is not the run's: a blob, which the record's tree holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Oid>,
+    /// The time limits that were given for its command.
+    #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
+    pub limits: GivenLimits,
 }
 
 /// The command of a single candidate.
@@ -161,6 +187,11 @@ impl Run {
         let synthesised = self.synthesis.iter().map(|(name, s)| (name, &s.prompt));
         let added = self.added.iter().filter_map(|(name, a)| Some((name, a.prompt.as_ref()?)));
         synthesised.chain(added)
+    }
+
+    /// The time limits that were given for the candidate's first command.
+    pub fn given_limits(&self, candidate: &Name) -> GivenLimits {
+        self.added.get(candidate).map_or(self.limits, |added| added.limits)
     }
 
     /// The commit that the chain of parents starts from, on which a candidate lands.

@@ -242,7 +242,7 @@ mod tests {
     use crate::model::flag::Flag;
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult};
-    use crate::model::run::{Addition, Parent};
+    use crate::model::run::{Addition, GivenLimits, Parent};
     use crate::model::test_report::TestReport;
     use crate::model::usage::{Usage, UsageSum};
     use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
@@ -274,6 +274,7 @@ mod tests {
                 base,
                 created,
                 candidates: vec![name("c1"), name("c2")],
+                limits: GivenLimits { timeout: Some(5400), idle_timeout: None },
                 arguments: command.clone(),
                 command,
                 prompt: None,
@@ -289,7 +290,11 @@ mod tests {
                 }),
                 agents: Default::default(),
                 synthesis: Default::default(),
-                added: [(name("c2"), Addition { seed: Some(base), prompt: None })].into(),
+                added: [(
+                    name("c2"),
+                    Addition { seed: Some(base), prompt: None, limits: Default::default() },
+                )]
+                .into(),
                 tasks: [(name("c2"), "GH-1".to_owned())].into(),
             },
         )

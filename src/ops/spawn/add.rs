@@ -11,7 +11,7 @@ use crate::git::merge::{self, MergeResult};
 use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::run::{Addition, Assignment, Run};
+use crate::model::run::{Addition, Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
@@ -32,6 +32,8 @@ pub struct AddRequest {
     pub command: Vec<OsString>,
     /// The prompt for these commands, if it is not the run's.
     pub prompt: Option<Arc<[u8]>>,
+    /// The time limits that were given for these commands.
+    pub limits: GivenLimits,
     /// The change that each of them holds from the start.
     pub change: Option<ChangeSource>,
 }
@@ -71,7 +73,7 @@ pub enum ChangeSource {
 pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
     let Session { repo, store, .. } = session;
-    let AddRequest { candidates: names, assignments, prompt, change, .. } = request;
+    let AddRequest { candidates: names, assignments, prompt, limits: given, change, .. } = request;
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
@@ -91,7 +93,8 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     let prompt = prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     run.candidates.extend(names.iter().cloned());
     run.agents.extend(assignments);
-    run.added.extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt })));
+    run.added
+        .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
     let event = Event::Added { candidates: names.clone(), seed };
     // The candidates exist by now: an error would say that they do not.

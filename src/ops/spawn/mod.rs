@@ -36,7 +36,7 @@ use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
-use crate::model::run::{Assignment, Parent, Run};
+use crate::model::run::{Assignment, GivenLimits, Parent, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
@@ -63,6 +63,8 @@ pub struct Request {
     pub agents: BTreeMap<Name, Assignment>,
     /// True if their worktrees are repositories of their own.
     pub fork: bool,
+    /// The time limits that were given for the commands.
+    pub limits: GivenLimits,
     /// The arguments of `git frites run`.
     pub arguments: Vec<String>,
 }
@@ -220,6 +222,7 @@ fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         synthesis: BTreeMap::new(),
         added: BTreeMap::new(),
         tasks: BTreeMap::new(),
+        limits: request.limits,
         arguments: request.arguments,
     };
     Ok((run, lock))
