@@ -532,3 +532,13 @@ fn merge_that_the_attempt_took_back_does_not_count() {
     assert_eq!(world.git(["show", "HEAD:main.txt"]), "m");
     world.assert_clean();
 }
+
+#[test]
+fn two_commits_of_a_merge_have_different_subjects() {
+    let world = World::new();
+    world.judged(TEST, &["echo new > new.txt"]);
+    world.frites(["apply", "--merge", "-m", "feat: add a file\nas asked", "-m", "body"]).expect(0);
+    assert_eq!(world.git(["log", "-1", "--format=%B"]).lines().next(), Some("feat: add a file"));
+    let merged = world.git(["log", "-1", "--format=%B", "HEAD^2"]);
+    assert!(merged.starts_with("feat: add a file (1/c1)\nas asked\n\nbody\n"), "{merged}");
+}

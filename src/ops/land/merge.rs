@@ -88,7 +88,7 @@ fn merge_plan(
     refuse_overwrite_in(session, target, &plan.tree, "move them away and merge again")?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(options);
-    let own = with_tree_trailer(&message, &plan.judged.tree);
+    let own = merged_message(plan, options, &message);
     // If the attempt merged a newer commit itself, only the difference to that one is its own.
     let parent = if base == start { &root } else { &base };
     let landed = make_commit(
@@ -143,13 +143,19 @@ pub fn refuse_overwrite_in(
     refuse_overwrite(session, root, &checkout.state, tree, hint)
 }
 
-/// The message of the commit that is merged: its own tree is the judged one.
-fn with_tree_trailer(message: &CommitMessage, tree: &Oid) -> CommitMessage {
+/// The message of the commit that is merged: its own tree is the judged one. A subject that the user
+/// gave is that of the merge, too, so the candidate is named at its end, where rules for the beginnings of
+/// subjects allow it.
+fn merged_message(plan: &Plan, options: &LandOptions, message: &CommitMessage) -> CommitMessage {
     let mut own = message.clone();
     for trailer in &mut own.trailers {
         if Trailer::Tree.value(trailer).is_some() {
-            *trailer = Trailer::Tree.line(tree);
+            *trailer = Trailer::Tree.line(plan.judged.tree);
         }
+    }
+    if let (false, Some(first)) = (options.message.is_empty(), own.paragraphs.first_mut()) {
+        let (subject, rest) = first.split_at(first.find('\n').unwrap_or(first.len()));
+        *first = format!("{} ({}){rest}", subject.trim_end(), plan.address());
     }
     own
 }
