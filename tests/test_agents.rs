@@ -370,7 +370,9 @@ fn an_agent_at_its_limit_is_not_started_again_and_resume_starts_just_its_candida
     let waiting = waiting.refuses(128, "1/claude-2 has no output: its command was not started");
     assert!(waiting.stderr.contains("git frites run --resume 1"), "{}", waiting.stderr);
     set_agent(&world, "claude", WORKS);
-    world.frites(["run", "--resume", "1", "-j", "1"]).expect(0);
+    let resumed = world.frites(["run", "--resume", "1", "-j", "1"]).expect(0).stderr;
+    assert!(resumed.contains("attempts: 3 of `claude`; 1 at once"), "{resumed}");
+    assert!(!resumed.contains("agent codex"), "{resumed}");
     assert_eq!(started(&world), ["claude", "claude", "claude"], "just those");
     assert_eq!(states(&world), vec![works; 5]);
     assert_eq!(captured(&world, "1/claude-1", "README").lines().last(), Some("claude-1"));

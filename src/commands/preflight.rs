@@ -50,12 +50,16 @@ pub fn check(
         return Ok(oracle);
     }
     let ui = &session.ui;
-    let programs = attempt_programs(commands);
-    ui.note(format!(
-        "attempts: {programs}; {} at once, each for at most {}",
-        attempts.jobs.min(commands.len()),
-        attempts.limits.hard.map_or("ever".into(), |limit| table::duration(limit.as_secs_f64())),
-    ));
+    if commands.is_empty() {
+        ui.note("attempts: none is started, because all have ended");
+    } else {
+        ui.note(format!(
+            "attempts: {}; {} at once, each for at most {}",
+            attempt_programs(commands),
+            attempts.jobs.min(commands.len()),
+            attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
+        ));
+    }
     for (agent, line) in command_lines(commands) {
         ui.note(format!("agent {agent}: `{}`", table::printable(&line)));
     }

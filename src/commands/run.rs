@@ -168,7 +168,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
         ));
     }
     let judging = judge_options(args);
-    let oracle = preflight::check(session, &run.base, &commands, &options, &judging, args.json)?;
+    let starting = resume::to_start(session, &run, &commands)?;
+    let oracle = preflight::check(session, &run.base, &starting, &options, &judging, args.json)?;
     let base = BaseBeside::new(session, &run, &judging, oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;

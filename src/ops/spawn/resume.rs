@@ -37,6 +37,22 @@ fn resumption(record: &Candidate) -> Resumption {
     }
 }
 
+/// Those of the commands that [`resume`] starts, as far as the records tell it now.
+pub fn to_start(
+    session: &Session,
+    run: &Run,
+    commands: &[(Name, CandidateCommand)],
+) -> Result<Vec<(Name, CandidateCommand)>> {
+    let mut pending = Vec::new();
+    for (name, command) in commands {
+        let record = session.store.candidate(run, name).record()?;
+        if resumption(&record) == Resumption::Repeat {
+            pending.push((name.clone(), command.clone()));
+        }
+    }
+    Ok(pending)
+}
+
 /// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed. So it
 /// does those of candidates whose agent was at its limit.
 ///
