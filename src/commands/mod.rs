@@ -198,7 +198,7 @@ fn correction_hints(session: &Session, verdict: &Verdict) -> Vec<String> {
     if let Some(entry) = verdict.candidates.iter().find(failed).filter(|_| is_alone) {
         let address = format!("{}/{}", run.run, entry.candidate);
         hints.push(format!(
-            "correct it in `cd \"$(git frites path {address})\"`; `git frites capture {address}` has it judged then"
+            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}` the next `git frites judge` judges it"
         ));
     }
     hints

@@ -48,7 +48,7 @@ pub fn open(
 /// The hint about an attempt that is corrected but not open yet.
 pub fn hint(candidate: CandidateRef<'_>) -> String {
     format!(
-        "{candidate} has changed since its command ended: `git frites capture {candidate}` has it judged"
+        "{candidate} has changed since its command ended: after `git frites capture {candidate}` the next `git frites judge` judges it"
     )
 }
 
