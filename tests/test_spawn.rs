@@ -42,6 +42,9 @@ fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
         let told = spawn(word, 4);
         assert!(told.contains(warning), "{told}");
     }
+    let add = ["spawn", "--add", "--run", "1", "-c", "more", "--", "sh", "agent.sh"];
+    let told = world.frites(add).expect(4).stderr;
+    assert!(told.contains(warning), "{told}");
     let whole = world.repo.join("agent.sh");
     assert!(!spawn(whole.to_str().unwrap(), 0).contains("is not committed"));
     world.git(["config", "frites.seed.copy", "agent.sh"]);

@@ -81,14 +81,22 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
-    let commands = assignments.values().map(|a| CandidateCommand::assigned(a, None));
-    commands.into_iter().try_for_each(|command| command.require_program())?;
+    let command = |(name, assigned): (&Name, &Assignment)| {
+        (name.clone(), CandidateCommand::assigned(assigned, None))
+    };
+    let commands: Vec<(Name, CandidateCommand)> = assignments.iter().map(command).collect();
+    commands.iter().try_for_each(|(_, command)| command.require_program())?;
     if !assignments.is_empty() {
         guard::choose(session)?;
     }
     prepare::require_space(session, &run.base, names.len())?;
     let seed = change.map(|change| change.tree(session, &run)).transpose()?;
     let preparation = Preparation::new(session, &run.base)?;
+    let begins = match seed {
+        Some(tree) => tree,
+        None => repo.commit(&run.base)?.tree,
+    };
+    preparation.warn_of_missing_files(session, &begins, &commands)?;
 
     let prompt = prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     run.candidates.extend(names.iter().cloned());

@@ -156,7 +156,8 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     refuse_blocked_refs(session)?;
     prepare::require_space(session, &request.start.base, request.candidates.len())?;
     let preparation = Preparation::new(session, &request.start.base)?;
-    preparation.warn_of_missing_files(session, &request.start.base, &commands)?;
+    let tree = session.repo.commit(&request.start.base)?.tree;
+    preparation.warn_of_missing_files(session, &tree, &commands)?;
     let made = make(session, request, &preparation)?;
     let run = &made.run;
     record_spawned(session, run);

@@ -81,11 +81,11 @@ impl Preparation {
     }
 
     /// Warns of files that the commands name, that are in the user's checkout, and that no worktree will
-    /// have, because they are neither committed nor seeds.
+    /// have, because they are neither in the tree that these begin with nor seeds.
     pub fn warn_of_missing_files(
         &self,
         session: &Session,
-        base: &Oid,
+        tree: &Oid,
         commands: &[(Name, CandidateCommand)],
     ) -> Result<()> {
         let Some(home) = &session.home else { return Ok(()) };
@@ -100,9 +100,8 @@ impl Preparation {
         if paths.is_empty() {
             return Ok(());
         }
-        let tree = session.repo.commit(base)?.tree;
         for path in paths {
-            if session.repo.file(&tree, path)?.is_none() && !self.seeds.hold(&TreePath::new(path)) {
+            if session.repo.file(tree, path)?.is_none() && !self.seeds.hold(&TreePath::new(path)) {
                 session.ui.warn(format!("'{path}' is not committed, so no worktree has it"));
                 session.ui.hint("commit it, name it by its whole path, or add it to `seed.copy`");
             }
