@@ -120,12 +120,22 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Notes on the verdict: the commands that were run and saved, and what makes the verdict weaker.
+/// Notes on the verdict: the commands that were run and saved, what the agents used, and what makes
+/// the verdict weaker.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
-    let mut lines = Vec::from_iter(effort_words::line(verdict.effort));
-    lines.extend(usage_words::total(
-        verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref()),
-    ));
+    let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
+    let usage = usage_words::total(used);
+    effort_words::line(verdict.effort).into_iter().chain(usage).chain(doubts(verdict)).collect()
+}
+
+/// As [`remarks`], beside words on what the agents used.
+pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
+    effort_words::line(verdict.effort).into_iter().chain(doubts(verdict)).collect()
+}
+
+/// What makes the verdict weaker.
+fn doubts(verdict: &Verdict) -> Vec<String> {
+    let mut lines = Vec::new();
     for entry in &verdict.candidates {
         if let Some(stale) = &entry.stale {
             lines.push(format!("{}: {stale}", entry.candidate));

@@ -1,4 +1,7 @@
 //! `git frites status`: shows runs and candidates, their states, and the disk space that they use.
+mod document;
+mod shown;
+
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,17 +9,14 @@ use std::time::{Duration, Instant};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::commands::status::shown::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
-use crate::git::diff::ChangeStatus;
-use crate::git::repo::Repo;
 use crate::model::address::Address;
-use crate::model::blast::Blast;
 use crate::model::board::Row;
-use crate::model::candidate::{Candidate, Capture, Landing, State};
+use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
-use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
 use crate::model::usage::UsageSum;
 use crate::model::verdict::Verdict;
@@ -31,6 +31,8 @@ use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 use crate::ui::{comparison, json, usage_words};
+
+pub use crate::commands::status::document::history_as_json;
 
 /// `git frites status`
 #[derive(Debug, clap::Args)]
@@ -66,29 +68,6 @@ pub struct StatusArgs {
     pub json: bool,
 }
 
-/// A candidate as it was last captured.
-struct Member {
-    record: Candidate,
-    capture: Option<Capture>,
-    blast: Blast,
-}
-
-/// A run, with its records.
-struct ShownRun {
-    run: Run,
-    /// The one candidate that is shown, if it was named.
-    only: Option<Name>,
-    members: Vec<Member>,
-}
-
-impl ShownRun {
-    /// The members that are shown.
-    fn shown(&self) -> impl Iterator<Item = &Member> {
-        let only = self.only.as_ref();
-        self.members.iter().filter(move |member| only.is_none_or(|o| *o == member.record.candidate))
-    }
-}
-
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -106,7 +85,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.json {
         let runs = read_all(session, runs)?;
         let all: Vec<Value> =
-            runs.iter().map(|one| as_json(session, one)).collect::<Result<_>>()?;
+            runs.iter().map(|one| document::run(session, one)).collect::<Result<_>>()?;
         session.ui.answer(json::document(json!({ "runs": all })))?;
         return Ok(exit::OK);
     }
@@ -132,11 +111,8 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, &verdict)));
         // What the agents used stands above, with what they used since.
-        let used: Vec<UsageSum> = verdict.candidates.iter().filter_map(|e| e.usage).collect();
-        let used = usage_words::total(used.iter());
-        for line in comparison::remarks(&verdict).iter().filter(|line| used.as_ref() != Some(line))
-        {
-            text.push_str(&format!("{}\n", table::printable(line)));
+        for line in comparison::remarks_beside_usage(&verdict) {
+            text.push_str(&format!("{}\n", table::printable(&line)));
         }
         session.ui.answer(text)?;
         let changed = changed_since(&verdict, members);
@@ -432,87 +408,4 @@ fn landing(session: &ReadSession, run: &Run, candidate: &Candidate) -> Result<St
     let task = run.tasks.get(&candidate.candidate);
     let task = task.map_or_else(String::new, |task| format!(", for {}", table::printable(task)));
     Ok(format!("{}{conflicts}{commit}{kept}{task}", candidate.landing))
-}
-
-/// The branch on which conflicts of a candidate wait to be resolved, if they do.
-fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<RefName>> {
-    if !matches!(candidate.landing, Landing::Pending | Landing::Discarded) {
-        return Ok(None);
-    }
-    let left = session.store.left_conflicts(&candidate.run, &candidate.candidate)?;
-    Ok(left.map(|left| left.branch))
-}
-
-fn as_json(session: &ReadSession, one: &ShownRun) -> Result<Value> {
-    let ShownRun { run, only, members } = one;
-    let mut candidates = Vec::new();
-    for member in one.shown() {
-        let record = &member.record;
-        let candidate = session.store.candidate(run, &record.candidate);
-        let mut object = serde_json::to_value(record).unwrap_or_default();
-        if let Some(fields) = object.as_object_mut() {
-            fields.remove("version");
-            fields.remove("run");
-            fields.remove("remaking");
-        }
-        object["branch"] = json!(candidate.branch().short());
-        object["conflicts"] = json!(conflicts(session, record)?.as_ref().map(|b| b.short()));
-        object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
-        object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
-        object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
-        object["lines"] = json!(member.blast.lines);
-        object["files_touched"] = json!(member.blast.files);
-        object["doing"] = json!(progress::running(candidate).map(|r| {
-            json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
-        }));
-        object["bytes"] = json!(record.bytes_now());
-        if only.is_some() {
-            object["iterations"] = history_as_json(&session.repo, candidate)?;
-        }
-        object["kept"] = json!(record.kept);
-        if let Some(usage) = UsageSum::of(&record.usage) {
-            object["usage"] = json!(usage);
-            object["usage"]["rounds"] = json!(record.usage);
-        }
-        object["task"] = json!(run.task_of(&record.candidate));
-        json::put_file(&mut object, "worktree", &candidate.worktree());
-        candidates.push(object);
-    }
-    let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
-    let verdict = session.store.verdict(&run.run)?;
-    let usage = UsageSum::of(members.iter().flat_map(|member| &member.record.usage));
-    Ok(json!({
-        "run": run.run, "base": run.base, "created": run.created, "command": run.command,
-        "task": run.task, "parent": run.parent, "candidates": candidates,
-        "verdict": verdict.as_ref().map(comparison::as_json), "usage": usage,
-        "disk": {
-            "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.rest.records,
-            "objects": disk.rest.objects, "measured": disk.rest.measured,
-        },
-    }))
-}
-
-/// A candidate's captures as JSON, each with the changes since the one before.
-pub fn history_as_json(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Value> {
-    let one = |one: history::Iteration| {
-        let (insertions, deletions) = one.lines();
-        let mut object = json!({
-            "iteration": one.capture.iteration, "commit": one.capture.commit, "tree": one.capture.tree,
-            "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
-            "insertions": insertions, "deletions": deletions,
-        });
-        if let Some(message) = &one.message {
-            object["message"] = json!(message);
-        }
-        let kinds: [(&str, &[ChangeStatus]); 3] = [
-            ("created", &[ChangeStatus::Added]),
-            ("modified", &[ChangeStatus::Modified, ChangeStatus::TypeChanged]),
-            ("deleted", &[ChangeStatus::Deleted]),
-        ];
-        for (key, statuses) in kinds {
-            object[key] = one.stepped(statuses).map(json::path).collect();
-        }
-        object
-    };
-    Ok(history::iterations(repo, candidate)?.into_iter().map(one).collect())
 }

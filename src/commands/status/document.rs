@@ -1,0 +1,88 @@
+//! The document of `git frites status --json`.
+use serde_json::{Value, json};
+
+use crate::commands::status::shown::{ShownRun, conflicts};
+use crate::error::Result;
+use crate::git::diff::ChangeStatus;
+use crate::git::repo::Repo;
+use crate::model::usage::UsageSum;
+use crate::ops::history::{self, DiskUse};
+use crate::ops::progress;
+use crate::ops::session::ReadSession;
+use crate::store::candidate::CandidateRef;
+use crate::ui::{comparison, json};
+
+/// A run with its candidates.
+pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
+    let ShownRun { run, only, members } = one;
+    let mut candidates = Vec::new();
+    for member in one.shown() {
+        let record = &member.record;
+        let candidate = session.store.candidate(run, &record.candidate);
+        let mut object = serde_json::to_value(record).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("version");
+            fields.remove("run");
+            fields.remove("remaking");
+        }
+        object["branch"] = json!(candidate.branch().short());
+        object["conflicts"] = json!(conflicts(session, record)?.as_ref().map(|b| b.short()));
+        object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
+        object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
+        object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
+        object["lines"] = json!(member.blast.lines);
+        object["files_touched"] = json!(member.blast.files);
+        object["doing"] = json!(progress::running(candidate).map(|r| {
+            json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
+        }));
+        object["bytes"] = json!(record.bytes_now());
+        if only.is_some() {
+            object["iterations"] = history_as_json(&session.repo, candidate)?;
+        }
+        object["kept"] = json!(record.kept);
+        if let Some(usage) = UsageSum::of(&record.usage) {
+            object["usage"] = json!(usage);
+            object["usage"]["rounds"] = json!(record.usage);
+        }
+        object["task"] = json!(run.task_of(&record.candidate));
+        json::put_file(&mut object, "worktree", &candidate.worktree());
+        candidates.push(object);
+    }
+    let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
+    let verdict = session.store.verdict(&run.run)?;
+    let usage = UsageSum::of(members.iter().flat_map(|member| &member.record.usage));
+    Ok(json!({
+        "run": run.run, "base": run.base, "created": run.created, "command": run.command,
+        "task": run.task, "parent": run.parent, "candidates": candidates,
+        "verdict": verdict.as_ref().map(comparison::as_json), "usage": usage,
+        "disk": {
+            "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.rest.records,
+            "objects": disk.rest.objects, "measured": disk.rest.measured,
+        },
+    }))
+}
+
+/// A candidate's captures as JSON, each with the changes since the one before.
+pub fn history_as_json(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Value> {
+    let one = |one: history::Iteration| {
+        let (insertions, deletions) = one.lines();
+        let mut object = json!({
+            "iteration": one.capture.iteration, "commit": one.capture.commit, "tree": one.capture.tree,
+            "time": jiff::Timestamp::from_second(one.time).ok(), "files_touched": one.changes.len(),
+            "insertions": insertions, "deletions": deletions,
+        });
+        if let Some(message) = &one.message {
+            object["message"] = json!(message);
+        }
+        let kinds: [(&str, &[ChangeStatus]); 3] = [
+            ("created", &[ChangeStatus::Added]),
+            ("modified", &[ChangeStatus::Modified, ChangeStatus::TypeChanged]),
+            ("deleted", &[ChangeStatus::Deleted]),
+        ];
+        for (key, statuses) in kinds {
+            object[key] = one.stepped(statuses).map(json::path).collect();
+        }
+        object
+    };
+    Ok(history::iterations(repo, candidate)?.into_iter().map(one).collect())
+}
