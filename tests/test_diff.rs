@@ -365,3 +365,17 @@ fn renamed_file_counts_as_one_file_with_the_lines_that_differ() {
     assert_eq!(verdict["terms"]["renames"], true);
     world.assert_clean();
 }
+
+#[test]
+fn diff_of_a_run_says_how_its_candidates_were_judged() {
+    let world = world();
+    world.frites(["judge", "--test", "test -e new"]).expect(0);
+    let lines = world.frites(["diff", "1"]).expect(0).out();
+    let words: Vec<&str> = lines.lines().filter_map(|line| line.split('\t').nth(2)).collect();
+    assert_eq!(words[..2], ["passed", "test exit 1"], "{lines}");
+    let status = world.frites(["status", "1"]).expect(0).out();
+    assert!(words.iter().all(|word| status.contains(word)), "{status}");
+    world.sh(&world.worktree("1/c2"), "echo 5 >new").expect(0);
+    let lines = world.frites(["diff", "1"]).expect(0).out();
+    assert!(lines.contains("\topen\n"), "the verdict does not know it: {lines}");
+}

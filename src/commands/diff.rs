@@ -15,7 +15,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
-use crate::ui::{json, table};
+use crate::ui::{json, state_words, table};
 
 /// `git frites diff`
 #[derive(Debug, clap::Args)]
@@ -132,7 +132,9 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
             } else {
                 session.capture_all(run)?
             };
-            all.into_iter().map(|captured| view_of(session, run, captured)).collect()
+            all.into_iter()
+                .map(|captured| view_of(session, run, captured))
+                .collect::<Result<_>>()?
         }
         (Some(name), None) => {
             vec![view(session, session.store.candidate(run, name), selection.iteration, args)?]
@@ -180,7 +182,7 @@ fn view(
     } else {
         session.capture(candidate)?
     };
-    let mut view = view_of(session, candidate.run, captured);
+    let mut view = view_of(session, candidate.run, captured)?;
     if let Some(wanted) = iteration {
         let capture = candidate.iteration(wanted)?;
         view.changes =
@@ -194,22 +196,25 @@ fn view(
     Ok(view)
 }
 
-fn view_of(session: &Session, run: &Run, captured: Captured) -> View {
+fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {
     session.print_omissions(&captured);
     if let Some(capture) = &captured.capture
         && captured.fresh
     {
         session.ui.note(format!("captured {}@{}", captured.candidate.address(), capture.iteration));
     }
-    View {
+    let iteration = captured.capture.as_ref().map(|c| c.iteration);
+    let verdict = session.store.verdict(&run.run)?;
+    let judged = state_words::judged(&captured.candidate, iteration, verdict.as_ref());
+    Ok(View {
         address: captured.candidate.address(),
         from: run.base,
         to: *captured.tree(&run.base),
-        iteration: captured.capture.as_ref().map(|c| c.iteration),
-        state: captured.candidate.state_in_words(),
+        iteration,
+        state: judged.map_or_else(|| captured.candidate.state_in_words(), |(words, _)| words),
         changes: captured.changes,
         blast: captured.blast,
-    }
+    })
 }
 
 /// The second of two candidates; a name without a run is in the run of the first.

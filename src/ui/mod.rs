@@ -8,6 +8,7 @@ mod notify;
 pub mod progress;
 pub mod report;
 pub mod screen;
+pub mod state_words;
 pub mod style;
 pub mod table;
 mod terminal;

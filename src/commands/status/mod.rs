@@ -30,7 +30,7 @@ use crate::ui::progress::texts;
 use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
-use crate::ui::{comparison, json, usage_words};
+use crate::ui::{comparison, json, state_words, usage_words};
 
 pub use crate::commands::status::document::history_as_json;
 
@@ -329,22 +329,14 @@ fn show(session: &ReadSession, one: &ShownRun) -> Result<String> {
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);
-    let entry = verdict.and_then(|verdict| verdict.entry(&candidate.candidate));
+    if let Some(judged) = state_words::judged(candidate, iteration, verdict) {
+        return judged;
+    }
     let tone = match candidate.state {
-        State::Open | State::Succeeded => {
-            let judged = entry.filter(|e| e.usable() && !e.not_run() && e.iteration == iteration);
-            match judged {
-                Some(entry) if entry.passed_own_tests_only() => {
-                    return ("passed own tests only".into(), Tone::Caution);
-                }
-                Some(entry) => return comparison::outcome(entry),
-                None => Tone::Plain,
-            }
-        }
+        State::Open | State::Succeeded | State::Running => Tone::Plain,
         State::Failed | State::TimedOut => Tone::Bad,
         State::Cancelled | State::Limited => Tone::Caution,
         State::Empty => Tone::Dim,
-        State::Running => Tone::Plain,
     };
     (table::brief(&candidate.state_in_words()), tone)
 }
