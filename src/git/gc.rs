@@ -129,7 +129,9 @@ impl Repo {
 
     /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
-        if !self.is_beside_housekeeping() {
+        // Until it is known as ours: another thread must not take it for a change by another git.
+        let mut changes = self.pack_changes();
+        if !self.is_at_work(&mut changes) {
             return Ok(());
         }
         let pack = self.common_dir().join("objects/pack/pack");
@@ -137,7 +139,6 @@ impl Repo {
         let call = call.args(["--quiet", "--revs"]).arg(pack);
         let known: String = known.iter().map(|oid| format!("^{oid}\n")).collect();
         call.stdin(format!("{new}\n{known}")).bytes()?;
-        let mut changes = self.pack_changes();
         changes.own = self.packs_changed();
         if let Err(reason) = changes.keep(&self.common_dir().join(PACKED)) {
             // Then the next process packs once more.
@@ -149,8 +150,12 @@ impl Repo {
     /// True if another git may be at work on objects. Then an object that is found in process may
     /// be in a pack that is open here and was deleted.
     pub fn is_beside_housekeeping(&self) -> bool {
+        self.is_at_work(&mut self.pack_changes())
+    }
+
+    fn is_at_work(&self, changes: &mut PackChanges) -> bool {
         // Both are looked at: a pack of our own would hide a change that nobody has seen.
-        let changed = self.packs_changed_lately();
+        let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }
 
@@ -160,9 +165,8 @@ impl Repo {
     }
 
     /// True if another process changed the packs a moment ago.
-    fn packs_changed_lately(&self) -> bool {
+    fn packs_changed_lately(&self, changes: &mut PackChanges) -> bool {
         let last = self.packs_changed();
-        let mut changes = self.pack_changes();
         // A time in the future is that of another clock, or of this moment.
         let is_young = |time: Option<SystemTime>| {
             time.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
