@@ -126,6 +126,9 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         });
     }
     report(session, args, &removals, &forgotten)?;
+    if !(args.forget || args.dry_run || args.json) {
+        hint_at_captures(session, &removals)?;
+    }
     if !(args.all || args.expired || args.dry_run || args.json) {
         note_others(session, &cleaned)?;
     }
@@ -133,6 +136,23 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
         roots.iter().for_each(|root| clean::empty_trash(session, root));
     }
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
+}
+
+/// Says how to get work whose worktree is gone.
+fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
+    for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
+        let address = values::address(&removal.address)?;
+        let selection = session.store.select(Some(&address), Matching::Exact)?;
+        let Some(name) = &selection.candidate else { continue };
+        let candidate = session.store.candidate(&selection.run, name);
+        if candidate.latest_usable()?.is_some() {
+            session.ui.hint(format!(
+                "captures stay: `git frites diff {candidate}` shows the work, `git frites apply {candidate}` lands it"
+            ));
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Says which other runs still have worktrees.

@@ -109,6 +109,16 @@ pub enum Landing {
     Discarded,
 }
 
+impl Landing {
+    /// The state for people. What is recorded as discarded can still land from its captures.
+    pub fn in_words(self) -> String {
+        match self {
+            Landing::Discarded => "not landed".into(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Landing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -399,5 +399,5 @@ fn landing(session: &ReadSession, run: &Run, candidate: &Candidate) -> Result<St
     let kept = if candidate.kept { ", kept" } else { "" };
     let task = run.tasks.get(&candidate.candidate);
     let task = task.map_or_else(String::new, |task| format!(", for {}", table::printable(task)));
-    Ok(format!("{}{conflicts}{commit}{kept}{task}", candidate.landing))
+    Ok(format!("{}{conflicts}{commit}{kept}{task}", candidate.landing.in_words()))
 }

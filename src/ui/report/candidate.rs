@@ -48,7 +48,7 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
                 (visible(&candidate.record.state_in_words()))
                 @if let Some(n) = candidate.iteration { ", iteration " (n) }
                 @if let Some(n) = candidate.newer { "; it changed since it was judged: iteration " (n) " is not shown" }
-                ", landing: " (candidate.record.landing)
+                ", landing: " (candidate.record.landing.in_words())
             }
             @if let Some(entry) = entry {
                 @if let Some(problem) = &entry.problem { p.bad { "It could not be captured: " (visible(problem)) } }
