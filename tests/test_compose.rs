@@ -326,7 +326,7 @@ fn stdout_of_judge_diff_apply_and_clean_holds_only_the_answer() {
         world.git(["diff", "--full-index", "--binary", "HEAD", "refs/frites/1/c1"]) + "\n"
     );
     assert_eq!(patch.stderr, "");
-    says(&world, &["diff", "1"], 0, "1/c1\t4 lines in 1 file\topen\n");
+    says(&world, &["diff", "1"], 0, "1/c1\t4 lines in 1 file\tpassed\n");
 
     let said = says(&world, &["apply", "1", "--branch", "loud"], 0, "loud\n");
     assert!(said.contains("\nhint: the change is staged"), "{said}");

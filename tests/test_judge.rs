@@ -15,7 +15,10 @@ fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
     let words = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     words
         .into_iter()
-        .find(|w| w.first() == Some(&address) || w.get(..2) == Some(&["*", address]))
+        .find(|w| {
+            w.first() == Some(&address)
+                || w.get(..2).is_some_and(|w| ["*", "~"].contains(&w[0]) && w[1] == address)
+        })
         .unwrap()
 }
 
@@ -700,4 +703,17 @@ fn judge_decides_over_runs_not_candidates() {
     assert!(answer.stderr.contains("git frites judge 1"), "{}", answer.stderr);
     world.frites(["judge", "7"]).refuses(128, "there is no run '7'");
     world.assert_clean();
+}
+
+#[test]
+fn near_miss_is_not_marked_like_a_winner() {
+    let world = World::new();
+    world.attempts(&["echo new > new"]);
+    let judged = world.frites(["judge", "--test", "exit 7"]).expect(1).out();
+    let status = world.frites(["status"]).expect(0).out();
+    for text in [judged, status] {
+        assert!(text.contains("\n~  1/c1") && !text.contains('*'), "{text}");
+    }
+    let report = world.frites(["report", "--markdown"]).expect(0).out();
+    assert!(report.contains("| \\~ | ") && !report.contains('→'), "{report}");
 }

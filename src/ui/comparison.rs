@@ -43,7 +43,7 @@ pub fn table<'a>(
 ) -> String {
     let world = world(styles, settings, entries.clone());
     let columns = usage_words::columns(entries.clone().filter_map(|entry| entry.usage.as_ref()));
-    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, (false, false))).collect();
+    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, ("", false))).collect();
     grid(styles, run, &rows, columns) + &world
 }
 
@@ -247,8 +247,8 @@ const NAME: usize = 24;
 
 /// A row of the comparison: of the base or of a candidate.
 pub struct ComparisonRow {
-    /// True for the recommended candidate.
-    pub recommended: bool,
+    /// The sign of the recommended candidate; empty for others.
+    pub mark: &'static str,
     /// True if that one is verified, too.
     pub verified: bool,
     /// The candidate's name, or `@base`.
@@ -273,17 +273,26 @@ pub struct ComparisonRow {
     pub remarks_tone: Tone,
 }
 
+/// The sign of a candidate in tables: for the recommended one, and another if that did not pass.
+pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
+    match verdict.decision.decision {
+        _ if verdict.decision.recommended.as_ref() != Some(name) => "",
+        DecisionKind::NearMiss => "~",
+        _ => "*",
+    }
+}
+
 /// The rows of a verdict's comparison: that of the base if it was judged, then one for each
 /// candidate, in the order of the ranking. What cannot be ranked comes last, in spawn order.
 pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
-    let recommended = |e: &Entry| verdict.decision.recommended.as_ref() == Some(&e.candidate);
+    let sign = |e: &Entry| mark(verdict, &e.candidate);
     let (base, verified) = (verdict.baseline.as_ref(), verdict.verified());
     let mut entries: Vec<&Entry> = verdict.candidates.iter().collect();
     entries.sort_by_key(|e| {
         let place = verdict.decision.ranking.iter().position(|name| *name == e.candidate);
         place.unwrap_or(usize::MAX)
     });
-    let candidates = entries.into_iter().map(|e| row(e, base, (recommended(e), verified)));
+    let candidates = entries.into_iter().map(|e| row(e, base, (sign(e), verified)));
     base.map(base_row).into_iter().chain(candidates).collect()
 }
 
@@ -293,7 +302,7 @@ fn base_row(base: &Baseline) -> ComparisonRow {
     remarks.retain(|word| word != "warm" || base.inherited);
     remarks.extend(test_words::of_base(base));
     ComparisonRow {
-        recommended: false,
+        mark: "",
         verified: false,
         name: "@base".into(),
         outcome: base.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
@@ -311,14 +320,14 @@ fn base_row(base: &Baseline) -> ComparisonRow {
 fn row(
     entry: &Entry,
     base: Option<&Baseline>,
-    (recommended, verified): (bool, bool),
+    (mark, verified): (&'static str, bool),
 ) -> ComparisonRow {
     let beware = entry.passed_own_tests_only()
         || (!entry.flags.is_empty() && entry.base_tests.is_none())
         || !entry.dropped.is_empty()
         || base.is_some_and(|base| MoreSkipped::of(base, entry).is_some());
     ComparisonRow {
-        recommended,
+        mark,
         verified,
         name: entry.candidate.to_string(),
         outcome: outcome(entry),
@@ -347,9 +356,9 @@ fn grid(
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
     for row in rows {
-        let tone = if row.recommended && row.verified { Tone::Good } else { Tone::Plain };
+        let tone = if !row.mark.is_empty() && row.verified { Tone::Good } else { Tone::Plain };
         let mut cells = vec![
-            (if row.recommended { "*" } else { "" }.to_owned(), tone),
+            (row.mark.to_owned(), tone),
             (format!("{run}/{}", shortened(&row.name)), tone),
             row.outcome.clone(),
             (row.time.clone(), Tone::Dim),

@@ -277,11 +277,9 @@ fn show(session: &ReadSession, one: &ShownRun) -> Result<String> {
     let mut grid = Grid::new(&headings, &[3, 4, 5, 7, 8, 9], ui.out);
     for member in one.shown() {
         let candidate = &member.record;
-        let recommended = verdict
-            .as_ref()
-            .is_some_and(|v| v.decision.recommended.as_ref() == Some(&candidate.candidate));
+        let mark = verdict.as_ref().map_or("", |v| comparison::mark(v, &candidate.candidate));
         let mut cells = vec![
-            (if recommended { "*" } else { "" }.into(), Tone::Good),
+            (mark.into(), if mark == "*" { Tone::Good } else { Tone::Plain }),
             (candidate.address(), Tone::Plain),
             state(member, verdict.as_ref()),
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),

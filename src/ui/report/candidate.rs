@@ -41,7 +41,11 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
     html! {
         article.candidate id={ "c-" (at + 1) } tabindex="-1" {
             h3 {
-                (name) @if recommended { " " span.chip.good { "recommended" } }
+                (name) @match report.mark(candidate) {
+                    "" => {},
+                    "*" => { " " span.chip.good { "recommended" } },
+                    _ => { " " span.chip { "closest" } },
+                }
                 @if let Some(made_by) = &candidate.made_by { " " span.dim { "by " (visible(&cut(made_by, MADE_BY))) } }
             }
             p.dim {

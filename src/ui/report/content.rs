@@ -3,6 +3,7 @@ use crate::model::candidate::Candidate;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
+use crate::ui::comparison;
 
 /// What a report shows of a run.
 pub struct Report {
@@ -98,6 +99,12 @@ impl Report {
         let mut places: Vec<usize> = (0..self.candidates.len()).collect();
         places.sort_by_key(rank);
         places
+    }
+
+    /// The candidate's sign in tables.
+    pub fn mark(&self, candidate: &ReportedCandidate) -> &'static str {
+        let verdict = self.verdict.as_ref();
+        verdict.map_or("", |verdict| comparison::mark(verdict, &candidate.record.candidate))
     }
 
     /// True if the verdict recommends the candidate.

@@ -49,7 +49,10 @@ fn table(text: &mut String, verdict: &Verdict) {
     let lines = more.map(|word| if word.is_empty() { "" } else { "---:|" }).concat();
     let _ = writeln!(text, "|---|---|---|---:|---:|---:|---:|{lines}---|");
     for row in comparison::rows(verdict) {
-        let mark = if row.recommended { "**→**" } else { "" };
+        let mark = match row.mark {
+            "*" => "**→**".to_owned(),
+            other => escaped(other),
+        };
         let mut cells = vec![&row.outcome.0, &row.time, &row.lines, &row.files, &row.agreement];
         cells.extend(tokens.then_some(&row.tokens));
         cells.extend(cost.then_some(&row.cost));

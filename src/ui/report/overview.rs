@@ -144,8 +144,8 @@ fn not_compared(n: usize, one: &ReportedCandidate) -> Markup {
 fn compared(row: &ComparisonRow, place: Option<usize>, (tokens, cost): (bool, bool)) -> Markup {
     let (outcome, tone) = &row.outcome;
     html! {
-        tr.recommended[row.recommended] {
-            td { @if row.recommended { "*" } }
+        tr.recommended[row.mark == "*"] {
+            td { (row.mark) }
             th scope="row" {
                 @match place {
                     Some(n) => { a href={ "#c-" (n) } { (row.name) } },
