@@ -12,6 +12,7 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::fs::{trash, tree};
 use crate::model::address::Address;
+use crate::model::candidate::Landing;
 use crate::model::name::Name;
 use crate::model::rationale::some_of;
 use crate::model::run::Run;
@@ -138,14 +139,15 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Says how to get work whose worktree is gone.
+/// Says how to get work whose worktree is gone, and that has not landed.
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;
         let selection = session.store.select(Some(&address), Matching::Exact)?;
         let Some(name) = &selection.candidate else { continue };
         let candidate = session.store.candidate(&selection.run, name);
-        if candidate.latest_usable()?.is_some() {
+        let has_not_landed = candidate.record()?.landing == Landing::Discarded;
+        if has_not_landed && candidate.latest_usable()?.is_some() {
             session.ui.hint(format!(
                 "captures stay: `git frites diff {candidate}` shows the work, `git frites apply {candidate}` lands it"
             ));
