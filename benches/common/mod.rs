@@ -37,9 +37,12 @@ impl Bench {
             fs::write(dir.join(format!("f{i}.txt")), format!("line {i}\n").repeat(40))
                 .expect("a file");
         }
-        for args in ["init -q -b main", "add -A", "commit -q -m base"] {
+        // A repository at rest. Left alone, `git commit` would start a `gc` beside all that is measured.
+        for args in ["init -q -b main", "config gc.auto 0", "add -A", "commit -q -m base", "gc -q"]
+        {
             bench.git(args);
         }
+        bench.run("touch", "-d 2020-01-01 .git/objects/pack");
         bench
     }
 
