@@ -24,7 +24,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// The file in the git directory by which processes of ours know the last pack of each other. Without
 /// it each pack would be a change by another git for the next process, which then packs, too.
-const PACKED: &str = "frites-packed";
+pub(super) const PACKED: &str = "frites-packed";
 
 impl PackChanges {
     /// Keeps the times for other processes.

@@ -41,7 +41,9 @@ fn guarded() -> World {
 fn of_the_user(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     let ours = [".frites", ".git/objects", ".git/worktrees", ".git/logs"];
     let refs = [".git/refs/frites", ".git/refs/heads/frites"];
-    let ours: Vec<PathBuf> = ours.iter().chain(&refs).map(|name| world.repo.join(name)).collect();
+    let state = [".git/frites-changing-refs", ".git/frites-packed"];
+    let ours: Vec<PathBuf> =
+        ours.iter().chain(&refs).chain(&state).map(|name| world.repo.join(name)).collect();
     files_below(&world.repo, |path| ours.iter().any(|ours| ours == path))
 }
 

@@ -35,7 +35,8 @@ pub fn files_below(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<P
 pub fn user_files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     let own = [world.home().join("cache"), world.repo.join(".frites"), world.home().join("shared")];
     // Verdicts are refs, and captures are objects.
-    let state = ["refs/frites", "objects", "logs", "worktrees", "frites-changing-refs"];
+    let state =
+        ["refs/frites", "objects", "logs", "worktrees", "frites-changing-refs", "frites-packed"];
     files_below(&world.home(), |path| {
         own.iter().any(|own| own == path)
             || state.iter().any(|name| path.ends_with(Path::new(".git").join(name)))

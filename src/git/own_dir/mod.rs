@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{atomic, regular};
-use crate::git::ref_locks;
 use crate::git::repo::Repo;
+use crate::git::{gc, ref_locks};
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
@@ -47,7 +47,7 @@ const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"]
 const COPIED_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
 /// The directories that are made anew, and those that belong to the main worktree or to git-frites.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "objects",
     "refs",
     "logs",
@@ -59,6 +59,7 @@ const LEFT_OUT: [&str; 11] = [
     ".frites",
     "frites-entry",
     ref_locks::CHANGING,
+    gc::PACKED,
 ];
 
 /// The line about commits of an attempt that could not be brought back, and stay where they are, if
