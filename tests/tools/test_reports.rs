@@ -43,7 +43,7 @@ pub fn tests_of(verdict: &Value, candidate: Option<usize>) -> &Value {
 
 /// The lines of a text below the row of this candidate, up to the next row.
 pub fn below_row(text: &str, candidate: &str) -> String {
-    let is_row = |line: &&str| line.trim_start_matches(['*', ' ']).starts_with(candidate);
+    let is_row = |line: &&str| line.trim_start_matches(['*', '~', ' ']).starts_with(candidate);
     let mut lines = text.lines().skip_while(|line| !is_row(line));
     let row = lines.next().unwrap_or_else(|| panic!("{candidate} has a row:\n{text}"));
     let more = lines.take_while(|line| line.starts_with("     ")).map(str::trim);
