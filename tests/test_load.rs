@@ -253,11 +253,8 @@ fn random_commands_of_eight_processes_with_kills_lose_nothing() {
     assert_eq!(living(&mark), []);
     assert_eq!(world.belongings(), before);
     world.frites(["clean", "--all"]).expect(0);
-    assert_eq!(
-        fs::read_dir(world.repo.join(".frites/worktrees")).map_or(0, Iterator::count),
-        0,
-        "the disk is given back"
-    );
+    // Many files are deleted in the background.
+    poll(|| fs::read_dir(world.repo.join(".frites/worktrees")).map_or(0, Iterator::count) == 0);
     world.assert_clean();
 }
 
