@@ -453,6 +453,19 @@ fn ignored_file_lands_only_if_the_attempt_tracks_it() {
 }
 
 #[test]
+fn ignored_or_excluded_file_of_the_base_that_was_captured_as_deleted_and_is_there_again_lands() {
+    let attempt = attempt("rm dist/app.js dir/a");
+    let world = &attempt.world;
+    world.frites(["capture", "1/c1"]).expect(0);
+    let again = "echo dir/ >>.gitignore; mkdir -p dist; echo built >dist/app.js; echo again >dir/a; echo no >dir/new";
+    world.sh(&attempt.dir, again).expect(0);
+    let said = attempt.lands(&["dir/new"]);
+    let hidden = "1 path that its own .gitignore change hides, such as 'dir/new'";
+    assert!(said.starts_with(&format!("warning: 1/c1: not captured: {hidden}")), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn fifo_is_flagged_and_kept_by_clean() {
     let attempt = attempt("mkfifo dir/pipe; echo 1 >>README");
     let said = attempt.lands(&["dir/pipe"]);

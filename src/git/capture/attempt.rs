@@ -11,7 +11,7 @@ use crate::fs::regular;
 use crate::git::capture::private_index::{copy_index, remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
-use crate::git::index::{IndexEdits, ScratchIndex, open_index};
+use crate::git::index::{IndexEdits, ScratchIndex, entry_at, open_index};
 use crate::git::index_bytes::has_entries_of;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid};
@@ -32,10 +32,11 @@ pub(super) struct AttemptGit {
     index: Option<gix::index::File>,
 }
 
-/// The paths that the attempt itself tracks.
+/// The paths that are captured whatever git's rules say of them.
 #[derive(Default)]
 pub(super) struct AttemptPaths {
-    /// The files that the base does not track.
+    /// The files that only the attempt itself tracks, and those of the base that an earlier capture
+    /// found deleted.
     pub files: BTreeSet<TreePath>,
     /// The submodules, with their commits.
     pub submodules: BTreeMap<TreePath, ObjectId>,
@@ -64,10 +65,18 @@ impl AttemptGit {
         self.head
     }
 
-    /// The paths that the attempt tracks, by its index and its HEAD.
-    pub fn tracked_paths(&self, repo: &Repo, base: &Oid) -> Result<AttemptPaths> {
-        let mut tracked = AttemptPaths::default();
+    /// The paths that the attempt tracks, by its index and its HEAD, and those of the base that
+    /// `private`, the private index, has no more.
+    pub fn tracked_paths(
+        &self,
+        repo: &Repo,
+        base: &Oid,
+        private: Option<&gix::index::File>,
+    ) -> Result<AttemptPaths> {
         let base_index = repo.index_of(base)?;
+        let lacking = private.map(|private| files_only_in(&base_index, private));
+        let files = lacking.unwrap_or_default();
+        let mut tracked = AttemptPaths { files, ..AttemptPaths::default() };
         // Both are sorted, and mostly the same.
         let mut in_base = base_index.entries().iter().map(|e| e.path(&base_index)).peekable();
         for (index, entry) in
@@ -216,6 +225,15 @@ impl AttemptGit {
             _ => Ok(Some(commit)),
         }
     }
+}
+
+/// The files of one index that another one does not have.
+fn files_only_in(one: &gix::index::File, other: &gix::index::File) -> BTreeSet<TreePath> {
+    let lacks = |(at, entry): &(usize, &gix::index::Entry)| {
+        entry.mode != Mode::COMMIT && entry_at(other, *at, entry.path(one)).is_none()
+    };
+    let found = one.entries().iter().enumerate().filter(lacks);
+    found.map(|(_, entry)| TreePath::new(entry.path(one))).collect()
 }
 
 /// True if two indexes hold the same objects at the same paths.

@@ -45,7 +45,7 @@ impl Scan {
         attempt: &AttemptGit,
         private: Option<&gix::index::File>,
     ) -> Result<Scan> {
-        let tracked = attempt.tracked_paths(repo, source.base)?;
+        let tracked = attempt.tracked_paths(repo, source.base, private)?;
         let listing = sparse_aware(git)
             .args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"])
             .bytes()?;
@@ -79,7 +79,7 @@ impl Scan {
         let listing = walk::list(repo, source.worktree, private, &earlier)?;
         let Some(listing) = listing else { return Ok(None) };
         listing.listed.keep_beside(source.index, &earlier);
-        let tracked = attempt.tracked_paths(repo, source.base)?;
+        let tracked = attempt.tracked_paths(repo, source.base, Some(private))?;
         let mut scan = Scan::default();
         for path in listing.changed.into_iter().chain(listing.deleted) {
             scan.add_changed(source, path);
@@ -105,7 +105,8 @@ impl Scan {
         if let Some(private) = private {
             scan.remove_restored_seeds(source, private);
         }
-        // Files that the attempt tracks although they are ignored (`git add -f`).
+        // Files that the attempt tracks although they are ignored (`git add -f`), and files of the base
+        // that are there again although they are ignored now.
         scan.staged.extend(
             tracked
                 .files
