@@ -8,9 +8,14 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 build:
 	$(CARGO) build --locked
 
-# Runs all tests: of the model, of the program on real repositories, and of the examples in the documentation.
+# Runs the tests of the model, of the program on real repositories, and of the examples in the documentation.
 test:
-	$(CARGO) test --locked
+	$(CARGO) test --locked --lib --bins --examples --test runner
+
+# Runs the tests that call other tools: shells in a terminal, a browser, Slurm, strace, the test runners and package
+# managers of other languages. A test whose tool is missing is ignored, with the reason. TOOLS_ARGS chooses tests.
+test-tools:
+	$(CARGO) test --locked --test tools -- $(TOOLS_ARGS)
 
 # Runs the tests on repositories in each world for judging that this machine has, and says which it has not.
 # WORLDS_ARGS=--confined leaves out the open world, and tests in which nothing is judged; other words choose tests.
@@ -46,7 +51,7 @@ bench-builds:
 	$(CARGO) build --locked --release
 	PATH="$$(cd "$(TARGET)/release" && pwd):$$PATH" sh benches/builds.sh $(BENCH_ARGS)
 
-# Judges a run on a Slurm cluster of four nodes on this machine; `make test` does so, too, where Slurm is installed.
+# Judges a run on a Slurm cluster of four nodes on this machine; `make test-tools` does so, too, where Slurm is installed.
 test-slurm:
 	$(CARGO) test --locked --test tools -- spread::
 
@@ -83,4 +88,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build picture test test-worlds test-slurm demo bench figures bench-builds soak lint install uninstall man
+.PHONY: build picture test test-tools test-worlds test-slurm demo bench figures bench-builds soak lint install uninstall man
