@@ -244,6 +244,7 @@ fn child_can_start_from_a_running_candidate() {
     );
     let mut child = world
         .command(&world.repo, "git-frites", ["spawn", "-q", "-n", "1", "--", "sh", "-c", &script])
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     poll(|| fs::read(world.worktree("1/c1").join("f")).is_ok_and(|b| b == b"half\n"));

@@ -682,7 +682,8 @@ fn running_run_is_not_judged() {
         "git-frites",
         ["spawn", "-n", "2", "-j", "2", "--", "sh", "-c", script],
     );
-    let mut spawn = spawn.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let null = std::process::Stdio::null;
+    let mut spawn = spawn.stdout(null()).stderr(null()).spawn().unwrap();
     poll(|| (1..=2).all(|i| world.home().join(format!("started-{i}")).exists()));
     let answer = world
         .frites(["judge", "--test", "true"])
