@@ -158,6 +158,11 @@ fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<P
         Head::Branch(full) => Some(full),
         Head::Detached => None,
     };
+    if repo.overrides().is_redirected() {
+        // `git worktree prune` removes this directory with its last entry, and git cannot make it behind a link. If we
+        // cannot either, git says so.
+        let _ = fs::create_dir(repo.common_dir().join("worktrees"));
+    }
     let mut change = repo.record_change(branch)?;
     let call = match head {
         Head::Branch(full) => call.args(["--no-track", "-b", full.short()]),

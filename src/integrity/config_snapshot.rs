@@ -29,6 +29,8 @@ const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/spar
 /// data in the git directory and would otherwise lose it.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
+/// Linked directories that git makes at their first use. It cannot do so where a link leads nowhere.
+const MADE_ON_DEMAND: [&str; 2] = ["logs", "worktrees"];
 /// The directory in which Git LFS stores filtered content; LFS makes it at its first use.
 const LFS: &str = "lfs";
 
@@ -54,9 +56,10 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
             fs::write(dir.join(name), bytes).context(failed)?;
         }
     }
-    if list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs.")) {
-        // If this fails, the filter reports it when it needs the directory.
-        let _ = fs::create_dir(common.join(LFS));
+    let has_lfs = list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs."));
+    for name in MADE_ON_DEMAND.into_iter().chain(has_lfs.then_some(LFS)) {
+        // If this fails, git or the filter reports it when it needs the directory.
+        let _ = fs::create_dir(common.join(name));
     }
     let listing =
         fs::read_dir(common).context(|| format!("could not list '{}'", common.display()))?;
@@ -134,6 +137,31 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+
+    use crate::git::worktree::{Head, Worktree};
+    use crate::model::oid::Oid;
+
+    /// A repository without a worktree has no directory `worktrees`, and git removes it with the last one.
+    #[test]
+    fn git_makes_directories_behind_the_links_of_a_stand_in() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let repo = Repo::make_bare(&directory.path().join("repo.git")).expect("a repository");
+        let bytes = repo.git().call("commit-tree").args(["-m", "x", EMPTY_TREE]).bytes();
+        let commit = String::from_utf8(bytes.expect("a commit")).expect("text");
+        let commit = Oid::parse(commit.trim()).expect("an object");
+        let log_all = ["core.logAllRefUpdates", "always"];
+        repo.git().call("config").args(log_all).run().expect("set");
+        let _snapshot = take(&repo, directory.path()).expect("taken");
+        let update = ["refs/heads/x", commit.as_str()];
+        repo.git().call("update-ref").args(update).run().expect("a ref with a log");
+        for name in ["first", "second"] {
+            let path = directory.path().join(name);
+            Worktree::register(&repo, &path, Head::Detached, &commit).expect(name);
+            fs::remove_dir_all(repo.common_dir().join("worktrees")).expect("there");
+        }
+    }
+
+    const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
     /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and
     /// nothing a NUL.
