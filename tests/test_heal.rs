@@ -453,3 +453,26 @@ fn lock_and_trash_of_killed_processes_are_removed() {
     assert!(!trash.exists());
     world.assert_clean();
 }
+
+#[test]
+fn damaged_record_of_changed_refs_stops_no_command_and_costs_no_other_file() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    let record = world.repo.join(".git/frites-changing-refs");
+    let other = world.repo.join(".git/config.lock");
+    for damage in
+        [b"\xff\xfe\0refs/heads/\n".as_slice(), b"refs/../config\n../.git/config\nconfig\n"]
+    {
+        for length in [damage.len() as u64, 1 << 40] {
+            fs::write(&record, damage).unwrap();
+            fs::File::options().write(true).open(&record).unwrap().set_len(length).unwrap();
+            fs::write(&other, "of a person\n").unwrap();
+            fs::write(world.worktree("1/c1").join("README"), format!("{damage:?} {length}\n"))
+                .unwrap();
+            world.frites(["capture", "1/c1"]).expect(0);
+            assert_eq!(fs::metadata(&record).unwrap().len(), 0);
+            assert!(other.exists());
+            fs::remove_file(&other).unwrap();
+        }
+    }
+}

@@ -21,6 +21,9 @@ pub(super) const CHANGING: &str = "frites-changing-refs";
 /// The longest time between the record of a change and its locks.
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// The length that is read of a record: an attempt can give one any length.
+const LONGEST_RECORD: u64 = 16 << 20;
+
 /// The age of a lock that no process holds any more: git holds one for milliseconds.
 const ABANDONED: Duration = Duration::from_secs(1);
 
@@ -82,16 +85,16 @@ impl Repo {
         }
     }
 
-    fn remove_recorded_locks(&self, mut record: &fs::File) -> io::Result<()> {
+    fn remove_recorded_locks(&self, record: &fs::File) -> io::Result<()> {
         let meta = record.metadata()?;
         if meta.len() == 0 {
             return Ok(());
         }
-        let mut names = String::new();
-        record.read_to_string(&mut names)?;
+        let mut text = Vec::new();
+        record.take(LONGEST_RECORD).read_to_end(&mut text)?;
         // git puts the new packed refs together under their lock; while this file is there, no other can.
         let packed = ["packed-refs.new", "packed-refs.lock"].map(str::to_owned);
-        let refs = names.lines().filter(|name| is_below_refs(name));
+        let refs = recorded_names(&text);
         for file in packed.into_iter().chain(refs.map(|name| format!("{name}.lock"))) {
             let file = self.common_dir().join(file);
             if is_made_soon_after(&file, meta.modified()?) {
@@ -109,6 +112,13 @@ impl Repo {
         }
         Ok(())
     }
+}
+
+/// The names in a record, whoever has written it. A line that was cut off could name another ref.
+fn recorded_names(text: &[u8]) -> impl Iterator<Item = &str> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let whole = lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok());
+    whole.filter(|name| is_below_refs(name))
 }
 
 /// True if this can only be the name of a ref, whoever has written the record.
@@ -150,4 +160,17 @@ fn lock_files(dir: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_lines_of_a_record_that_name_refs_are_names() {
+        let text = b"refs/heads/a\n\xff\xfe\nrefs/heads/\xff\n../refs/heads/b\nrefs/../config\n/refs/c\n\nHEAD\n\
+            refs/heads/./d\nrefs/frites/1/c1\n\0\0\nrefs/heads/cut";
+        let names: Vec<_> = recorded_names(text).collect();
+        assert_eq!(names, ["refs/heads/a", "refs/frites/1/c1"]);
+    }
 }
