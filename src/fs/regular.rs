@@ -1,6 +1,6 @@
 //! Opens files that an attempt may have replaced. Only regular files open: a FIFO or a device is an
 //! error, not a wait without end.
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,6 +13,10 @@ const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXE
 
 /// The length below which a file is read in one go.
 const SMALL: u64 = 64 << 10;
+
+/// The length from which no file is read: an attempt can give one any length, without any disk space,
+/// and our memory has an end.
+const TOO_LONG: u64 = 1 << 30;
 
 /// Opens a file to be read, through links. A FIFO, a device or a directory is
 /// [`io::ErrorKind::InvalidData`]: to read one could block for ever or never end.
@@ -27,12 +31,12 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 
 /// Reads the bytes of a file that [`open_own`] opens.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    read_all(open_with_length(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW)?)
+    read_all(open_with_metadata(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
 /// Reads a file of our own in an open directory.
 pub fn read_own_in(directory: impl AsFd, name: &Path) -> io::Result<Vec<u8>> {
-    read_all(open_with_length(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
+    read_all(open_with_metadata(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
 /// Opens a file of our own to be written, and makes it if there is none. Its content stays. With
@@ -66,11 +70,15 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
 }
 
 fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
-    open_with_length(directory, path, flags).map(|(file, _)| file)
+    open_with_metadata(directory, path, flags).map(|(file, _)| file)
 }
 
-/// Opens a file; gives its length, too.
-fn open_with_length(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
+/// Opens a file; gives its metadata, too.
+fn open_with_metadata(
+    directory: impl AsFd,
+    path: &Path,
+    flags: OFlags,
+) -> io::Result<(File, Metadata)> {
     let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is no regular file");
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
@@ -86,17 +94,27 @@ fn open_with_length(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Res
     if !meta.is_file() {
         return Err(not_regular());
     }
-    Ok((file, meta.len()))
+    Ok((file, meta))
 }
 
-/// Reads the bytes of a file that [`open`] opens.
+/// Reads the bytes of a file that [`open`] opens; one that is too long is [`io::ErrorKind::InvalidData`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_all(open_with_length(CWD, path, OFlags::RDONLY)?)
+    read_all(open_with_metadata(CWD, path, OFlags::RDONLY)?)
+}
+
+/// Reads a file as [`read`] does, and gives the metadata that it had before.
+pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+    let (file, meta) = open_with_metadata(CWD, path, OFlags::RDONLY)?;
+    Ok((read_all((file, meta.clone()))?, meta))
+}
+
+fn read_all((file, meta): (File, Metadata)) -> io::Result<Vec<u8>> {
+    read_to_end(file, meta.len())
 }
 
 /// Reads a file to its end. A small one takes one call: the standard library asks again for the
 /// length, for the position, and for more bytes.
-fn read_all((mut file, length): (File, u64)) -> io::Result<Vec<u8>> {
+fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if length < SMALL {
         // The byte more shows whether the file has grown.
@@ -107,7 +125,14 @@ fn read_all((mut file, length): (File, u64)) -> io::Result<Vec<u8>> {
             return Ok(bytes);
         }
     }
-    file.read_to_end(&mut bytes)?;
+    // Somebody can write to it meanwhile without an end.
+    if length < TOO_LONG {
+        bytes.reserve(length as usize);
+        file.take(TOO_LONG).read_to_end(&mut bytes)?;
+    }
+    if length >= TOO_LONG || bytes.len() as u64 >= TOO_LONG {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+    }
     Ok(bytes)
 }
 
@@ -138,11 +163,20 @@ mod tests {
             // It grows after its length was asked for, or becomes shorter.
             for other in [length.saturating_sub(1), length + 1, length + SMALL] {
                 let opened = File::open(&file).expect("there");
-                assert!(read_all((opened, other)).expect("regular") == bytes, "{length} {other}");
+                assert!(read_to_end(opened, other).expect("regular") == bytes, "{length} {other}");
             }
         }
         #[cfg(target_os = "linux")]
         assert!(read_text(Path::new("/proc/self/status")).expect("regular").contains("SigIgn:"));
+    }
+
+    #[test]
+    fn files_that_are_too_long_are_not_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        File::create(&file).and_then(|file| file.set_len(TOO_LONG)).expect("a file without blocks");
+        assert_eq!(read(&file).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidData));
+        assert_eq!(read_text(&file).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidData));
     }
 
     #[test]

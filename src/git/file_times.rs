@@ -8,6 +8,7 @@ use gix::index::entry::{Flags, Mode};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT};
 
 use crate::error::{IoContext, Result};
+use crate::git::index::read_index;
 use crate::git::stat::entry_stat;
 
 /// The times that the files of a new checkout get.
@@ -68,9 +69,7 @@ fn set(
     index: &Path,
     times_of: impl Fn(&OsStr) -> io::Result<Timestamps>,
 ) -> io::Result<()> {
-    let hash = gix::hash::Kind::Sha1;
-    let index = gix::index::File::at(index, hash, false, Default::default());
-    let mut index = index.map_err(io::Error::other)?;
+    let mut index = read_index(index).map_err(io::Error::other)?;
     let root = std::fs::File::open(root)?;
     for (entry, path) in index.entries_mut_with_paths() {
         if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {

@@ -4,11 +4,12 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use filetime::FileTime;
 use gix::bstr::BStr;
 use gix::index::State;
 use gix::index::decode::Options as DecodeOptions;
 use gix::index::entry::Flags;
-use gix::index::extension::Tree;
+use gix::index::extension::{Link, Tree};
 use gix::index::write::{Extensions, Options};
 use tempfile::TempDir;
 
@@ -19,17 +20,48 @@ use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
 /// Reads an index file. Like git, this leaves its checksum alone.
+///
+/// gix would map the file into memory: an attempt that makes its index shorter at that moment would
+/// end this process.
 pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
-    // For the extensions gix would start a thread, which takes longer than to read them.
-    let options = DecodeOptions { thread_limit: Some(1), ..Default::default() };
-    gix::index::File::at(file, gix::hash::Kind::Sha1, true, options)
-        .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))
+    let failed =
+        |e: &dyn Display| Error::fatal(format!("could not read '{}': {e}", file.display()));
+    let (bytes, times) = regular::read_with_metadata(file).map_err(|e| failed(&e))?;
+    let time = FileTime::from_last_modification_time(&times);
+    let (state, _) = State::from_bytes(&bytes, time, SHA1, one_thread()).map_err(|e| failed(&e))?;
+    let state = match state.link() {
+        Some(link) => dissolved(file, &bytes, time, link).map_err(|e| failed(&e))?,
+        None => state,
+    };
+    Ok(gix::index::File::from_state(state, file))
+}
+
+const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
+
+/// For the extensions gix would start a thread, which takes longer than to read them.
+fn one_thread() -> DecodeOptions {
+    DecodeOptions { thread_limit: Some(1), ..Default::default() }
+}
+
+/// The entries of a split index and of the shared one that it refers to. gix reads copies of both,
+/// which nobody makes shorter.
+fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<State> {
+    let failed = || format!("could not read the split index '{}'", file.display());
+    let name = format!("sharedindex.{}", link.shared_index_checksum);
+    let shared = regular::read(&file.with_file_name(&name)).context(failed)?;
+    let room = tempfile::tempdir().context(failed)?;
+    let copy = room.path().join("index");
+    fs::write(room.path().join(name), shared).context(failed)?;
+    fs::write(&copy, bytes).context(failed)?;
+    let index = gix::index::File::at(copy, SHA1, true, one_thread());
+    let mut state = State::from(index.map_err(|e| Error::fatal(e.to_string()))?);
+    state.set_timestamp(time);
+    Ok(state)
 }
 
 /// Opens an index; none if it cannot be read. Its checksum does not matter: each entry is compared
 /// with its file, and an id that was damaged names no object.
 pub(super) fn open_index(path: &Path) -> Option<gix::index::File> {
-    regular::open(path).ok()?; // gix would wait for a FIFO
     read_index(path).ok()
 }
 
@@ -175,7 +207,59 @@ impl IndexEdits {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
+
+    fn git(directory: &Path, line: &str) {
+        let call = duct::cmd("git", line.split(' ')).dir(directory).stdout_null();
+        call.env("GIT_CONFIG_GLOBAL", "/dev/null").run().expect("git works");
+    }
+
+    #[test]
+    fn split_index_is_read_with_the_entries_that_it_shares() {
+        let place = tempfile::tempdir().expect("a directory");
+        git(place.path(), "init -q");
+        for name in ["a", "b", "c", "d"] {
+            fs::write(place.path().join(name), name).expect("a file");
+        }
+        git(place.path(), "add a b c");
+        git(place.path(), "update-index --split-index");
+        git(place.path(), "add d");
+        git(place.path(), "rm -q --cached b");
+        let file = place.path().join(".git/index");
+        let index = read_index(&file).expect("an index");
+        let paths: Vec<_> = index.entries().iter().map(|e| e.path(&index).to_string()).collect();
+        assert_eq!(paths, ["a", "c", "d"]);
+        assert!(index.link().is_none());
+        let modified = fs::metadata(&file).expect("there");
+        assert_eq!(index.timestamp(), FileTime::from_last_modification_time(&modified));
+    }
+
+    #[test]
+    fn index_that_becomes_shorter_while_it_is_read_ends_nobody() {
+        let place = tempfile::tempdir().expect("a directory");
+        git(place.path(), "init -q");
+        for name in 0..2000 {
+            fs::write(place.path().join(name.to_string()), "").expect("a file");
+        }
+        git(place.path(), "add .");
+        let file = place.path().join(".git/index");
+        let whole = fs::read(&file).expect("an index");
+        let read = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !read.load(Relaxed) {
+                    fs::write(&file, &whole).expect("written");
+                }
+            });
+            // Whatever it gives: to come back is enough.
+            (0..200).for_each(|_| drop(open_index(&file)));
+            read.store(true, Relaxed);
+        });
+        assert_eq!(read_index(&file).expect("an index").entries().len(), 2000);
+    }
 
     #[test]
     fn edits_are_nul_terminated_lines_of_mode_object_stage_and_path() {
