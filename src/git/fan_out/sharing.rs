@@ -1,6 +1,12 @@
 //! Files with the same content that share their blocks, where the file system can (Btrfs, XFS).
+use std::fmt::Display;
 use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, OFlags};
 
 /// The size from which sharing is faster than writing, also where the first copy must go to a slow disk
 /// before its blocks can be shared (GIT-FACTS, "The checkout writer").
@@ -15,24 +21,44 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// True if files of this size are to share their blocks.
-    pub fn is_worth(&self, size: usize) -> bool {
-        size >= WORTH_SHARING && !self.refused.load(Ordering::Relaxed)
+    /// A file with this content, of which others are to get the blocks. It has no name: one that somebody
+    /// can open could be another one before the last worktree has its blocks. None if there is nothing to
+    /// gain.
+    pub fn original(&self, directory: &OwnedFd, content: &[u8]) -> Option<File> {
+        if content.len() < WORTH_SHARING || self.refused.load(Ordering::Relaxed) {
+            return None;
+        }
+        let made = nameless(directory).and_then(|mut file| {
+            file.write_all(content)?;
+            Ok(file)
+        });
+        made.inspect_err(|reason| self.refuse(reason)).ok()
     }
 
-    /// Gives a new, empty file the blocks of another one. After a failure it may have some of them: it
+    /// Gives a new, empty file the blocks of an original. After a failure it may have some of them: it
     /// is to be written from its beginning.
-    ///
-    /// Only a file that this process has just written, and keeps open, may be given: nobody knows what
-    /// else becomes of others.
-    pub fn share(&self, from: &File, to: &File) -> bool {
-        let shared = clone_blocks(from, to);
-        if let Err(reason) = &shared {
-            tracing::debug!(%reason, "files share no blocks");
-            self.refused.store(true, Ordering::Relaxed);
-        }
-        shared.is_ok()
+    pub fn share(&self, original: &File, to: &File) -> bool {
+        let shared = clone_blocks(original, to);
+        shared.inspect_err(|reason| self.refuse(reason)).is_ok()
     }
+
+    fn refuse(&self, reason: &dyn Display) {
+        tracing::debug!(%reason, "files share no blocks");
+        self.refused.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes a file without a name on the file system of a directory.
+#[cfg(target_os = "linux")]
+fn nameless(directory: &OwnedFd) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?.into())
+}
+
+/// Elsewhere every file begins with a name.
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &OwnedFd) -> io::Result<File> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
 #[cfg(target_os = "linux")]
@@ -44,4 +70,32 @@ fn clone_blocks(from: &File, to: &File) -> rustix::io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn clone_blocks(_: &File, _: &File) -> rustix::io::Result<()> {
     Err(rustix::io::Errno::NOTSUP)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use super::*;
+
+    #[test]
+    fn nobody_can_open_the_file_of_which_others_get_the_blocks() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory: OwnedFd = File::open(place.path()).expect("a directory").into();
+        let content = vec![7; WORTH_SHARING];
+        let sharing = Sharing::default();
+        assert!(sharing.original(&directory, &content[1..]).is_none(), "too small");
+        // Not every file system has files without names.
+        if let Some(original) = sharing.original(&directory, &content) {
+            let mut read = vec![0; WORTH_SHARING];
+            original.read_exact_at(&mut read, 0).expect("readable");
+            assert_eq!(read, content);
+            assert_eq!(original.metadata().expect("metadata").nlink(), 0);
+            assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0);
+            let other = File::create(place.path().join("other")).expect("a file");
+            // The first refusal, as on ext4 and tmpfs, is the last.
+            let shared = sharing.share(&original, &other);
+            assert_eq!(sharing.original(&directory, &content).is_some(), shared);
+        }
+    }
 }

@@ -25,9 +25,8 @@ use crate::model::path::file_name;
 /// The files of one directory that a thread writes in one go.
 const UNIT: usize = 64;
 
-/// The flags that make a file, and never write through a link or into a file that is there. Blocks can
-/// be shared only with a file that may be read.
-const NEW_FILE: OFlags = OFlags::RDWR
+/// The flags that make a file, and never write through a link or into a file that is there.
+const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
@@ -168,39 +167,43 @@ impl<'a> Fan<'a> {
                 written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
                 continue;
             };
-            let mut first = None;
+            let there = |of: usize| taken.get(of).and_then(|taken| taken[*at]);
+            let new = (0..directories.len()).filter(|of| there(*of).is_none());
+            let original = match &kind {
+                NewEntry::File { content, .. } if new.count() > 1 => {
+                    self.sharing.original(&directories[0], content)
+                }
+                _ => None,
+            };
             written.entries.push(*at);
             for (of, directory) in directories.iter().enumerate() {
-                let there = taken.get(of).and_then(|taken| taken[*at]);
-                let stat = there.map_or_else(|| self.make(directory, name, &kind, &mut first), Ok);
+                let make = || self.make(directory, name, &kind, original.as_ref());
+                let stat = there(of).map_or_else(make, Ok);
                 written.stats.push(stat.context(|| failed(path))?);
             }
         }
         Ok(written)
     }
 
-    /// Makes one file, link or directory for a submodule, and gives its stat data. `first` is the first
-    /// file that was made of this entry, if others are to share its blocks.
+    /// Makes one file, link or directory for a submodule, and gives its stat data. A file shares the
+    /// blocks of the `original`.
     fn make(
         &self,
         directory: &OwnedFd,
         name: &[u8],
         entry: &NewEntry<'_>,
-        first: &mut Option<File>,
+        original: Option<&File>,
     ) -> io::Result<EntryStat> {
         let stat = match entry {
             NewEntry::File { content, mode } => {
                 let mut file = File::from(rustix::fs::openat(directory, name, NEW_FILE, *mode)?);
-                if !first.as_ref().is_some_and(|first| self.sharing.share(first, &file)) {
+                if !original.is_some_and(|original| self.sharing.share(original, &file)) {
                     file.write_all(content)?;
                 }
                 if let Some(times) = &self.times {
                     rustix::fs::futimens(&file, times)?;
                 }
-                let stat = rustix::fs::fstat(&file)?;
-                *first =
-                    first.take().or(Some(file)).filter(|_| self.sharing.is_worth(content.len()));
-                stat
+                rustix::fs::fstat(&file)?
             }
             NewEntry::Link { target } => {
                 rustix::fs::symlinkat(*target, directory, name)?;
