@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::overrides::{Overrides, SettingOverrides};
+use crate::git::program;
 use crate::model::oid::Oid;
 
 /// The variables of git's that reach our own calls: they say where git itself and the user's files
@@ -430,7 +431,7 @@ impl Call {
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
             env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
         }
-        let mut expression = duct::cmd("git", args).unchecked();
+        let mut expression = duct::cmd(program::to_start(), args).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
         }

@@ -23,6 +23,7 @@ pub mod mode;
 pub mod objects;
 pub mod overrides;
 pub mod own_dir;
+mod program;
 pub mod protect;
 mod ref_deletion;
 pub mod ref_list;

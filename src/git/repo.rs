@@ -16,6 +16,7 @@ use crate::git::cli::{EXACT, Git, PAUSES};
 use crate::git::loose::LooseObjects;
 use crate::git::overrides::Overrides;
 use crate::git::own_dir::mark;
+use crate::git::program;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -488,10 +489,7 @@ impl Repo {
             return true;
         }
         // Nor does it read Apple's own file, and that of a git with its own prefix.
-        let on_path = std::env::var_os("PATH").unwrap_or_default();
-        let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
-        let prefixed = git.and_then(|bin| Some(bin.parent()?.join("etc/gitconfig")));
-        if cfg!(target_os = "macos") || prefixed.is_some_and(|file| file.is_file()) {
+        if cfg!(target_os = "macos") || program::file_of_prefix("etc/gitconfig").is_some() {
             return true;
         }
         let gix = self.gix();

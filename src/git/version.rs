@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::git::cli::Git;
+use crate::git::program;
 
 /// The oldest version that works: `git merge-tree` has `--merge-base` since 2.40, and
 /// `--attr-source` is new in 2.41.
@@ -60,12 +61,8 @@ fn ask(git: &Git) -> Result<String> {
 /// The path of the git program on PATH, with the inode, size and time of its file; none if it is
 /// not found.
 fn stamp() -> Option<Vec<u8>> {
-    let path = std::env::var_os("PATH")?;
-    let mut found = std::env::split_paths(&path).map(|directory| directory.join("git"));
-    let (program, meta) = found.find_map(|program| {
-        let meta = program.metadata().ok().filter(|meta| meta.is_file())?;
-        Some((program, meta))
-    })?;
+    let program = program::file()?;
+    let meta = program.metadata().ok()?;
     let state =
         format!("{} {} {}.{:09} ", meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
     Some([state.as_bytes(), program.as_os_str().as_bytes(), b"\n"].concat())

@@ -1,7 +1,6 @@
 //! The repositories whose files git itself must write.
-use std::path::Path;
-
 use crate::fs::regular;
+use crate::git::program;
 use crate::git::repo::Repo;
 
 /// The reason why git must check files out here; none if the fan-out writer gives the same files.
@@ -34,11 +33,6 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
 
 /// True if a git with its own prefix may have an attributes file there, which gix does not read.
 fn installed_attributes() -> bool {
-    if std::env::var_os("GIT_ATTR_NOSYSTEM").is_some() {
-        return false;
-    }
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let git = std::env::split_paths(&on_path).find(|dir| dir.join("git").is_file());
-    let prefix = git.as_deref().and_then(Path::parent);
-    prefix.is_some_and(|prefix| prefix.join("etc/gitattributes").is_file())
+    std::env::var_os("GIT_ATTR_NOSYSTEM").is_none()
+        && program::file_of_prefix("etc/gitattributes").is_some()
 }
