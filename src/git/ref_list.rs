@@ -122,9 +122,9 @@ impl Repo {
         Ok(refs)
     }
 
-    /// Reads a ref that is a file of its own, or that cannot be anywhere. gix looks at six places for
-    /// one that does not exist. None if gix must read it: a link, a packed ref, or a damaged one.
-    pub(super) fn read_loose_ref(&self, full: &RefName) -> Option<Option<Oid>> {
+    /// Reads a ref at the two places where git looks for it. gix looks at six for one that does not
+    /// exist. None if gix must read it: a link, or a damaged one.
+    pub(super) fn read_plain_ref(&self, full: &RefName) -> Option<Option<Oid>> {
         let of_worktrees = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
         if !full.starts_with("refs/") || of_worktrees.iter().any(|own| full.starts_with(own)) {
             return None;
@@ -132,9 +132,25 @@ impl Repo {
         match read_start(CWD, self.common_dir().join(full.as_str())) {
             Ok(text) => oid_of(&text).map(Some),
             // Looked for afterwards, because git packs a ref before it deletes its file.
-            Err(e) if is_gone(&e) => self.packed_refs_stamp().is_none().then_some(None),
+            Err(e) if is_gone(&e) || e.kind() == io::ErrorKind::IsADirectory => {
+                self.read_packed_ref(full)
+            }
             Err(_) => None,
         }
+    }
+
+    /// Reads a ref that has no file of its own. None if `packed-refs` cannot be read.
+    fn read_packed_ref(&self, full: &RefName) -> Option<Option<Oid>> {
+        let Some(stamp) = self.packed_refs_stamp() else { return Some(None) };
+        let mut last = self.packed_refs();
+        let packed = match last.take().filter(|(of, _)| *of == stamp) {
+            Some((_, packed)) => packed,
+            // gix would keep what it has read while the file's time is the same.
+            None => self.gix().refs.open_packed_buffer().ok()??,
+        };
+        let (_, packed) = last.insert((stamp, packed));
+        let found = packed.try_find(full.as_str()).ok()?;
+        Some(found.map(|found| to_oid(found.object())))
     }
 
     /// Reads the refs of all runs in one pass, none for a link, with the locks among their files.
@@ -276,6 +292,36 @@ impl Repo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ref_without_a_file_is_the_packed_one_also_after_it_changed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let made = duct::cmd!("git", "init", "-q", directory.path()).run();
+        made.expect("git is installed");
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let commits =
+            ["one", "other"].map(|message| repo.store_files(&[], [], message).expect("a commit"));
+        let [one, other] = &commits;
+        let read = |name: &str| repo.read_plain_ref(&RefName::new(name));
+        let git = |args: &[&str]| repo.git().call(args[0]).args(&args[1..]).run().expect("done");
+        assert_eq!(read("refs/frites/1/c1"), Some(None), "nothing is packed yet");
+        git(&["update-ref", "refs/frites/1/c1", one.as_str()]);
+        git(&["tag", "-a", "-m", "of a commit", "v1", one.as_str()]);
+        git(&["pack-refs", "--all"]);
+        assert_eq!(read("refs/frites/1/c1"), Some(Some(*one)));
+        assert_eq!(read("refs/tags/v1"), Some(Some(*one)), "as a tag's commit");
+        for absent in ["refs/frites/1", "refs/frites/1/c", "refs/frites/1/c1/x", "refs/heads"] {
+            assert_eq!(read(absent), Some(None), "{absent}");
+        }
+        git(&["update-ref", "refs/frites/1/c1", other.as_str()]);
+        assert_eq!(read("refs/frites/1/c1"), Some(Some(*other)), "the file of its own is newer");
+        git(&["pack-refs", "--all"]);
+        assert_eq!(read("refs/frites/1/c1"), Some(Some(*other)));
+        git(&["update-ref", "-d", "refs/frites/1/c1"]);
+        assert_eq!(read("refs/frites/1/c1"), Some(None));
+        std::fs::write(repo.common_dir().join("packed-refs"), "no refs\n").expect("written");
+        assert_eq!(read("refs/frites/1/c1"), None, "gix says what is wrong");
+    }
 
     #[test]
     fn remembered_refs_are_those_of_one_moment_and_others_are_read() {

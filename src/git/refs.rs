@@ -14,7 +14,7 @@ use crate::git::cli::{Git, OURS, PAUSES};
 use crate::git::clock;
 use crate::git::gc::WholeMove;
 use crate::git::objects;
-use crate::git::repo::{RUNS, Repo, from_oid, to_oid};
+use crate::git::repo::{PackedRefsStamp, RUNS, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -121,7 +121,7 @@ impl Repo {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
         }
-        if let Some(found) = self.read_loose_ref(full) {
+        if let Some(found) = self.read_plain_ref(full) {
             return Ok(found);
         }
         let unreadable = |e: &dyn std::fmt::Display| {
@@ -167,7 +167,7 @@ impl Repo {
     }
 
     /// Inode, time and size of `packed-refs`, which git replaces and never edits.
-    pub(super) fn packed_refs_stamp(&self) -> Option<(u64, i64, i64, u64)> {
+    pub(super) fn packed_refs_stamp(&self) -> Option<PackedRefsStamp> {
         let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
     }

@@ -35,9 +35,14 @@ pub struct Repo {
     pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; none if deleted.
     own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
+    /// The file `packed-refs` as it was last read.
+    packed_refs: Mutex<Option<(PackedRefsStamp, gix::refs::packed::Buffer)>>,
     /// The refs of runs, while they are answered from memory (`ref_list`).
     remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
+
+/// Inode, time and size of a file `packed-refs`.
+pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
 
 /// The most commits that are looked at for an ancestor before git is asked.
 const MOST_NEAR: usize = 64;
@@ -129,6 +134,7 @@ impl Repo {
             index: Mutex::default(),
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
+            packed_refs: Mutex::default(),
             remembered: Mutex::default(),
             shared: gix.into_sync(),
         })
@@ -532,6 +538,13 @@ impl Repo {
             std::thread::sleep(pause);
         }
         read(&self.gix())
+    }
+
+    /// The file `packed-refs` as it was last read.
+    pub(super) fn packed_refs(
+        &self,
+    ) -> MutexGuard<'_, Option<(PackedRefsStamp, gix::refs::packed::Buffer)>> {
+        self.packed_refs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The refs of runs, while they are answered from memory.
