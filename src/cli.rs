@@ -97,8 +97,11 @@ impl Cli {
     }
 }
 
+// Only the arguments of the command that is typed are built. That is done after its description is
+// set: a doc comment on its arguments would take the place of that.
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// Create candidates, each with a worktree and a branch; run a command in each if one is given
     Spawn(SpawnArgs),

@@ -23,7 +23,7 @@ use crate::ops::session::Session;
 use crate::store::select::Matching;
 use crate::ui::json;
 
-/// `git frites apply`
+// `git frites apply`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Lands on a fresh branch frites/apply/RUN and switches to it, with the change staged; with \

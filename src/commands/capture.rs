@@ -14,7 +14,7 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
 use crate::ui::json;
 
-/// `git frites capture`
+// `git frites capture`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 if every candidate could be captured, 1 otherwise.")]
 pub struct CaptureArgs {

@@ -24,7 +24,7 @@ use crate::oracle::{outcomes, pool};
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
-/// `git frites clean`
+// `git frites clean`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Captures unsaved work first. Work that cannot be captured is never removed without \

@@ -5,7 +5,7 @@ use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::ui::Ui;
 
-/// `git frites completions`
+// `git frites completions`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "`make install` installs the scripts where shells look for them. Otherwise save \

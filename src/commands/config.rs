@@ -17,7 +17,7 @@ use crate::ui::json;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 
-/// `git frites config`
+// `git frites config`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Shows each key with its value and where the value comes from: .frites.toml in the root of \

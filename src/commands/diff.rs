@@ -17,7 +17,7 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
 use crate::ui::{json, state_words, table};
 
-/// `git frites diff`
+// `git frites diff`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "RUN/CAND prints the patch. RUN prints one line per candidate; with a format option, it \

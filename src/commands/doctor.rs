@@ -9,7 +9,7 @@ use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 use crate::ui::{Ui, json};
 
-/// `git frites doctor`
+// `git frites doctor`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and layers that a run from \

@@ -13,7 +13,7 @@ use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::process;
 use crate::store::select::Matching;
 
-/// `git frites exec`
+// `git frites exec`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without a command, it starts your shell ($SHELL) there; its prompt can show $FRITES_CANDIDATE.\n\n\

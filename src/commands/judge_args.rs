@@ -20,7 +20,7 @@ use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
 
-/// `git frites judge`
+// `git frites judge`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Runs setup, build, lint and test on each distinct tree, up to the first one that fails. The \
@@ -161,7 +161,7 @@ impl JudgeArgs {
     }
 }
 
-/// The options that `judge` and `run` share: the commands, and how their results are used.
+// The options that `judge` and `run` share: the commands, and how their results are used.
 #[derive(Debug, clap::Args)]
 pub struct SharedJudgeArgs {
     /// Build command, run by sh -c

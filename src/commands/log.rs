@@ -16,7 +16,7 @@ use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
 use crate::ui::{local_time, table};
 
-/// `git frites log`
+// `git frites log`
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// Run or task whose events are shown  [default: all]

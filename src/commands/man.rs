@@ -10,7 +10,7 @@ use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
 
-/// `git frites man`
+// `git frites man`
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Command, or `tutorial`  [default: the overview]

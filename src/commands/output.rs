@@ -20,7 +20,7 @@ use crate::process::{Follower, progress};
 use crate::store::logs::{self, LogPlace};
 use crate::store::select::{Matching, Selection};
 
-/// `git frites output`
+// `git frites output`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without a command, the one that tells most is shown: the last that judged the candidate, or \

@@ -10,7 +10,7 @@ use crate::model::address::Address;
 use crate::ops::session::ReadSession;
 use crate::store::select::Matching;
 
-/// `git frites path`
+// `git frites path`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A shell function that goes there: fcd() { cd \"$(git frites path \"$@\")\"; }"

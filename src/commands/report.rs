@@ -17,7 +17,7 @@ use crate::process;
 use crate::store::select::{Matching, Selection};
 use crate::ui::report as page;
 
-/// `git frites report`
+// `git frites report`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints the path of the file. It needs no network, and no script to be read. Nothing is captured \

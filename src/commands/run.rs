@@ -41,7 +41,7 @@ use crate::process::interrupt::{self, Cancel};
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
 
-/// `git frites run`
+// `git frites run`
 #[derive(Debug, clap::Args)]
 #[command(
     args_override_self = true,

@@ -28,7 +28,7 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::{Ui, json};
 
-/// `git frites spawn`
+// `git frites spawn`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints RUN/CANDIDATE<TAB>PATH for each candidate, without a path if its worktree was removed. The command after -- runs in each \

@@ -28,7 +28,7 @@ use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 
-/// The options that `spawn` and `run` share: the candidates of a run and their commands.
+// The options that `spawn` and `run` share: the candidates of a run and their commands.
 #[derive(Debug, clap::Args)]
 pub struct SharedSpawnArgs {
     /// Number of candidates, named c1, c2, …  [default: 2]

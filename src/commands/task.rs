@@ -12,7 +12,7 @@ use crate::ops::task;
 use crate::store::select::{Matching, Selection};
 use crate::ui::{json, table};
 
-/// `git frites task`
+// `git frites task`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Prints RUN<TAB>ID or RUN/CANDIDATE<TAB>ID for each binding.")]
 pub struct TaskArgs {

@@ -185,7 +185,11 @@ fn synopsis(command: &Command) -> Vec<Inline> {
         let name = if takes { arg.get_value_names().and_then(|names| names.first()) } else { None };
         (name.map(ToString::to_string), if more { "..." } else { "" })
     };
-    for arg in command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()) {
+    let mut options: Vec<&Arg> =
+        command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()).collect();
+    // Those that every command has come last.
+    options.sort_by_key(|option| option.is_global_set());
+    for arg in options {
         let names =
             [arg.get_short().map(|s| format!("-{s}")), arg.get_long().map(|l| format!("--{l}"))];
         line.push(roman(" ["));

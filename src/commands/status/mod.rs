@@ -34,7 +34,7 @@ use crate::ui::{comparison, json, state_words, usage_words};
 
 pub use crate::commands::status::document::history_as_json;
 
-/// `git frites status`
+// `git frites status`
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// Run or candidate to show  [default: the newest run, and those that have worktrees]
