@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+#[cfg(target_os = "linux")]
+use crate::process::proc_file;
+
 /// The logs of the commands whose supervisors are ancestors of this process, the innermost first;
 /// none on systems without `/proc`.
 pub fn surrounding_logs() -> &'static [PathBuf] {
@@ -22,7 +25,7 @@ fn read() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut next = getppid().map(Pid::as_raw_nonzero).map(i32::from);
     while let Some(id) = next.filter(|id| *id > 0) {
-        let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let words = proc_file::read(&format!("{id}/cmdline")).unwrap_or_default();
         let mut words = words.split(|b| *b == 0).skip(1);
         if words.next() == Some(VERB.as_bytes()) {
             found.extend(words.next().map(|log| PathBuf::from(OsStr::from_bytes(log))));
@@ -34,7 +37,7 @@ fn read() -> Vec<PathBuf> {
 
 #[cfg(target_os = "linux")]
 fn parent(id: i32) -> Option<i32> {
-    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    let stat = proc_file::read(&format!("{id}/stat")).ok()?;
     // The name in parentheses may itself hold a `)`: the fields begin after the last one.
     let after = stat.iter().rposition(|b| *b == b')')? + 1;
     String::from_utf8_lossy(&stat[after..]).split_whitespace().nth(1)?.parse().ok()

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use crate::process::proc_file;
+
 /// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
 /// that.
 #[cfg(target_os = "linux")]
@@ -38,7 +40,7 @@ pub(super) fn processes() -> Vec<Process> {
 
 /// The living process with this id; none if there is none, and on systems without `/proc`.
 pub(super) fn process(id: i32) -> Option<Process> {
-    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    let stat = proc_file::read(&format!("{id}/stat")).ok()?;
     // The name in parentheses may itself hold a `)`: the fields begin after the last one.
     let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
     let fields = String::from_utf8_lossy(&stat[after..]).into_owned();

@@ -2,8 +2,7 @@
 //! three times ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go
 //! on.
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{PipeWriter, Read, Write};
+use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
+use crate::process::proc_file;
 use crate::process::protocol::order;
 
 /// `git frites` is two processes: git passes a signal on that the terminal has sent to both of them. What
@@ -80,15 +80,10 @@ pub fn keep_exit_codes_of_children() {
     }
 }
 
-/// The length that `/proc/self/status` rarely exceeds.
-const STATUS: usize = 4 << 10;
-
 /// True if our parent process set a signal to be ignored, according to `/proc`; false on systems
 /// without it.
 pub(super) fn is_ignored(signal: i32) -> bool {
-    let mut status = Vec::with_capacity(STATUS);
-    // Every command begins with this: with space for all of it, it takes few calls.
-    let _ = File::open("/proc/self/status").and_then(|mut file| file.read_to_end(&mut status));
+    let status = proc_file::read("self/status").unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
     let mask = status
         .lines()

@@ -9,6 +9,7 @@ pub mod interrupt;
 mod own_program;
 mod paths;
 pub mod ports;
+mod proc_file;
 pub mod progress;
 pub mod protocol;
 mod supervision;
