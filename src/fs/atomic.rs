@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::file_system;
 
 /// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the
 /// target, and the directory synced. On an error the old file is unchanged.
@@ -32,15 +33,21 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     let sync = |(name, file): &(&&OsStr, NamedTempFile)| {
         file.as_file().sync_all().context(|| failed(name))
     };
-    std::thread::scope(|scope| {
-        let (last, others) = written.split_last().expect("there is a file");
-        let others: Vec<_> = others.iter().map(|one| scope.spawn(move || sync(one))).collect();
-        let last = sync(last);
-        let joined = others.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
-        });
-        joined.chain([last]).collect::<Result<()>>()
-    })?;
+    // In memory, threads would only cost time.
+    if written.len() < 2 || file_system::is_in_memory(directory) {
+        written.iter().try_for_each(sync)?;
+    } else {
+        std::thread::scope(|scope| {
+            let (last, others) = written.split_last().expect("there is a file");
+            let others: Vec<_> = others.iter().map(|one| scope.spawn(|| sync(one))).collect();
+            let last = sync(last);
+            let ended = others.into_iter().map(|thread| {
+                let panicked = |_| Err(Error::internal("a thread that syncs panicked"));
+                thread.join().unwrap_or_else(panicked)
+            });
+            ended.chain([last]).collect::<Result<()>>()
+        })?;
+    }
     for (name, file) in written {
         file.persist(directory.join(name)).map_err(|e| e.error).context(|| failed(name))?;
     }
