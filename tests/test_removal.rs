@@ -115,6 +115,27 @@ fn loose_refs_of_a_run_are_deleted_without_a_git_process() {
     world.assert_clean();
 }
 
+/// What is forgotten next is not recorded first, and a run that stays is recorded as it is.
+#[test]
+fn states_of_candidates_are_recorded_only_if_their_run_stays() {
+    let world = World::new();
+    let objects = || world.git(["count-objects"]).split(' ').next().unwrap().to_owned();
+    let forgotten = world.spawn(["-n", "3"]);
+    let before = objects();
+    world.frites(["clean", "-q", "--discard", "--forget", &forgotten]).expect(0);
+    assert_eq!(objects(), before, "no state was stored");
+    let run = world.spawn(["-n", "3"]);
+    let kept = world.worktree(&format!("{run}/c2"));
+    world.git(["worktree", "lock", kept.to_str().unwrap()]);
+    world.frites(["clean", "-q", "--discard", "--forget", &run]).expect(1);
+    let states =
+        world.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/frites/*/@state/*"]);
+    assert_eq!(states, "@state/c1\n@state/c3");
+    world.git(["worktree", "unlock", kept.to_str().unwrap()]);
+    world.frites(["clean", "-q", "--discard", "--forget", &run]).expect(0);
+    world.assert_clean();
+}
+
 #[test]
 fn packed_branches_of_a_run_are_deleted_in_one_transaction() {
     let mut world = World::new();

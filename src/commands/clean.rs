@@ -251,7 +251,7 @@ fn clean_run(
         let each = names.iter().map(|name| session.store.candidate(run, name));
         each.map(|candidate| clean::dry_run(session, candidate, args.discard)).collect()
     } else {
-        clean::remove_all(session, run, names, args.discard)
+        clean::remove_all(session, run, names, args.discard, args.forget)
     };
     // A failure is part of the answer.
     let removal = |(name, result): (&Name, Result<Option<u64>>)| {

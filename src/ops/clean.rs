@@ -80,7 +80,7 @@ pub fn remove(
         capture_or_refuse(session, candidate)?;
     }
     let removal = begin_removal(session, candidate, discard)?;
-    let first_time = finish_removal(session, &removal)?;
+    let first_time = finish_removal(session, &removal, false)?;
     let freed = record_removal(session, &removal, first_time)?;
     empty_trash(session, &candidate.worktree_root());
     Ok(freed)
@@ -89,15 +89,21 @@ pub fn remove(
 /// Removes some of a run's candidates as [`remove`] does, several at the same time, with one
 /// transaction for all branches. The worktrees are left in the trash. Unless `discard` is true, each
 /// candidate is captured just before it is removed. One failure does not stop the others.
+///
+/// With `forget`, these are all candidates of the run, and the caller forgets it if nothing fails.
 pub fn remove_all(
     session: &Session,
     run: &Run,
     names: &[Name],
     discard: bool,
+    forget: bool,
 ) -> Vec<Result<Option<u64>>> {
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
-    let begun = process::each_in_parallel(CAPTURED_AT_ONCE, &candidates, |candidate| {
+    // Where nothing is captured and no hook runs, each waits for the repository's lock all the time.
+    let is_short = discard && !hooks::is_asked_to_remove(session);
+    let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
+    let begun = process::each_in_parallel(at_once, &candidates, |candidate| {
         match captured_and_allowed(session, *candidate, discard) {
             Ok(captured) => (captured, begin_removal(session, *candidate, discard)),
             Err(error) => (None, Err(error)),
@@ -107,8 +113,11 @@ pub fn remove_all(
     captured.iter().flatten().for_each(|captured| session.print_omissions(captured));
     let mut removals: Vec<&mut BegunRemoval<'_>> = begun.iter_mut().flatten().collect();
     delete_branches(session, &mut removals);
-    let finished = process::each_in_parallel(CAPTURED_AT_ONCE, &removals, |removal| {
-        finish_removal(session, removal)
+    let is_gone = |r: &&mut BegunRemoval<'_>| r.branch_deleted || r.tip.is_none();
+    let forget = forget && removals.len() == names.len() && removals.iter().all(is_gone);
+    let at_once = if forget { 1 } else { CAPTURED_AT_ONCE };
+    let finished = process::each_in_parallel(at_once, &removals, |removal| {
+        finish_removal(session, removal, forget)
     });
     let mut finished = finished.into_iter();
     let finish = |removal: Result<BegunRemoval<'_>>| {
@@ -187,8 +196,9 @@ fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
 }
 
 /// Deletes the branch of a removal unless that is done, and changes the candidate's record. Gives
-/// true if there was something to remove.
-fn finish_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<bool> {
+/// true if there was something to remove. With `forget`, the record stays: it goes next, with its
+/// run, and if that is interrupted, the removal is repeated.
+fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip.filter(|_| !branch_deleted) {
         session.repo.update_ref(branch, None, Some(&tip), "clean")?;
@@ -198,6 +208,9 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<bool>
     let _ = tree::delete_tree(&candidate.own_git());
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);
+    if forget {
+        return Ok(first_time);
+    }
     record.cleaned = true;
     if record.landing == Landing::Pending {
         record.landing = Landing::Discarded;

@@ -78,10 +78,15 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     tell(session, Hook::CandidateEnded, &record.run, Some(&record.candidate), fields);
 }
 
+/// True if a hook is asked before a worktree is removed.
+pub fn is_asked_to_remove(session: &Session) -> bool {
+    session.config.get(Hook::BeforeClean.key()).is_some()
+}
+
 /// Asks the hook whether a candidate's worktree may be removed; true if it ran. A hook that fails or
 /// is interrupted refuses.
 pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
-    if session.config.get(Hook::BeforeClean.key()).is_none() || !candidate.worktree().exists() {
+    if !is_asked_to_remove(session) || !candidate.worktree().exists() {
         return Ok(false);
     }
     let record = candidate.record()?;
