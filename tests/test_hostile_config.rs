@@ -271,6 +271,7 @@ fn cache_settings_change_nothing() {
         ("core.preloadIndex", "false"),
         ("core.checkStat", "minimal"),
         ("core.trustctime", "false"),
+        ("core.ignoreStat", "true"),
         ("index.skipHash", "true"),
     ]);
 }

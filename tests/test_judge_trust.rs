@@ -287,6 +287,16 @@ fn invalid_pathspec_is_fatal_before_anything_runs() {
     world.assert_clean();
 }
 
+#[test]
+fn test_that_edits_tracked_files_is_flagged_if_git_is_to_ignore_edits() {
+    let world = World::new();
+    world.git(["config", "core.ignoreStat", "true"]);
+    world.attempts(&["echo 2 > value"]);
+    let answer = world.frites(["judge", "--cold", "--test", "echo x > README"]).expect(0).out();
+    let flagged = answer.lines().filter(|line| line.contains("oracle wrote"));
+    assert_eq!(flagged.count(), 2, "with the base: {answer}");
+}
+
 /// SCOREBOARD row 25.
 #[test]
 fn test_that_edits_tracked_files_is_flagged_and_lands_nothing_else() {

@@ -70,7 +70,7 @@ const QUIET: [&str; 9] = [
 /// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a
 /// candidate's worktree a capture must hold the bytes that were written, and `* -diff` must not
 /// make every attempt look small. `.gitattributes` of the tree still count.
-pub(super) const EXACT: [&str; 10] = [
+pub(super) const EXACT: [&str; 11] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
     "core.autocrlf=false",
@@ -78,6 +78,7 @@ pub(super) const EXACT: [&str; 10] = [
     "core.safecrlf=false",
     "core.trustctime=true",
     "core.checkStat=default",
+    "core.ignoreStat=false",
     "core.logAllRefUpdates=true",
     "core.fsync=all",
     "core.fsyncMethod=batch",
