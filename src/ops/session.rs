@@ -88,6 +88,8 @@ impl ReadSession {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
+        // It is in use until the process ends: to take it apart then would only cost time.
+        std::mem::forget(repo.clone());
         let store = Store::of(&repo);
         let home = store.users_checkout()?;
         Ok(ReadSession { repo, store, ui, home })
