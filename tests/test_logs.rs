@@ -82,6 +82,28 @@ fn a_failed_stage_shows_the_end_of_its_output_on_the_base_and_on_a_candidate() {
 }
 
 #[test]
+fn first_error_of_a_failed_stage_is_shown_before_a_long_end_without_one() {
+    let world = World::new();
+    world.attempts(&["echo bad > new"]);
+    let first = "x.c:3:5: error: no y";
+    let test = format!(
+        "test ! -e new || {{ printf 'make x\n{first}\nx.c:9:1: error: no z\n'; seq 99; exit 1; }}"
+    );
+    let file = world.home().join("junit.xml");
+    let junit = ["judge", "--test", &test, "--junit", file.to_str().unwrap()];
+    let told = world.frites(junit).expect(1).stderr;
+    assert!(told.contains(&format!("\n  | {first}\n  | …\n  | 97\n  | 98\n  | 99\n")), "{told}");
+    let report = world.frites(["report", "-o", "-"]).expect(0).out();
+    let cause = format!("{first}\n…\n");
+    assert!(report.contains(&format!("{cause}80\n")), "{report}");
+    assert!(fs::read_to_string(file).unwrap().contains(&format!("{cause}60\n")));
+    world.frites(["judge", "--test", "seq 9; echo 'error: no x'; exit 1"]).expect(1);
+    let told = world.frites(["-v", "judge", "--test", "echo 'error: a'; echo 'error: b'; exit 1"]);
+    assert!(!told.expect(1).stderr.contains("…"), "it stands in the end anyway");
+    world.assert_clean();
+}
+
+#[test]
 fn escape_sequences_of_a_command_are_not_shown() {
     let world = World::new();
     let evil = r"printf '\033[31mred\033[0m \033]0;title\007 10%%\r\033[2Kdone\n'; exit 1";

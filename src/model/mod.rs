@@ -11,6 +11,7 @@ pub mod checkup;
 pub mod count;
 pub mod decision;
 pub mod env;
+pub mod error_line;
 pub mod flag;
 pub mod limit;
 pub mod machine;

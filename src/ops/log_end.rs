@@ -1,31 +1,46 @@
-//! The end of a failed command's output, shown under the line that says that it failed.
+//! The part of a failed command's output that tells why it failed: shown under the line that says so,
+//! in reports, and to an agent that is to repair it.
 use std::path::Path;
 
 use crate::model::chatter::last_telling;
+use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
-use crate::process::{last_lines, last_words};
+use crate::process::{first_line, last_lines, last_words};
 
 /// The most lines at the end of a log that are passed over because tools speak of themselves there.
 const PASSED_OVER: usize = 20;
 
-/// Prints a line about a failure, with the end of the log under it; not with `-q`.
+/// Stands for the lines between the first error and the last lines.
+const LEFT_OUT: &str = "…";
+
+/// Prints a line about a failure, with an excerpt of the log under it; not with `-q`.
 pub fn note(session: &Session, line: &str, log: &Path) {
-    session.ui.note_output(line, &end(session, log, last_lines), &whole(session, log));
+    let shown = excerpt(log, session.ui.output_lines);
+    session.ui.note_output(line, &shown, &whole(session, log));
 }
 
 /// Prints a line about a failed attempt, with the end of what its command said under it; not with `-q`.
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
-    session.ui.note_output(line, &end(session, log, last_words), &whole(session, log));
-}
-
-/// Prints a warning, with the end of the log under it.
-pub fn warn(session: &Session, line: &str, log: &Path) {
-    session.ui.warn_output(line, &end(session, log, last_lines), &whole(session, log));
-}
-
-fn end(session: &Session, log: &Path, read: fn(&Path, usize) -> Vec<String>) -> Vec<String> {
     let wanted = session.ui.output_lines;
-    last_telling(read(log, wanted + PASSED_OVER), wanted)
+    let shown = last_telling(last_words(log, wanted + PASSED_OVER), wanted);
+    session.ui.note_output(line, &shown, &whole(session, log));
+}
+
+/// Prints a warning, with an excerpt of the log under it.
+pub fn warn(session: &Session, line: &str, log: &Path) {
+    let shown = excerpt(log, session.ui.output_lines);
+    session.ui.warn_output(line, &shown, &whole(session, log));
+}
+
+/// The last `count` lines of the log of a command that failed. If none of them looks like an error,
+/// the first line of the log that does stands before them.
+pub fn excerpt(log: &Path, count: usize) -> Vec<String> {
+    let last = last_telling(last_lines(log, count + PASSED_OVER), count);
+    if last.iter().any(|line| looks_like_error(line)) {
+        return last;
+    }
+    let first = first_line(log, looks_like_error).into_iter();
+    first.flat_map(|line| [line, LEFT_OUT.to_owned()]).chain(last).collect()
 }
 
 /// The command that shows all of a log, or else its path.

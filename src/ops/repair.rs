@@ -12,15 +12,16 @@ use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::capture::Captured;
+use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::put_back::put_back;
-use crate::process::{interrupt, last_lines};
+use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
 
-/// The lines of a log that a prompt holds.
+/// The last lines of a log that a prompt holds.
 const LINES: usize = 60;
 
 /// The longest of these lines, in characters.
@@ -174,7 +175,7 @@ fn with_prompt(
     };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
-    let mut log = last_lines(&log, LINES);
+    let mut log = log_end::excerpt(&log, LINES);
     leave_out_protected(session, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
     let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);

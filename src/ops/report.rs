@@ -12,8 +12,9 @@ use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::history;
 use crate::ops::judge::{ChangedFile, FileContent, changed_file, covers};
+use crate::ops::log_end;
 use crate::ops::session::Session;
-use crate::process::{last_lines, last_words};
+use crate::process::last_words;
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
 use crate::store::logs::AGENT;
@@ -148,7 +149,7 @@ fn failed<'a>(
 }
 
 fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
-    let lines = last_lines(log, LOG_LINES);
+    let lines = log_end::excerpt(log, LOG_LINES);
     LogEnd { command, failed, lines, path: log.display().to_string() }
 }
 

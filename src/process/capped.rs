@@ -160,6 +160,12 @@ pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     last
 }
 
+/// The first line of a log that is wanted, as [`plain::line`] shows it. Nobody writes the log any more.
+pub fn first_line(log: &Path, is_wanted: fn(&str) -> bool) -> Option<String> {
+    let text = whole_log(log);
+    text.lines().map(|line| plain::line(line).trim_end().to_owned()).find(|line| is_wanted(line))
+}
+
 /// As [`last_lines`], of a log of an attempt's command: where that prints JSON, the words in it.
 pub fn last_words(log: &Path, count: usize) -> Vec<String> {
     words_within(log, count, 1 << 20)

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
 use crate::model::outcome::Outcome;
-pub use crate::process::capped::{Follower, last_lines, last_words, whole_log};
+pub use crate::process::capped::{Follower, first_line, last_lines, last_words, whole_log};
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::own_program::myself;

@@ -1,0 +1,107 @@
+//! Lines of a command's output that look like an error: the first one mostly says why the command
+//! failed, and tools write many lines after it.
+
+/// The last words of a title before a message, in whatever language: `error: x`, `TypeError: x`,
+/// `error[E0308]: x`, `error TS2304: x`.
+const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FATAL", "panic"];
+
+/// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest and
+/// unittest.
+const FAILED_TEST: [&str; 7] =
+    ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL "];
+
+/// The ends of such lines: of Rust and unittest.
+const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
+
+/// The beginnings of lines with which a tool says no more than that what it started has failed: of
+/// make, npm, cargo, just and bun.
+const ABOUT_OTHERS: [&str; 10] = [
+    "make:",
+    "make[",
+    "gmake:",
+    "gmake[",
+    "npm ",
+    "error: could not compile",
+    "error: test failed",
+    "error: recipe",
+    "error: Recipe",
+    "error: script",
+];
+
+/// True if a line, without colours, looks like an error, and not like a summary of others. A line that
+/// is mistaken for one costs the reader a line.
+pub fn looks_like_error(line: &str) -> bool {
+    let line = line.trim();
+    let begins = |words: &[&str]| words.iter().any(|begin| line.starts_with(begin));
+    !begins(&ABOUT_OTHERS)
+        && (begins(&FAILED_TEST)
+            || TEST_THAT_FAILED.iter().any(|end| line.ends_with(end))
+            || (line.starts_with("thread '") && line.contains(" panicked at "))
+            || TITLES.iter().any(|word| has_title(line, word)))
+}
+
+/// True if this word, perhaps with the code of an error, stands before a message in a line.
+fn has_title(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let after = &line[at + word.len()..];
+        let code = after.strip_prefix([' ', '[']).and_then(|code| code.split_once(':'));
+        let has_code = code.is_some_and(|(code, _)| is_code(code.trim_end_matches(']')));
+        after.starts_with(": ") || after == ":" || has_code
+    })
+}
+
+/// True for the code of an error, such as `E0308` and `TS2304`.
+fn is_code(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.ends_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_many_tools_are_recognised_and_their_summaries_are_not() {
+        for error in [
+            "src/x.c:3:5: error: 'y' undeclared (first use in this function)",
+            "src/x.c:1:10: fatal error: y.h: No such file or directory",
+            "error[E0308]: mismatched types",
+            "src/a.ts(1,5): error TS2304: Cannot find name 'x'.",
+            "TypeError: undefined is not a function",
+            "    AssertionError: 1 == 2",
+            "Caused by: java.lang.IllegalStateException: no",
+            "panic: runtime error: index out of range",
+            "thread 'tests::adds' panicked at src/lib.rs:9:9:",
+            "test adds ... FAILED",
+            "test_adds (test_x.Adding.test_adds) ... FAIL",
+            "--- FAIL: TestAdd (0.00s)",
+            "not ok 3 - adds",
+            "FAIL src/x.test.js",
+            "FAILED tests/test_x.py::test_adds - assert 1 == 2",
+            "E   ModuleNotFoundError",
+            "fatal: not a git repository",
+        ] {
+            assert!(looks_like_error(error), "{error}");
+        }
+        for other in [
+            "make: *** [Makefile:3: test] Error 1",
+            "make[1]: *** [all] Error: 2",
+            "npm ERR! Test failed.  See above for more details.",
+            "npm error Lifecycle script `test` failed with error:",
+            "error: could not compile `x` (lib) due to 1 previous error",
+            "error: test failed, to rerun pass `--lib`",
+            "error: Recipe `test` failed on line 2 with exit code 1",
+            "0 errors, 2 warnings",
+            "an error of the kind that is expected",
+            "std::error::Error",
+            "DeprecationWarning: use x",
+            "   Compiling thiserror v2.0.0",
+            "test error_is_shown ... ok",
+            "FAIL",
+            "",
+        ] {
+            assert!(!looks_like_error(other), "{other}");
+        }
+    }
+}
