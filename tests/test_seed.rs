@@ -212,6 +212,9 @@ fn seed_outside_the_checkout_is_not_copied() {
         ("seed.link", "../outside", "seed.link: '../outside' leaves the checkout"),
         ("seed.link", "src/../../outside", "leaves the checkout"),
         ("seed.link", &outside, "leaves the checkout"),
+        ("seed.link", "/../outside", "leaves the checkout"),
+        ("seed.link", "/", "is the checkout itself"),
+        ("seed.link", "/.git/hooks", "cannot be a seed"),
         ("seed.link", "away/secret", "lies behind a link"),
         ("seed.link", ".git/hooks", "cannot be a seed"),
         ("seed.link", ".frites", "cannot be a seed"),
@@ -726,6 +729,23 @@ fn tracked_path_outside_a_sparse_checkout_is_no_seed() {
     assert!(!world.worktree("1/c1").join("hidden/own.cfg").exists());
     assert_eq!(extra(&world, "1/c1"), ["hidden/free.cfg"]);
     assert_eq!(changed(&world, "1/c1"), [""; 0]);
+    world.assert_clean();
+}
+
+#[test]
+fn leading_slash_in_seed_link_is_the_root_of_the_checkout() {
+    let world = world(&[
+        ("seed.link", "/node_modules"),
+        ("seed.link", "/web/c*"),
+        ("seed.link", "/absent"),
+    ]);
+    for file in ["node_modules/x", "web/cache", "lib/node_modules/y"] {
+        world.write(file, "a seed\n");
+    }
+    world.write(".git/info/exclude", "node_modules\ncache\n");
+    let told = world.frites(["spawn", "-n", "1"]).expect(0).stderr;
+    assert!(told.contains("seed.link: your checkout has no '/absent'"), "{told}");
+    assert_eq!(extra(&world, "1/c1"), ["node_modules/x", "web/cache"]);
     world.assert_clean();
 }
 

@@ -285,7 +285,16 @@ pub(super) fn is_tracked(base: &gix::index::File, path: &TreePath) -> bool {
 /// directory may be called `[id]`.
 fn is_pattern(root: &Path, entry: &str) -> bool {
     let may_be = entry.starts_with('!') || entry.contains(['*', '?', '[']);
-    may_be && fs::symlink_metadata(root.join(entry)).is_err()
+    may_be && fs::symlink_metadata(root.join(below_root(root, entry))).is_err()
+}
+
+/// An entry of `seed.link` as a path from the root of the checkout: a leading slash is that root, as in
+/// `.gitignore`, unless the entry is there in the whole file system alone.
+fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
+    let below = entry.trim_start_matches('/');
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    let is_elsewhere = !is_there(&root.join(below)) && is_there(Path::new(entry));
+    if is_elsewhere { entry } else { below }
 }
 
 /// The existing paths that `seed.link` names.
@@ -297,7 +306,7 @@ fn linked_paths(root: &Path, named: &[&String], notes: &mut Vec<String>) -> Resu
     let mut found = Vec::new();
     for name in named {
         let mut path = PathBuf::new();
-        for component in Path::new(name).components() {
+        for component in Path::new(below_root(root, name)).components() {
             match component {
                 Component::Normal(part) => path.push(part),
                 Component::CurDir => {}
