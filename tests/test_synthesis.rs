@@ -224,6 +224,27 @@ fn synthesis_has_an_agent_a_time_limit_and_a_prompt_of_its_own() {
 }
 
 #[test]
+fn file_of_a_synthesis_that_its_worktree_will_not_have_is_warned_of() {
+    let world = World::new();
+    world.attempts(&["echo exit 0 > made.sh", "seq 2 > two"]);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    for file in ["combine.sh", "made.sh"] {
+        world.write(file, "exit 0\n");
+    }
+    let by_hand = |file: &str, code| {
+        let words = ["spawn", "--synthesize", "--run", "1", "--", "sh", file];
+        world.frites(words).expect(code).stderr
+    };
+    let told = by_hand("combine.sh", 4);
+    let warning = "warning: 'combine.sh' is not committed, so no worktree has it\n\
+                   hint: commit it, name it by its whole path, or add it to `seed.copy`\n";
+    assert!(told.contains(warning), "{told}");
+    let told = by_hand("made.sh", 0);
+    assert!(!told.contains("is not committed"), "it begins with the files of the best one: {told}");
+    world.assert_clean();
+}
+
+#[test]
 fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     let world = World::new();
     let big = "seq 60000 > big; echo good >> README";

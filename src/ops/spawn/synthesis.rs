@@ -179,14 +179,13 @@ pub fn synthesize(
     command.require_program()?;
     prepare::require_space(session, &run.base, 1)?;
     let preparation = Preparation::new(session, &run.base)?;
+    let seed = *tree(&run, material[0]);
 
     let name = next_name(&run)?;
+    let commands = [(name.clone(), command)];
+    preparation.warn_of_missing_files(session, &seed, &commands)?;
     let drew_on = material.iter().map(|e| e.candidate.clone()).collect();
-    let synthesis = Synthesis {
-        drew_on,
-        seed: *tree(&run, material[0]),
-        prompt: repo.store_blob(text.as_ref())?,
-    };
+    let synthesis = Synthesis { drew_on, seed, prompt: repo.store_blob(text.as_ref())? };
     let event = Event::Synthesis { candidate: name.clone(), drew_on: synthesis.drew_on.clone() };
     run.candidates.push(name.clone());
     run.agents.insert(name.clone(), assignment);
@@ -204,7 +203,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let report = attempt::run_attempts(session, &run, &[(name, command)], options, &|_| ())?;
+    let report = attempt::run_attempts(session, &run, &commands, options, &|_| ())?;
     Ok((run, report))
 }
 
