@@ -53,7 +53,13 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
     assert!(!world.repo.join(".frites/worktrees").exists());
     assert_eq!(world.git(["branch", "--list", "frites/*"]), "");
     let status = world.frites(["status", "fix"]).expect(0).out();
-    assert_eq!(status.matches("cancelled (not started yet)").count(), 3, "{status}");
+    assert_eq!(status.matches(" not started ").count(), 3, "{status}");
+    assert!(!status.contains("cancelled"), "{status}");
+    let json = world.frites(["status", "--json", "fix"]).expect(0).json();
+    assert_eq!(
+        json["runs"][0]["candidates"][0]["state"], "cancelled",
+        "as `run --resume` takes it"
+    );
     for (name, state) in [("c1", "succeeded"), ("c2", "empty"), ("c3", "failed")] {
         assert_eq!(resume(&world, &url, name).expect(0).out(), format!("fix/{name}\t{state}\n"));
     }

@@ -134,6 +134,10 @@ impl fmt::Display for Landing {
 /// The reason that a record shows while its candidate's worktree is made again.
 const REMAKING: &str = "its worktree is being made again";
 
+/// The reason in the record of a candidate of `spawn --later` until a capture comes. To scripts, it is
+/// `cancelled`, as `run --resume` takes it.
+pub const FOR_LATER: &str = "not started yet";
+
 /// `candidate.toml`: the record of one attempt, without its captures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -277,12 +281,13 @@ impl Candidate {
     }
 
     /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
-    /// started is `waiting`.
+    /// started is `waiting`, and one that waits until somebody starts it is `not started`.
     pub fn state_in_words(&self) -> String {
         let cause = self.state.cause(self.exit_code, self.signal, self.resets.as_deref());
         let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);
         match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
             _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),
+            Some(cause) if cause == FOR_LATER => "not started".to_owned(),
             Some(cause) => format!("{} ({cause})", self.state),
             None => self.state.to_string(),
         }

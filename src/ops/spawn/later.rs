@@ -1,15 +1,12 @@
 //! Makes a run whose commands are started later, mostly on other machines: a record alone.
 use crate::error::{Error, Result};
 use crate::integrity::trust;
-use crate::model::candidate::{Candidate, State};
+use crate::model::candidate::{Candidate, FOR_LATER, State};
 use crate::model::run::Run;
 use crate::ops::judge::spread;
 use crate::ops::session::Session;
 use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
 use crate::store::intents::{Active, Phase};
-
-/// The reason that the candidates' records show until a capture comes.
-const NOT_STARTED: &str = "not started yet";
 
 /// Makes a run without worktrees, and pushes it if a remote is named; or makes nothing.
 ///
@@ -55,7 +52,7 @@ fn store_and_push(session: &Session, run: &Run, remote: Option<&str>) -> Result<
         let _lock = store.lock_candidate(&run.run, name)?;
         let index = run.index_of(name).unwrap_or_default();
         let mut record = Candidate::new(&run.run, name, index, State::Cancelled);
-        record.reason = Some(NOT_STARTED.into());
+        record.reason = Some(FOR_LATER.into());
         record.cleaned = true;
         store.save_candidate(&record)?;
     }
