@@ -1,7 +1,5 @@
 //! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A
 //! plan is complete before anything is touched.
-use std::path::Path;
-
 use std::time::{Duration, Instant};
 
 use crate::config::value::Tie;
@@ -9,20 +7,18 @@ use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::integrity::trust;
-use crate::model::candidate::{Capture, State};
+use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, first_failure};
-use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, stopped_in, without_own_tests};
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::{Entry, Verdict};
 use crate::model::world::WorldKind;
-use crate::ops::judge::{judge_commit, plan_base_tests};
 use crate::ops::land::guards;
 use crate::ops::land::newest_wins::{self, Choice};
 use crate::ops::land::sides::Sides;
 use crate::ops::land::target::ResolvedTarget;
+use crate::ops::land::unverified::{unverified, why_unverified};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
@@ -219,108 +215,6 @@ impl Plan {
         Ok(None)
     }
 
-    fn judge_again(
-        &mut self,
-        session: &Session,
-        target: &ResolvedTarget,
-        options: &LandOptions,
-    ) -> Result<()> {
-        let Session { repo, store, ui, .. } = session;
-        if self.tree == self.judged.tree || !self.verified {
-            return Ok(());
-        }
-        let name = target.name();
-        if options.no_rejudge {
-            self.distrust("the merged tree was not judged");
-            ui.warn(format!(
-                "{name} has moved since the run started, and the merged tree was not judged: it is \
-                 unverified"
-            ));
-            return Ok(());
-        }
-        let Some(verdict) = &self.verdict else { return Ok(()) };
-        ui.note(format!(
-            "{name} has moved since the run started: re-running the checks on the merged tree"
-        ));
-        let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
-        let logs = store.landing_logs(&self.run.run).judging(None);
-        let who = format!("{} on {name}", self.address());
-        let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
-        self.world = Some(world);
-        match first_failure(&results) {
-            None => self.judge_with_base_tests(session, target, options),
-            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
-                let reason = format!("merged with {name}, it {}", stopped_in(skipped));
-                self.accept_unverified(session, reason, &logs.directory(), options)
-            }
-            Some(failed) => Err(Error::no(format!(
-                "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
-                self.address(),
-                failed.stage,
-                failed.outcome
-            ))
-            .hint(format!("the log is '{}'", logs.log(failed.stage).display()))
-            .hint(format!("spawn again from {name}"))),
-        }
-    }
-
-    /// Judges the merged tree once more, with the tests and commands of the target put back. If it
-    /// fails there, it is unverified.
-    fn judge_with_base_tests(
-        &mut self,
-        session: &Session,
-        target: &ResolvedTarget,
-        options: &LandOptions,
-    ) -> Result<()> {
-        let Session { repo, store, .. } = session;
-        let Some(verdict) = &self.verdict else { return Ok(()) };
-        let mode = verdict.settings.base_tests;
-        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
-        let Some(mut second) = second else { return Ok(()) };
-        let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
-        let name = target.name();
-        if let Some(tree) = &second.tree {
-            let commit = commit::neutral_commit(repo, tree, &target.tip)?;
-            let who = format!("{} on {name} with the tests of {name}", self.address());
-            (second.results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
-        }
-        if second.passed() {
-            return Ok(());
-        }
-        let why = match second.stopped_at() {
-            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
-                format!("{} with the tests of {name}", stopped_in(skipped))
-            }
-            Some(failed) => format!(
-                "passes {WITH_OWN_TESTS_ONLY}: with those of {name} it failed {} ({})",
-                failed.stage, failed.outcome
-            ),
-            None => {
-                format!("passes {WITH_OWN_TESTS_ONLY}: {}", second.problem.unwrap_or_default())
-            }
-        };
-        let reason = format!("merged with {name}, it {why}");
-        self.accept_unverified(session, reason, &logs.directory(), options)
-    }
-
-    /// Lands the merged tree as unverified if that is allowed, and fails otherwise.
-    fn accept_unverified(
-        &mut self,
-        session: &Session,
-        reason: String,
-        logs: &Path,
-        options: &LandOptions,
-    ) -> Result<()> {
-        if options.allow_unverified {
-            session.ui.warn(format!("{}: {reason}; it is unverified", self.address()));
-            self.distrust(reason);
-            return Ok(());
-        }
-        Err(Error::no(format!("{}: {reason}; nothing was changed", self.address()))
-            .hint(format!("the logs are in '{}'", logs.display()))
-            .hint("to land it all the same, add `--allow-unverified`"))
-    }
-
     /// The error that conflicts keep the change from landing.
     pub fn conflict_error(
         &self,
@@ -428,76 +322,6 @@ fn choose(
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
             .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
     }
-}
-
-/// The reason why `name` is not verified. `tree` is the state that was asked for, if any.
-fn why_unverified(run: &Run, name: &Name, tree: Option<&Oid>, verdict: Option<&Verdict>) -> String {
-    let address = format!("{}/{name}", run.run);
-    let judged = |v: &Verdict| {
-        tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
-    };
-    match verdict {
-        None => format!("run {} was not judged", run.run),
-        Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v) if !v.settings.leads_back.is_empty() => format!(
-            "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
-            v.settings.leads_back[0]
-        ),
-        Some(v) if v.settings.tainted => {
-            format!(
-                "git's configuration or files above the checkouts changed while run {} was \
-                 judged, so its results do not count",
-                run.run
-            )
-        }
-        Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
-        Some(v) if v.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
-            format!("{address} was built, but nothing tests the change")
-        }
-        Some(v) => match v.entry(name) {
-            Some(entry) if entry.passed_own_tests_only() => {
-                format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
-            }
-            Some(entry) if is_unconfirmed(entry) => {
-                format!("{address} passed only with what the base's commands left behind")
-            }
-            Some(entry) => format!("{address} {}", failed_at(entry)),
-            None => format!("{address} was not judged"),
-        },
-    }
-}
-
-/// True if a candidate passed only over the base's build outputs.
-fn is_unconfirmed(entry: &Entry) -> bool {
-    entry.passed_base_tests_too() && entry.is_claim()
-}
-
-/// The error that `name` is not verified.
-fn unverified(
-    run: &Run,
-    name: &Name,
-    iteration: Option<u32>,
-    verdict: Option<&Verdict>,
-    why: &str,
-) -> Error {
-    let entry = verdict.and_then(|verdict| verdict.entry(name));
-    let cold = if entry.is_some_and(is_unconfirmed) { "--cold " } else { "" };
-    let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
-    let address = format!("{}/{name}{iteration}", run.run);
-    Error::no(format!("nothing verified to land: {why}"))
-        .hint(match entry {
-            Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
-                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
-            ),
-            Some(entry) if entry.stopped_at().is_some() => {
-                format!("see why: `git frites output {address}`")
-            }
-            _ => format!(
-                "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
-                run.run
-            ),
-        })
-        .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
 }
 
 /// The capture that lands: the iteration that was named, the judged one, or the worktree as it is

@@ -1,0 +1,116 @@
+//! Judges the merged tree of a landing, and once more with the tests of its target.
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::git::commit;
+use crate::model::outcome::{Outcome, first_failure};
+use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
+use crate::ops::judge::{judge_commit, plan_base_tests};
+use crate::ops::land::plan::{LandOptions, Plan};
+use crate::ops::land::target::ResolvedTarget;
+use crate::ops::session::Session;
+
+impl Plan {
+    /// Judges the merged tree, unless it is the judged one. Fails if a command fails on it.
+    pub(super) fn judge_again(
+        &mut self,
+        session: &Session,
+        target: &ResolvedTarget,
+        options: &LandOptions,
+    ) -> Result<()> {
+        let Session { repo, store, ui, .. } = session;
+        if self.tree == self.judged.tree || !self.verified {
+            return Ok(());
+        }
+        let name = target.name();
+        if options.no_rejudge {
+            self.distrust("the merged tree was not judged");
+            ui.warn(format!(
+                "{name} has moved since the run started, and the merged tree was not judged: it is \
+                 unverified"
+            ));
+            return Ok(());
+        }
+        let Some(verdict) = &self.verdict else { return Ok(()) };
+        ui.note(format!(
+            "{name} has moved since the run started: re-running the checks on the merged tree"
+        ));
+        let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
+        let logs = store.landing_logs(&self.run.run).judging(None);
+        let who = format!("{} on {name}", self.address());
+        let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+        self.world = Some(world);
+        match first_failure(&results) {
+            None => self.judge_with_base_tests(session, target, options),
+            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
+                let reason = format!("merged with {name}, it {}", stopped_in(skipped));
+                self.accept_unverified(session, reason, &logs.directory(), options)
+            }
+            Some(failed) => Err(Error::no(format!(
+                "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
+                self.address(),
+                failed.stage,
+                failed.outcome
+            ))
+            .hint(format!("the log is '{}'", logs.log(failed.stage).display()))
+            .hint(format!("spawn again from {name}"))),
+        }
+    }
+
+    /// Judges the merged tree once more, with the tests and commands of the target put back. If it
+    /// fails there, it is unverified.
+    fn judge_with_base_tests(
+        &mut self,
+        session: &Session,
+        target: &ResolvedTarget,
+        options: &LandOptions,
+    ) -> Result<()> {
+        let Session { repo, store, .. } = session;
+        let Some(verdict) = &self.verdict else { return Ok(()) };
+        let mode = verdict.settings.base_tests;
+        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
+        let Some(mut second) = second else { return Ok(()) };
+        let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
+        let name = target.name();
+        if let Some(tree) = &second.tree {
+            let commit = commit::neutral_commit(repo, tree, &target.tip)?;
+            let who = format!("{} on {name} with the tests of {name}", self.address());
+            (second.results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+        }
+        if second.passed() {
+            return Ok(());
+        }
+        let why = match second.stopped_at() {
+            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
+                format!("{} with the tests of {name}", stopped_in(skipped))
+            }
+            Some(failed) => format!(
+                "passes {WITH_OWN_TESTS_ONLY}: with those of {name} it failed {} ({})",
+                failed.stage, failed.outcome
+            ),
+            None => {
+                format!("passes {WITH_OWN_TESTS_ONLY}: {}", second.problem.unwrap_or_default())
+            }
+        };
+        let reason = format!("merged with {name}, it {why}");
+        self.accept_unverified(session, reason, &logs.directory(), options)
+    }
+
+    /// Lands the merged tree as unverified if that is allowed, and fails otherwise.
+    fn accept_unverified(
+        &mut self,
+        session: &Session,
+        reason: String,
+        logs: &Path,
+        options: &LandOptions,
+    ) -> Result<()> {
+        if options.allow_unverified {
+            session.ui.warn(format!("{}: {reason}; it is unverified", self.address()));
+            self.distrust(reason);
+            return Ok(());
+        }
+        Err(Error::no(format!("{}: {reason}; nothing was changed", self.address()))
+            .hint(format!("the logs are in '{}'", logs.display()))
+            .hint("to land it all the same, add `--allow-unverified`"))
+    }
+}

@@ -1,0 +1,163 @@
+//! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
+use crate::error::{Error, Result};
+use crate::git::landing::{fresh_branch, writer};
+use crate::git::{refs, worktree};
+use crate::model::candidate::Candidate;
+use crate::model::oid::Oid;
+use crate::model::rationale::some_of;
+use crate::model::refname::RefName;
+use crate::model::run::Run;
+use crate::ops::land::by_hand::keep_resolution;
+use crate::ops::land::change::carried_along;
+use crate::ops::land::guards::refuse_overwrite;
+use crate::ops::land::record::record_rollback;
+use crate::ops::land::undo::UndoneLanding;
+use crate::ops::session::Session;
+use crate::store::intents::LandingIntent;
+
+/// Deletes the fresh branch, unless somebody has worked on it.
+pub(super) fn delete_branch(
+    session: &Session,
+    run: &Run,
+    candidate: Candidate,
+) -> Result<UndoneLanding> {
+    let Session { repo, store, .. } = session;
+    let address = candidate.address();
+    let intent = store.landed(&candidate);
+    let recorded = match &intent {
+        Some(intent) => Some(intent.branch.clone()),
+        None => candidate.landing_branch.clone(),
+    };
+    let branch = recorded.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
+    let short = branch.short().to_owned();
+    let Some(tip) = repo.read_ref(&branch)? else {
+        if let (None, Some(commit)) = (&recorded, &candidate.landing_commit) {
+            refuse_unknown_branch(session, &address, commit)?;
+        }
+        session.ui.note(format!("the branch '{short}' is gone already"));
+        record_rollback(store, &candidate, &branch)?;
+        return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
+    };
+    let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
+    if landed_at.is_none() {
+        return Err(Error::no(format!("no record says at which commit '{short}' was made")).hint(
+            format!("look at it with `git log {short}`; `git branch -D {short}` deletes it"),
+        ));
+    }
+    if landed_at != Some(tip) {
+        return Err(Error::no(format!("'{short}' has commits that {address} did not bring")).hint(
+            format!(
+                "look at them with `git log {short}`; `git branch -D {short}` deletes it with them"
+            ),
+        ));
+    }
+    let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
+    refuse_checked_out_elsewhere(session, &branch, here)?;
+    if let Some(left) = store.left_conflicts(&run.run, &candidate.candidate)? {
+        keep_resolution(repo, run, &left.from, &tip)?;
+        session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
+    }
+    match intent {
+        Some(intent) if here => go_back(session, intent, &address)?,
+        None if here => {
+            return Err(Error::no(format!(
+                "your checkout is on '{short}', and no record says where it came from"
+            ))
+            .hint("switch to another branch and undo again"));
+        }
+        intent => {
+            repo.update_ref(&branch, None, Some(&tip), "undo")?;
+            if let Some(intent) = intent {
+                tell_what_stays(session, &intent, &address)?;
+            }
+        }
+    }
+    record_rollback(store, &candidate, &branch)?;
+    Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
+}
+
+/// Says what of a landing the checkout still has staged, because a switch took it along.
+fn tell_what_stays(session: &Session, intent: &LandingIntent, address: &str) -> Result<()> {
+    let stays = carried_along(&session.repo, intent)?;
+    if stays.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = stays.iter().map(|path| path.quoted()).collect();
+    session.ui.warn(format!(
+        "the change of {address} was not committed, and a switch took it along: it stays staged here ({})",
+        some_of(&names)
+    ));
+    let place = "git restore --source=HEAD --staged --worktree --";
+    session.ui.hint(match stays.as_slice() {
+        few if few.len() <= FEW => {
+            let paths = few.iter().map(|path| String::from_utf8_lossy(path).into_owned());
+            let paths: Vec<String> =
+                paths.map(|path| shell_words::quote(&path).into_owned()).collect();
+            format!("take it back, too: `{place} {}`", paths.join(" "))
+        }
+        _ => "put it aside with `git stash`".to_owned(),
+    });
+    Ok(())
+}
+
+/// The most paths that a command to type names.
+const FEW: usize = 5;
+
+/// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on
+/// it.
+fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
+    let repo = &session.repo;
+    let own = here.then(|| repo.git_dir());
+    let Some(holder) = worktree::holder_of(repo, branch, own)? else { return Ok(()) };
+    if here && Some(holder.as_path()) == repo.work_tree() {
+        return Ok(());
+    }
+    let short = branch.short();
+    Err(Error::no(format!("the branch '{short}' is checked out in '{}'", holder.display()))
+        .hint("undo it there, or switch to another branch there"))
+}
+
+/// Refuses to record an undo if no record names the branch and some branch still holds the commit.
+fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
+    let call = session.repo.git().call("for-each-ref").args([
+        "--count=1",
+        "--format=%(refname)",
+        "--contains",
+    ]);
+    let found = call.args([commit.as_str(), "refs/heads/"]).line()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found = RefName::new(found.to_string_lossy());
+    let short = found.short();
+    Err(Error::no(format!(
+        "no record says on which branch {address} landed, and '{short}' holds it"
+    ))
+    .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
+}
+
+/// Goes back to where the checkout was before the landing. Fails if the checkout holds more than
+/// what landed.
+fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let git = writer::begin(&repo.checkout())?;
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    let staged = git.call("write-tree").oid().ok();
+    // The files in a submodule stay as they are, as they did when the change landed.
+    let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);
+    if staged != Some(intent.tree) || compare.output()?.code != 0 {
+        return Err(Error::no(format!(
+            "'{}' holds more than {address} brought",
+            intent.branch.short()
+        ))
+        .hint("commit it or put it aside with `git stash`, and switch to another branch"));
+    }
+    // Files that the landing deleted come back. An untracked file may be there by now.
+    let hint = "move them away and undo again";
+    refuse_overwrite(session, repo.need_work_tree()?, &intent.tree, &intent.from.commit, hint)?;
+    let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
+    store.begin_landing(&intent)?;
+    let keep = refs::withdrawn(&intent.run);
+    fresh_branch::roll_back(repo, &intent.fresh_branch(&git, &keep))?;
+    store.end_landing()
+}

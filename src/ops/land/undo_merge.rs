@@ -1,0 +1,166 @@
+//! Undoes a merge: a commit on the branch reverts it.
+use crate::error::{Error, Result};
+use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::merge::{self, MergeResult};
+use crate::git::repo::Commit;
+use crate::model::candidate::{Candidate, Landing};
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::refname::RefName;
+use crate::model::trailer::Trailer;
+use crate::ops::land::commit::make_commit;
+use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
+use crate::ops::land::record::record_move;
+use crate::ops::land::target::ResolvedTarget;
+use crate::ops::land::undo::UndoneLanding;
+use crate::ops::session::Session;
+use crate::store::events::MoveDetails;
+use crate::store::intents::MoveIntent;
+
+/// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
+pub(super) fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
+    let Session { repo, store, .. } = session;
+    let address = candidate.address();
+    let lost = || {
+        Error::no(format!("no record says which commit merged {address}")).hint(
+            "find it with `git log --merges --grep 'Frites-Run: '`, and undo it with \
+             `git revert -m 1 COMMIT`",
+        )
+    };
+    let merge = candidate.landing_commit.ok_or_else(lost)?;
+    let branch = candidate.landing_branch.clone().ok_or_else(lost)?;
+    let target = resolve(session, &branch)?;
+    let name = target.name();
+    let read = repo.commit(&merge)?;
+    // A person's commit, which resolves conflicts, has one parent.
+    let (before, revert) = match read.parents.as_slice() {
+        [before] => (before, format!("git revert {}", merge.short())),
+        [before, _] => (before, format!("git revert -m 1 {}", merge.short())),
+        _ => return Err(lost()),
+    };
+    if !repo.is_ancestor(&merge, &target.tip)? {
+        return Err(Error::no(format!("the merge of {address} is not in '{name}' any more"))
+            .hint(format!("it was {}; there is nothing to undo", merge.short())));
+    }
+    let later = later_landings(session, &merge, &target.tip)?;
+    let tree = match merge::merge(&repo.git(), &merge, target.state().as_str(), before.as_str())? {
+        MergeResult::Clean(tree) => tree,
+        MergeResult::Conflicts(conflicts) => {
+            let error = Error::no(format!(
+                "undoing {address} conflicts with what came after it in {}; nothing was changed",
+                conflicts.in_words()
+            ));
+            let error = match later.as_slice() {
+                [] => error,
+                later => {
+                    error.hint(format!("undo first what landed after it: {}", later.join(", ")))
+                }
+            };
+            return Err(error.hint(format!("or resolve it yourself: `{revert}`")));
+        }
+    };
+    if tree == repo.commit(target.state())?.tree {
+        return Err(Error::no(format!("'{name}' holds nothing of {address} any more"))
+            .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
+    }
+    refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
+    let (commit, iteration) = commit_revert(session, &candidate, &target, &merge, &tree)?;
+    let intent = MoveIntent {
+        run: candidate.run.clone(),
+        candidate: candidate.candidate.clone(),
+        iteration,
+        landing: Landing::Undone,
+        target: branch.clone(),
+        old: target.tip,
+        new: commit,
+        files: *target.state(),
+        verified: false,
+        killed_after: None,
+        holder: target.holder(),
+    };
+    execute(session, &target, &intent, &format!("revert: {address}"))?;
+    let details =
+        MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
+    record_move(store, &intent, details)?;
+    Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
+}
+
+/// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the
+/// iteration that had landed.
+fn commit_revert(
+    session: &Session,
+    candidate: &Candidate,
+    target: &ResolvedTarget,
+    merge: &Oid,
+    tree: &Oid,
+) -> Result<(Oid, u32)> {
+    let Commit { message: merged, parents, .. } = session.repo.commit(merge)?;
+    let title = merged.lines().next().unwrap_or_default();
+    let landed = Trailer::Run.find(&merged).and_then(|run| run.rsplit_once('@'));
+    let iteration = match landed.and_then(|(_, iteration)| iteration.parse().ok()) {
+        Some(iteration) => iteration,
+        None => {
+            let left = session.store.left_conflicts(&candidate.run, &candidate.candidate)?;
+            left.map_or(1, |left| left.iteration)
+        }
+    };
+    let message = CommitMessage {
+        paragraphs: vec![
+            format!("Revert \"{title}\""),
+            match parents.as_slice() {
+                [before, _] => {
+                    format!("This reverts commit {merge}, reversing\nchanges made to {before}.")
+                }
+                _ => format!("This reverts commit {merge}."),
+            },
+        ],
+        trailers: vec![
+            Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
+            Trailer::Into.line(target.branch.short()),
+        ],
+        // As `git revert`: the hooks that `--no-verify` skips are for the commits of people.
+        verify: false,
+    };
+    let parent = committed_state(session, target)?;
+    let request = CommitRequest { tree, parent: &parent, merged: None, message: &message };
+    Ok((make_commit(session, &request)?, iteration))
+}
+
+/// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree
+/// exists.
+fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
+    if let Some((run, name)) =
+        branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
+        && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
+        && let Some(run) = session.store.run(&run)?
+        && session.store.candidate(&run, &name).worktree().exists()
+    {
+        return ResolvedTarget::candidate(session, session.store.candidate(&run, &name));
+    }
+    ResolvedTarget::branch(session, branch)
+}
+
+/// The addresses of what landed on a branch after a merge and has not been undone since, newest
+/// first.
+fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
+    let list = session
+        .repo
+        .git()
+        .call("rev-list")
+        .args(["--first-parent", tip.as_str(), &format!("^{merge}")])
+        .bytes()?;
+    let mut later: Vec<String> = Vec::new();
+    let mut undone: Vec<String> = Vec::new();
+    for oid in String::from_utf8_lossy(&list).lines().filter_map(Oid::parse) {
+        let message = session.repo.commit(&oid)?.message;
+        if let Some(address) = Trailer::Undone.find(&message) {
+            undone.push(address.to_owned());
+        } else if let Some(address) = Trailer::Run.find(&message) {
+            match undone.iter().position(|u| u == address) {
+                Some(at) => drop(undone.remove(at)),
+                None => later.push(address.to_owned()),
+            }
+        }
+    }
+    Ok(later)
+}

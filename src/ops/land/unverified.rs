@@ -1,0 +1,83 @@
+//! The reason why a candidate is not verified, as `apply` tells it.
+use crate::error::Error;
+use crate::model::candidate::State;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, without_own_tests};
+use crate::model::run::Run;
+use crate::model::verdict::{Entry, Verdict};
+
+/// The reason why `name` is not verified. `tree` is the state that was asked for, if any.
+pub(super) fn why_unverified(
+    run: &Run,
+    name: &Name,
+    tree: Option<&Oid>,
+    verdict: Option<&Verdict>,
+) -> String {
+    let address = format!("{}/{name}", run.run);
+    let judged = |v: &Verdict| {
+        tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
+    };
+    match verdict {
+        None => format!("run {} was not judged", run.run),
+        Some(v) if !judged(v) => format!("this state of {address} was not judged"),
+        Some(v) if !v.settings.leads_back.is_empty() => format!(
+            "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
+            v.settings.leads_back[0]
+        ),
+        Some(v) if v.settings.tainted => {
+            format!(
+                "git's configuration or files above the checkouts changed while run {} was \
+                 judged, so its results do not count",
+                run.run
+            )
+        }
+        Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
+        Some(v) if v.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
+            format!("{address} was built, but nothing tests the change")
+        }
+        Some(v) => match v.entry(name) {
+            Some(entry) if entry.passed_own_tests_only() => {
+                format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
+            }
+            Some(entry) if is_unconfirmed(entry) => {
+                format!("{address} passed only with what the base's commands left behind")
+            }
+            Some(entry) => format!("{address} {}", failed_at(entry)),
+            None => format!("{address} was not judged"),
+        },
+    }
+}
+
+/// True if a candidate passed only over the base's build outputs.
+fn is_unconfirmed(entry: &Entry) -> bool {
+    entry.passed_base_tests_too() && entry.is_claim()
+}
+
+/// The error that `name` is not verified.
+pub(super) fn unverified(
+    run: &Run,
+    name: &Name,
+    iteration: Option<u32>,
+    verdict: Option<&Verdict>,
+    why: &str,
+) -> Error {
+    let entry = verdict.and_then(|verdict| verdict.entry(name));
+    let cold = if entry.is_some_and(is_unconfirmed) { "--cold " } else { "" };
+    let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
+    let address = format!("{}/{name}{iteration}", run.run);
+    Error::no(format!("nothing verified to land: {why}"))
+        .hint(match entry {
+            Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
+                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
+            ),
+            Some(entry) if entry.stopped_at().is_some() => {
+                format!("see why: `git frites output {address}`")
+            }
+            _ => format!(
+                "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
+                run.run
+            ),
+        })
+        .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
+}
