@@ -9,6 +9,7 @@ pub mod guard;
 pub mod later;
 pub mod limits;
 pub mod on_node;
+mod one_attempt;
 pub mod prepare;
 pub mod put_back;
 pub mod recover;

@@ -1,0 +1,360 @@
+//! Runs the command of one candidate in its worktree, and captures the result.
+use std::path::Path;
+use std::time::Instant;
+
+use crate::agents;
+use crate::error::{Cause, Error, Result};
+use crate::fs::{atomic, tree};
+use crate::git::capture::omitted::Omissions;
+use crate::git::worktree::{self, WorktreeLock};
+use crate::model::candidate::{Candidate, State};
+use crate::model::env;
+use crate::model::limit::AgentLimit;
+use crate::model::name::Name;
+use crate::model::outcome::Outcome;
+use crate::model::usage::{RoundUsage, Usage};
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::ops::spawn::agent_limits::AgentLimits;
+use crate::ops::spawn::attempt::AttemptTerms;
+use crate::ops::spawn::command::{CandidateCommand, CommandContext};
+use crate::ops::spawn::limits;
+use crate::ops::{clean, log_end};
+use crate::process::{self, End, Job, Limits};
+use crate::store::candidate::CandidateRef;
+use crate::store::events::{Event, HowEnded};
+use crate::store::logs::AGENT;
+use crate::ui::table;
+
+/// The command of a candidate, and the terms on which it runs.
+pub(super) struct OneAttempt<'a> {
+    pub session: &'a Session,
+    pub candidate: CandidateRef<'a>,
+    pub command: &'a CandidateCommand,
+    pub terms: &'a AttemptTerms<'a>,
+}
+
+/// A command that was run.
+struct RanCommand {
+    end: Result<End>,
+    seconds: f64,
+    /// The limit that its agent came to.
+    told: Option<AgentLimit>,
+    /// What its agent used.
+    usage: Option<Usage>,
+}
+
+impl OneAttempt<'_> {
+    /// Runs the command, and captures what it did; or says why it is not started.
+    pub fn run(&self) -> Result<Captured> {
+        let OneAttempt { session, candidate, terms, .. } = *self;
+        if candidate.record()?.state == State::Failed {
+            return session.stored(candidate); // its setup failed
+        }
+        if let Some(refused) = terms.at_limit.refuse(session, candidate, self.agent())? {
+            return Ok(refused);
+        }
+        if let Some(refused) = terms.cost_limit.refuse(session, candidate)? {
+            return Ok(refused);
+        }
+        let before = candidate.latest()?.map(|capture| capture.tree);
+        let record = self.record_start()?;
+        let ran = self.run_command(&record)?;
+        self.record_end(&record, &ran)?;
+        let captured = self.capture(&ran)?;
+        let capture = captured.capture.as_ref();
+        candidate.logs()?.end_round(capture.map(|capture| capture.iteration))?;
+        let after = capture.map(|capture| capture.tree);
+        let changed_nothing = record.again && captured.problem.is_none() && after == before;
+        report_end(session, candidate, &captured, ran.seconds, changed_nothing)?;
+        if !terms.options.keep {
+            remove_empty(session, candidate, &captured);
+        }
+        Ok(captured)
+    }
+
+    fn agent(&self) -> Option<&Name> {
+        self.command.agent.as_ref()
+    }
+
+    /// Writes the prompt, and records that the command starts now.
+    fn record_start(&self) -> Result<Candidate> {
+        if let Some(text) = &self.command.prompt_text() {
+            atomic::write(&self.candidate.prompt(), text)?;
+        }
+        let started = jiff::Timestamp::now();
+        let is_guarded = self.terms.guard.as_ref().is_some_and(|guard| guard.protects_cache);
+        self.candidate.update(|record| {
+            record.guarded = is_guarded && (record.guarded || record.started.is_none());
+            record.started = Some(started);
+            record.ended = None;
+            record.exit_code = None;
+            record.signal = None;
+            record.reason = None;
+            record.leaky = false;
+            record.resets = None;
+        })
+    }
+
+    /// Runs the command to its end. `record` is the record of its start.
+    fn run_command(&self, record: &Candidate) -> Result<RanCommand> {
+        let OneAttempt { session, candidate, command, terms } = *self;
+        let (dir, prompt_file, log) =
+            (candidate.worktree(), candidate.prompt(), candidate.log(AGENT));
+        let prompt = command.prompt_text();
+        let context = CommandContext {
+            run: candidate.run,
+            candidate: record,
+            dir: &dir,
+            prompt: prompt.as_deref(),
+            prompt_file: &prompt_file,
+            depth: Some(limits::depth(session)?),
+        };
+        let world =
+            terms.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
+        let job = Job {
+            argv: &context.argv(&command.argv),
+            dir: &dir,
+            policy: &session.policy,
+            env: context.variables(),
+            // If git-frites runs in another candidate's command, its variables are not this candidate's.
+            hide: &env::ALL,
+            stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
+            log: &log,
+            limits: terms.options.limits,
+            confinement: world.as_ref(),
+        };
+        let clock = Instant::now();
+        let end = self.run_locked(&job)?;
+        let seconds = clock.elapsed().as_secs_f64();
+        self.heal_after(&end)?;
+        let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
+        let agent = self.agent();
+        let usage = agent.filter(|_| is_run).and_then(|agent| usage_told(session, agent, &log));
+        Ok(RanCommand { end, seconds, told: AgentLimits::told(session, agent, &log), usage })
+    }
+
+    /// Runs a job while git removes the worktree for nobody.
+    fn run_locked(&self, job: &Job<'_>) -> Result<Result<End>> {
+        let admin = worktree::admin_of(&self.session.repo, job.dir)?;
+        let reason = format!("the command of {} runs here", self.candidate);
+        let _lock = admin.map(|admin| WorktreeLock::new(admin, &reason)).transpose()?;
+        Ok(process::run(job))
+    }
+
+    /// Removes the locks that a git left because it was ended: nobody could commit in the worktree.
+    fn heal_after(&self, end: &Result<End>) -> Result<()> {
+        let was_ended = end.as_ref().is_ok_and(|end| {
+            end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })
+        });
+        let dir = self.candidate.worktree();
+        if let (true, Some(admin)) = (was_ended, worktree::admin_of(&self.session.repo, &dir)?) {
+            worktree::heal_locks(&admin);
+        }
+        Ok(())
+    }
+
+    /// Records how the command ended. `start` is the record of its start.
+    fn record_end(&self, start: &Candidate, ran: &RanCommand) -> Result<()> {
+        let bytes = tree::disk_usage(&self.candidate.worktree());
+        self.candidate.update(|record| {
+            record.ended = Some(jiff::Timestamp::now());
+            // An unguarded command can write to the record.
+            record.guarded = start.guarded;
+            record.bytes = bytes;
+            record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
+            match &ran.end {
+                Ok(end) => record_end(record, end),
+                Err(error) => record_error(record, error),
+            }
+            if record.state == State::TimedOut {
+                record.reason = silence(self.terms.options.limits, ran.seconds);
+            }
+            if let (Some(told), State::Failed | State::TimedOut) = (&ran.told, record.state) {
+                self.terms.at_limit.mark(self.agent(), record, told);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Captures what the command did. The record then says what the capture shows.
+    fn capture(&self, ran: &RanCommand) -> Result<Captured> {
+        let OneAttempt { session, candidate, terms, .. } = *self;
+        let mut captured = session.capture_or_tell(candidate)?;
+        if ran.usage.is_some() {
+            let iteration = captured.capture.as_ref().map(|capture| capture.iteration);
+            captured.candidate = candidate.update(|record| {
+                if let Some(last) = record.usage.last_mut() {
+                    last.iteration = iteration;
+                }
+            })?;
+        }
+        // Some agents exit 0 all the same.
+        if let (Some(told), State::Empty) = (&ran.told, captured.candidate.state) {
+            captured.candidate =
+                candidate.update(|record| terms.at_limit.mark(self.agent(), record, told))?;
+        }
+        if captured.candidate.state == State::Succeeded
+            && captured.changes.is_empty()
+            && captured.problem.is_none()
+        {
+            // An unchanged worktree would make it `empty`: this one no longer exists.
+            captured.candidate = candidate.update(|record| {
+                record.state = State::Failed;
+                record.exit_code = None;
+                record.reason = Some("its worktree is gone".into());
+            })?;
+        }
+        Ok(captured)
+    }
+}
+
+/// Removes the worktree of a candidate whose command changed nothing.
+fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captured) {
+    let is_empty = captured.candidate.state == State::Empty
+        && captured.capture.is_none()
+        && captured.problem.is_none()
+        // The files that a note names exist in the worktree only.
+        && captured.omissions == Omissions::default();
+    if is_empty && let Err(error) = clean::remove(session, candidate, false) {
+        // The other candidates can be judged all the same.
+        let address = captured.candidate.address();
+        session.ui.warn(format!("{address}: its worktree stays: {}", error.message));
+    }
+}
+
+/// What an agent told in its log that it used; none if nobody knows where it would tell it.
+fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
+    let format = agents::usage_format(&session.config, agent)?;
+    Some(format.usage(&process::whole_log(log)))
+}
+
+/// Sets the state in a record by how the candidate's command ended.
+fn record_end(record: &mut Candidate, end: &End) {
+    record.leaky = end.leaky;
+    record.exit_code = None;
+    record.signal = None;
+    record.reason = None;
+    record.state = match &end.outcome {
+        _ if end.cancelled => {
+            record.reason = Some("interrupted".into());
+            State::Cancelled
+        }
+        Outcome::TimedOut => State::TimedOut,
+        Outcome::Passed => {
+            record.exit_code = Some(0);
+            State::Succeeded
+        }
+        Outcome::Failed { code } => {
+            record.exit_code = Some(*code);
+            State::Failed
+        }
+        Outcome::Signalled { signal } => {
+            record.signal = Some(*signal);
+            State::Failed
+        }
+        other => {
+            record.reason = Some(other.to_string());
+            State::Failed
+        }
+    };
+}
+
+/// How long a command that was ended after `seconds` had been silent; none if the other limit ended it.
+fn silence(limits: Limits, seconds: f64) -> Option<String> {
+    let is_over = limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64());
+    let idle = limits.idle.filter(|_| !is_over)?;
+    Some(format!("no output for {}", table::duration(idle.as_secs_f64())))
+}
+
+/// Sets the state in a record after an error. Only this candidate fails: its directory may be gone,
+/// or its arguments too long. If nobody knows how the command ended, it may be resumed.
+fn record_error(record: &mut Candidate, error: &Error) {
+    (record.exit_code, record.signal) = (None, None);
+    record.reason = Some(error.message.clone());
+    record.state = match error.cause {
+        Cause::EndUnknown => State::Cancelled,
+        _ => State::Failed,
+    };
+}
+
+/// Records and prints how a candidate's command ended. `changed_nothing` says that this
+/// was a later round, after which the files are the same.
+fn report_end(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    captured: &Captured,
+    seconds: f64,
+    changed_nothing: bool,
+) -> Result<()> {
+    let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = &captured.candidate;
+    let event = Event::Ended {
+        candidate: name.clone(),
+        state: *state,
+        how: HowEnded::Ran { exit_code: *exit_code, signal: *signal, leaky: *leaky, seconds },
+    };
+    session.store.record_event(&candidate.run.run, &event)?;
+    let (address, words) = (candidate.address(), captured.candidate.state_in_words());
+    let same = if changed_nothing { "; this round changed nothing" } else { "" };
+    let time = table::duration(seconds);
+    let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);
+    match state {
+        State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
+            log_end::note_of_agent(session, &line, &candidate.log(AGENT));
+        }
+        _ => session.ui.note(line),
+    }
+    if *leaky {
+        session.ui.warn(format!("{address}: it left processes behind, which were ended"));
+    }
+    session.print_omissions(captured);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// State, exit code, signal and reason of a record after a command that ended so.
+    fn after(
+        outcome: Outcome,
+        cancelled: bool,
+    ) -> (State, Option<i32>, Option<i32>, Option<String>) {
+        let name: Name = "c1".parse().expect("a name");
+        let mut record = Candidate::new(&name, &name, 1, State::Running);
+        record.reason = Some("an earlier one".into());
+        let end = End { outcome, cancelled, ..End::not_started("no directory".into()) };
+        record_end(&mut record, &end);
+        (record.state, record.exit_code, record.signal, record.reason)
+    }
+
+    #[test]
+    fn a_candidate_whose_end_nobody_knows_is_cancelled_and_after_another_error_it_failed() {
+        let name: Name = "c1".parse().expect("a name");
+        let mut record = Candidate::new(&name, &name, 1, State::Running);
+        record_error(&mut record, &Error::fatal("it was killed").because(Cause::EndUnknown));
+        assert_eq!(
+            (record.state, record.reason.as_deref()),
+            (State::Cancelled, Some("it was killed"))
+        );
+        record_error(&mut record, &Error::fatal("no directory"));
+        assert_eq!(record.state, State::Failed);
+    }
+
+    #[test]
+    fn the_state_after_a_command_follows_its_outcome() {
+        assert_eq!(after(Outcome::Passed, false), (State::Succeeded, Some(0), None, None));
+        assert_eq!(after(Outcome::Failed { code: 3 }, false), (State::Failed, Some(3), None, None));
+        let signalled = after(Outcome::Signalled { signal: 9 }, false);
+        assert_eq!(signalled, (State::Failed, None, Some(9), None));
+        assert_eq!(after(Outcome::TimedOut, false), (State::TimedOut, None, None, None));
+    }
+
+    #[test]
+    fn a_cancelled_command_is_cancelled_whatever_its_outcome() {
+        let interrupted = Some("interrupted".to_owned());
+        let cancelled = (State::Cancelled, None, None, interrupted);
+        assert_eq!(after(Outcome::Passed, true), cancelled);
+        assert_eq!(after(Outcome::Signalled { signal: 15 }, true), cancelled);
+    }
+}
