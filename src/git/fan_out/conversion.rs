@@ -102,7 +102,7 @@ impl Conversion {
 
 /// The attributes that may change a file, as far as an attributes file of the tree or outside of it
 /// has their words.
-fn decisive_attributes(
+pub(super) fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,
 ) -> Result<Vec<&'static str>> {

@@ -13,8 +13,7 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         let remotes = config.plumbing().sections_by_name("remote");
         remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
     };
-    let info = repo.common_dir().join("info/attributes");
-    let reasons: [(&str, bool); 11] = [
+    let reasons: [(&str, bool); 8] = [
         ("its configuration is replaced while commands run", repo.overrides().is_redirected()),
         ("it is a partial clone", has("extensions.partialClone") || promisor()),
         ("its checkouts are sparse", is("core.sparseCheckout", true)),
@@ -22,13 +21,22 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         ("core.symlinks is false", is("core.symlinks", false)),
         ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
         ("core.sharedRepository is set", has("core.sharedRepository")),
-        ("attr.tree is set", has("attr.tree")),
         // git asks the file system in the same way when it makes a repository.
         ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
+    ];
+    let reason = reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason);
+    reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
+}
+
+/// The reason why git may see attributes that cannot be read here; none if it sees no others.
+pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
+    let info = repo.common_dir().join("info/attributes");
+    let reasons = [
+        ("attr.tree is set", gix.config_snapshot().string("attr.tree").is_some()),
         ("'info/attributes' is no regular file", info.exists() && regular::open(&info).is_err()),
         ("git has attributes of its own", installed_attributes()),
     ];
-    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason.to_owned())
+    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
 /// True if a git with its own prefix may have an attributes file there, which gix does not read.

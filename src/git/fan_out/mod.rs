@@ -72,6 +72,15 @@ pub fn populate(
     Ok(())
 }
 
+/// True if git's own files for these entries certainly are their blobs, whatever their paths.
+pub fn writes_blobs_as_they_are(repo: &Repo, index: &gix::index::State) -> bool {
+    let gix = repo.gix();
+    repo.reads_files_as_they_are()
+        && !repo.overrides().has_other_rules()
+        && fallback::hidden_attributes(repo, &gix).is_none()
+        && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
+}
+
 /// All that is needed to write the files of a commit.
 struct Plan {
     gix: gix::Repository,

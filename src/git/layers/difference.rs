@@ -1,17 +1,21 @@
 //! The layer between a base and another tree: the files that differ, and marks for those that are
 //! gone.
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
+use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::write::Options;
 use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
+use crate::git::fan_out;
 use crate::git::index::read_index;
 use crate::git::layers::base::BaseLayer;
 use crate::git::mode::EntryMode;
@@ -20,6 +24,9 @@ use crate::git::seed::find::Seeds;
 use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+
+/// The size in bytes from which git writes a file: it need not have all of it in memory.
+const LARGE: u64 = 64 << 20;
 
 /// Writes the difference from a base to a commit into the directory `into`, with the present time,
 /// and the commit's index to the file `index`.
@@ -42,27 +49,62 @@ pub fn write(
     let Some(mut own) = changed_index(read_index(&layer.index())?, &differences) else {
         return Ok(false);
     };
-    let failed = || format!("could not write '{}'", into.display());
-    fs::create_dir_all(into).context(failed)?;
     own.set_path(index);
     own.write(Options::default())
         .map_err(io::Error::other)
         .context(|| format!("could not write '{}'", index.display()))?;
-    // The base's checkout has the attributes by which git writes the files.
-    let git = repo.git().work_tree(&layer.sources()).index(index);
-    let written = differences.iter().filter(|d| d.new.is_some()).map(|d| &d.path);
-    let list = TreePath::nul_terminated(written);
-    if !list.is_empty() {
-        let mut option = OsString::from("--prefix=");
-        option.push(into);
-        option.push("/");
-        git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()?;
+    let failed = || format!("could not write '{}'", into.display());
+    fs::create_dir_all(into).context(failed)?;
+    // No difference is an attributes file: those of the base hold for this tree, too.
+    if !(fan_out::writes_blobs_as_they_are(repo, &own) && write_files(repo, &differences, into)) {
+        check_out_files(repo, layer, &differences, into, index)?;
     }
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
     for place in gone(deleted, &own, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
+}
+
+/// Writes each file as its blob is. False if git must write the files: one is large, or something
+/// failed.
+fn write_files(repo: &Repo, differences: &[TreeDifference], into: &Path) -> bool {
+    let gix = repo.gix();
+    let write = |path: &TreePath, mode: EntryMode, id: ObjectId| -> Option<()> {
+        gix.find_header(id).ok().filter(|blob| blob.size() < LARGE)?;
+        let blob = gix.find_blob(id).ok()?.take_data();
+        let file = path.on_disk(into);
+        fs::create_dir_all(file.parent()?).ok()?;
+        if mode == EntryMode::Link {
+            return symlink(OsStr::from_bytes(&blob), file).ok();
+        }
+        let permissions = if mode == EntryMode::Executable { 0o777 } else { 0o666 };
+        let mut file =
+            File::options().write(true).create_new(true).mode(permissions).open(file).ok()?;
+        file.write_all(&blob).ok()
+    };
+    let mut new = differences.iter().filter_map(|d| Some((&d.path, d.new?)));
+    new.all(|(path, (mode, id))| write(path, mode, id).is_some())
+}
+
+/// Lets git write the files. The base's checkout has the attributes for it.
+fn check_out_files(
+    repo: &Repo,
+    layer: &BaseLayer,
+    differences: &[TreeDifference],
+    into: &Path,
+    index: &Path,
+) -> Result<()> {
+    let git = repo.git().work_tree(&layer.sources()).index(index);
+    let written = differences.iter().filter(|d| d.new.is_some()).map(|d| &d.path);
+    let list = TreePath::nul_terminated(written);
+    if list.is_empty() {
+        return Ok(());
+    }
+    let mut option = OsString::from("--prefix=");
+    option.push(into);
+    option.push("/");
+    git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
 /// The base's index with these differences, which have no stat data; none if one is no file. git
@@ -134,4 +176,101 @@ fn mark_as_deleted(layer: &Path, path: &TreePath) -> io::Result<()> {
         rustix::fs::Mode::empty(),
         number,
     )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::git::layers::visit;
+
+    /// A repository whose second commit changes, adds and deletes files of the first, which has these
+    /// attributes.
+    fn repository(directory: &Path, attributes: &str) -> (Repo, [Oid; 2]) {
+        let git = |line: &str| {
+            let call = duct::cmd("git", line.split(' ')).dir(directory);
+            call.env("GIT_CONFIG_GLOBAL", "/dev/null").read().expect("git works")
+        };
+        let commit = |message: &str| {
+            git("add -A");
+            git(&format!("-c user.name=a -c user.email=a@b commit -qm {message}"));
+            Oid::parse(&git("rev-parse HEAD")).expect("an object")
+        };
+        let put = |path: &str, text: &str| {
+            let file = directory.join(path);
+            fs::create_dir_all(file.parent().expect("a directory")).expect("made");
+            fs::write(file, text).expect("written");
+        };
+        git("init -q");
+        for path in ["kept", "changed", "gone/deep/x", "was-file", "was-directory/x", "lines.txt"] {
+            put(path, "base\n");
+        }
+        put(".gitattributes", attributes);
+        let base = commit("base");
+        for gone in ["gone/deep/x", "was-file", "was-directory/x"] {
+            fs::remove_file(directory.join(gone)).expect("there");
+        }
+        fs::remove_dir(directory.join("was-directory")).expect("empty");
+        for path in ["changed", "new/deep/file", "was-file/x", "new\nline", "lines.txt"] {
+            put(path, "one\ntwo\n");
+        }
+        put("empty", "");
+        put("run", "#!/bin/sh\n");
+        fs::set_permissions(directory.join("run"), PermissionsExt::from_mode(0o755)).expect("set");
+        symlink("../elsewhere", directory.join("was-directory")).expect("linked");
+        let new = commit("new");
+        (Repo::discover(directory).expect("a repository"), [base, new])
+    }
+
+    /// All that lies in a directory: paths, modes, contents.
+    fn listing(directory: &Path) -> Vec<(Vec<u8>, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        visit(directory, &mut |path, meta| {
+            let file = directory.join(OsStr::from_bytes(path));
+            let link = || Ok(fs::read_link(&file)?.into_os_string().into_encoded_bytes());
+            let content = if meta.is_symlink() { link() } else { fs::read(&file) };
+            found.push((path.to_vec(), meta.permissions().mode(), content.unwrap_or_default()));
+        })
+        .expect("readable");
+        found
+    }
+
+    #[test]
+    fn files_written_in_process_are_those_of_git() {
+        for (attributes, in_process) in [
+            ("", true),
+            ("*.txt text=auto -diff\n", true),
+            ("*.txt eol=crlf\n", false),
+            ("*.txt ident\n", false),
+        ] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let place = |name: &str| directory.path().join(name);
+            fs::create_dir(place("repo")).expect("made");
+            let (repo, [base, new]) = repository(&place("repo"), attributes);
+            let layer = BaseLayer::at(place("base"));
+            layer.check_out(&repo.git(), &base).expect("checked out");
+            let (into, index) = (place("into"), place("index"));
+            let done = write(&repo, &layer, [&base, &new], &Seeds::default(), &into, &index);
+            assert!(done.expect("written"));
+            let own = read_index(&index).expect("an index");
+            assert_eq!(fan_out::writes_blobs_as_they_are(&repo, &own), in_process, "{attributes}");
+            let differences = trees::differences(&repo, &base, &new).expect("readable");
+            let [ours, gits] = ["ours", "gits"].map(place);
+            fs::create_dir(&gits).expect("made");
+            check_out_files(&repo, &layer, &differences, &gits, &index).expect("by git");
+            if in_process {
+                assert!(write_files(&repo, &differences, &ours));
+                assert_eq!(listing(&ours), listing(&gits), "{attributes}");
+            }
+            let files = |all: Vec<(Vec<u8>, u32, Vec<u8>)>| -> Vec<_> {
+                all.into_iter().filter(|(_, mode, _)| mode & 0o170_000 != 0o020_000).collect()
+            };
+            // Only the marks of deleted files are more.
+            let written = files(listing(&into));
+            for file in listing(&gits) {
+                assert!(written.contains(&file), "{attributes}: {file:?}");
+            }
+        }
+    }
 }

@@ -25,6 +25,10 @@ const STEP: Duration = Duration::from_millis(1);
 /// The tracked files that are not as they were checked out, sorted. `upper` is the layer that got
 /// every write, and `index` the index file of the tree below it.
 pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
+    let failed = || format!("could not read '{}'", upper.display());
+    if has_only_git(upper).context(failed)? {
+        return Ok(Vec::new());
+    }
     let file = index;
     let index = read_index(file)?;
     let mut rewritten = Vec::new();
@@ -39,7 +43,7 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
             (if is_gone { &mut gone } else { &mut rewritten }).push(TreePath::new(path));
         }
     })
-    .context(|| format!("could not read '{}'", upper.display()))?;
+    .context(failed)?;
     for directory in hidden {
         let below = index.prefixed_entries(directory.as_bstr()).unwrap_or_default();
         let paths = below.iter().map(|entry| TreePath::new(entry.path(&index)));
@@ -52,16 +56,35 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
     Ok(changed)
 }
 
-/// Copies the index of a tree to the place where the tree's commands use it. Gives a time after all
-/// changes before, and not after any that comes: the clock of a file system goes in steps, and a
-/// command may write within the same step.
-pub fn hand_out_index(index: &Path, to: &Path) -> io::Result<SystemTime> {
+/// True if there is nothing but git's own directory, or the file that names it.
+fn has_only_git(upper: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(upper)? {
+        if entry?.file_name() != ".git" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Copies the index of a tree to the place where the tree's commands use it.
+pub fn hand_out_index(index: &Path, to: &Path) -> io::Result<()> {
     fs::copy(index, to)?;
-    let file = fs::File::options().write(true).open(to)?;
+    make_racy(&fs::File::options().write(true).open(to)?)
+}
+
+/// Makes every entry of an index racily clean: a git that a command runs then compares contents,
+/// always.
+fn make_racy(index: &fs::File) -> io::Result<()> {
+    index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+}
+
+/// A time after all changes before, and not after any that comes: the clock of a file system goes in
+/// steps, and a command may write within the same step. `index` is one that was handed out.
+pub fn after_changes(index: &Path) -> io::Result<SystemTime> {
+    let file = fs::File::options().write(true).open(index)?;
     let copied = change_time(&file.metadata()?);
     loop {
-        // Every entry is racily clean: a git that a command runs then compares contents, always.
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
+        make_racy(&file)?;
         let now = change_time(&file.metadata()?);
         if now > copied {
             return Ok(now);
@@ -152,7 +175,9 @@ mod tests {
         let changed =
             |since| changed_in(&repo.git(), &index, dir.path(), since).expect("the changed files");
         fs::write(at("a"), "before").expect("written");
-        let since = hand_out_index(&index, &at(".git/handed-out")).expect("handed out");
+        let handed_out = at(".git/handed-out");
+        hand_out_index(&index, &handed_out).expect("handed out");
+        let since = after_changes(&handed_out).expect("a time");
         assert_eq!(changed(since), []);
         fs::write(at("b"), "after").expect("written");
         assert_eq!(changed(since), [TreePath::new(b"b")]);

@@ -36,7 +36,9 @@ impl SealedCheckouts<'_> {
         let Some(laid) = self.over_base(commit, &room)? else { return Ok(None) };
         let dir = worktree.path.clone();
         copied::copy(&laid.layers, &dir)?;
-        let complete = written::hand_out_index(&room.index(), &worktree.admin.join("index"))
+        let index = worktree.admin.join("index");
+        let complete = written::hand_out_index(&room.index(), &index)
+            .and_then(|()| written::after_changes(&index))
             .context(|| format!("could not prepare '{}'", worktree.admin.display()))?;
         let has_outputs = laid.has_outputs;
         Ok(Some(CopiedTree { room, _room: guard, dir, has_outputs, complete }))

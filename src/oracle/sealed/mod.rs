@@ -116,8 +116,8 @@ pub struct SealedCheckout {
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
     /// (GIT-FACTS, "Worlds").
     pub is_overlay: bool,
-    /// The time from which on commands change files.
-    complete: SystemTime,
+    /// The time from which on commands change files in a plain directory; none in an overlay.
+    complete: Option<SystemTime>,
     /// The reason why the tree is incomplete: a submodule at a commit that the user's checkout has
     /// not.
     pub problem: Option<String>,
@@ -177,8 +177,11 @@ impl<'a> SealedCheckouts<'a> {
             Some(laid) => laid,
             None => self.check_out(commit, &room)?,
         };
-        let complete = self.write_git_dir(commit, &room)?;
+        let index = self.write_git_dir(commit, &room)?;
         let is_overlay = !layers.is_empty();
+        // The upper layer of an overlay shows what commands change.
+        let complete = (!is_overlay).then(|| written::after_changes(&index)).transpose();
+        let complete = complete.context(|| format!("could not read '{}'", index.display()))?;
         let home = self.lock().as_ref().and_then(|base| base.layer.home());
         let above = Layers { checkout: layers, home: home.into_iter().collect() };
         let spec = WorldSpec {
@@ -398,8 +401,8 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index is that
-    /// of its tree. Gives the time at which it was complete.
-    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<SystemTime> {
+    /// of its tree. Gives the index file.
+    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<PathBuf> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
         let upper = room.git_dir();
@@ -422,7 +425,9 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
-        written::hand_out_index(&room.index(), &own.join("index")).context(failed)
+        let index = own.join("index");
+        written::hand_out_index(&room.index(), &index).context(failed)?;
+        Ok(index)
     }
 }
 
@@ -479,9 +484,9 @@ impl SealedCheckout {
     /// The tracked files that commands have changed, sorted.
     pub fn changed(&self, repo: &Repo) -> Result<Vec<TreePath>> {
         let (git, index, written) = (repo.git(), self.room.index(), self.written());
-        match self.is_overlay {
-            true => written::changed(&git, &index, &written),
-            false => written::changed_in(&git, &index, &written, self.complete),
+        match self.complete {
+            None => written::changed(&git, &index, &written),
+            Some(since) => written::changed_in(&git, &index, &written, since),
         }
     }
 }
