@@ -81,6 +81,28 @@ fn rounds_end_when_nothing_changes_or_nothing_gets_better() {
 }
 
 #[test]
+fn candidates_without_a_round_are_named_with_the_reason() {
+    let world = world();
+    let script = "case $FRITES_CANDIDATE in c1) cat wanted > work;; c2) echo one > work;; c3) exit 7;; c4) ;; esac";
+    let told = |rounds: &str, more: &[&str]| {
+        let words = ["run", "-n", "4", "--rounds", rounds, "-p", "x", "--test", TEST];
+        world.frites([&words[..], more, &["--", "sh", "-c", script]].concat()).expect(0).stderr
+    };
+    let lines = [
+        "run 1: no round of repair for c3: its own command failed (exit 7)\n",
+        "run 1: no round of repair for c4: its own command changed nothing\n",
+        "1/c2: round 1 changed nothing; it gets no further round\n",
+    ];
+    let first = told("2", &[]);
+    lines.iter().for_each(|line| assert!(first.contains(line), "{line}:\n{first}"));
+    assert!(told("1", &[]).contains("2/c2: round 1 changed nothing\n"), "there is no other anyway");
+    assert!(!told("0", &[]).contains("no round"));
+    let verified = told("2", &["--until-pass", "-j", "1"]);
+    assert!(verified.contains(": no round of repair for c2: it was not judged\n"), "{verified}");
+    world.assert_clean();
+}
+
+#[test]
 fn round_that_makes_it_worse_is_taken_back_and_kept_as_an_iteration() {
     let world = world();
     let worse = "echo > work; echo x > other; rm wanted; echo one two three four five >> wanted";

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{self, StageResult};
@@ -74,6 +75,36 @@ pub fn passes_in_words(verdict: &Verdict) -> String {
 /// True if a command failed on a candidate, and the candidate can be the cause.
 pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
+}
+
+/// The reason why a candidate that did not pass gets no round, as far as its judging tells; none if it
+/// passed, or can have one.
+pub fn why_no_round(entry: &Entry) -> Option<String> {
+    if entry.passed_base_tests_too() || can_be_repaired(entry) {
+        return None;
+    }
+    let why = match bad_end(entry.state) {
+        _ if entry.problem.is_some() => "it could not be captured",
+        Some(end) => return Some(entry.with_cause(end)),
+        None if !entry.usable() && !entry.dropped.is_empty() => "it changes only protected paths",
+        None if !entry.usable() => "it changes nothing",
+        None if entry.skipped() => "a command says that it cannot tell",
+        None if entry.not_run() => "it was not judged",
+        None => "the base's tests could not be put back",
+    };
+    Some(why.to_owned())
+}
+
+/// The end of an attempt that did not end well; none if it did, or if nobody knows yet.
+pub fn bad_end(state: State) -> Option<&'static str> {
+    match state {
+        State::Open | State::Running | State::Succeeded => None,
+        State::Failed => Some("its own command failed"),
+        State::TimedOut => Some("its own command timed out"),
+        State::Empty => Some("its own command changed nothing"),
+        State::Cancelled => Some("its own command was interrupted"),
+        State::Limited => Some("its agent is at its limit"),
+    }
 }
 
 /// The failure to be repaired: of the candidate's own tree, or with the base's tests.

@@ -1,6 +1,6 @@
 //! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
 //! failed. What a round made worse is taken back; the captures of every round stay.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::git::cli::nul_separated;
@@ -72,7 +72,7 @@ pub fn repair(
         if let Some(reached) = cost_limit::reached(session, run)? {
             session.ui.note(format!("run {}: {}: no round of repair", run.run, reached.words));
             session.ui.hint(reached.go_on);
-            break;
+            return Ok(repaired);
         }
         let names: Vec<&str> = started.iter().map(|one| one.before.candidate.as_str()).collect();
         let (of, names) = (options.rounds, names.join(", "));
@@ -83,7 +83,7 @@ pub fn repair(
         let report = attempt::rerun_all(session, run, &commands, options.attempts)?;
         repaired.escaped.extend(report.escaped);
         if interrupt::signal().is_some() {
-            break;
+            return Ok(repaired);
         }
         // Nothing is judged again if nothing has changed.
         let is_changed = |captured: &Captured, one: &StartedRound| {
@@ -91,33 +91,78 @@ pub fn repair(
         };
         let any = report.results.iter().zip(&started).any(|(end, one)| is_changed(end, one));
         let after = if any { judge(report.affects_outcomes)? } else { repaired.verdict.clone() };
-        let mut took_back = false;
-        for StartedRound { before, record, .. } in &started {
-            let Some(entry) = after.entry(&before.candidate) else { continue };
-            let candidate = session.store.candidate(run, &before.candidate);
-            let mut end = repair::compare(before, entry);
-            if end == RepairEnd::Worse {
-                match take_back(session, candidate, before, record) {
-                    Ok(()) => took_back = true,
-                    Err(error) => {
-                        session.ui.warn(format!(
-                            "{candidate}: round {round} is not taken back: {}",
-                            error.message
-                        ));
-                        end = RepairEnd::NoFurther;
-                    }
-                }
-            }
-            if !end.goes_on() {
-                ended.insert(before.candidate.clone());
-            }
-            session.ui.note(format!("{candidate}: round {round} {}", end.in_words()));
-            let (candidate, iteration) = (before.candidate.clone(), entry.iteration);
-            repaired.rounds.push(RepairRound { round, candidate, iteration, end });
-        }
+        let (ends, took_back) = end_round(session, run, (round, options.rounds), &started, &after);
+        let given_up = ends.iter().filter(|ended| !ended.end.goes_on());
+        ended.extend(given_up.map(|ended| ended.candidate.clone()));
+        repaired.rounds.extend(ends);
         repaired.verdict = if took_back { judge(false)? } else { after };
     }
+    if options.rounds > 0 {
+        tell_those_without_rounds(session, run, &repaired);
+    }
     Ok(repaired)
+}
+
+/// Compares the candidates of a round (`round` of `of`) with what they were before it. Takes back what
+/// made one worse; gives the ends, and true if anything was taken back.
+fn end_round(
+    session: &Session,
+    run: &Run,
+    (round, of): (u32, u32),
+    started: &[StartedRound],
+    after: &Verdict,
+) -> (Vec<RepairRound>, bool) {
+    let mut ends = Vec::new();
+    let mut took_back = false;
+    for StartedRound { before, record, .. } in started {
+        let Some(entry) = after.entry(&before.candidate) else { continue };
+        let candidate = session.store.candidate(run, &before.candidate);
+        let mut end = repair::compare(before, entry);
+        if end == RepairEnd::Worse {
+            match take_back(session, candidate, before, record) {
+                Ok(()) => took_back = true,
+                Err(error) => {
+                    session.ui.warn(format!(
+                        "{candidate}: round {round} is not taken back: {}",
+                        error.message
+                    ));
+                    end = RepairEnd::NoFurther;
+                }
+            }
+        }
+        let is_given_up = !end.goes_on() && end != RepairEnd::Passed && round < of;
+        let no_more = if is_given_up { "; it gets no further round" } else { "" };
+        session.ui.note(format!("{candidate}: round {round} {}{no_more}", end.in_words()));
+        let (candidate, iteration) = (before.candidate.clone(), entry.iteration);
+        ends.push(RepairRound { round, candidate, iteration, end });
+    }
+    (ends, took_back)
+}
+
+/// Says which candidates that did not pass had no round: a line for each reason.
+fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) {
+    let had_one =
+        |entry: &Entry| repaired.rounds.iter().any(|round| round.candidate == entry.candidate);
+    let entries = repaired.verdict.candidates.iter();
+    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for entry in entries.filter(|entry| !entry.passed_base_tests_too() && !had_one(entry)) {
+        let why = match repair::why_no_round(entry) {
+            Some(why) => why,
+            None if !run.has_command(&entry.candidate) => "no command made it".to_owned(),
+            None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
+                "its worktree is gone".to_owned()
+            }
+            None => "the verdict is verified".to_owned(),
+        };
+        by_reason.entry(why).or_default().push(entry.candidate.as_str());
+    }
+    for (why, names) in by_reason {
+        session.ui.note(format!(
+            "run {}: no round of repair for {}: {why}",
+            run.run,
+            names.join(", ")
+        ));
+    }
 }
 
 /// A candidate that gets another round.
@@ -209,14 +254,7 @@ pub fn by_hand(
 /// Refuses an attempt that did not end well: it is never judged, so judging tells nobody what to repair.
 fn require_ended_well(candidate: CandidateRef<'_>, state: State) -> Result<()> {
     let run = candidate.run;
-    let end = match state {
-        State::Open | State::Running | State::Succeeded => return Ok(()),
-        State::Failed => "its own command failed",
-        State::TimedOut => "its own command timed out",
-        State::Empty => "its own command changed nothing",
-        State::Cancelled => "its own command was interrupted",
-        State::Limited => "its agent is at its limit",
-    };
+    let Some(end) = repair::bad_end(state) else { return Ok(()) };
     let is_resumed = matches!(state, State::Cancelled | State::Limited);
     let hint = match is_resumed && run.has_command(candidate.name) {
         true => format!("continue with `git frites run --resume {}`", run.run),
