@@ -35,6 +35,21 @@ fn report_is_a_file_beside_the_records_and_changes_nothing_of_the_users() {
 }
 
 #[test]
+fn each_candidate_is_shown_with_its_own_command() {
+    let world = World::new();
+    let add = |name: &str, command: &[&str]| {
+        world.frites([&["spawn", "--add", "--run", "1", "-c", name], command].concat()).expect(0);
+    };
+    world.frites(["spawn", "-c", "first", "--", "sh", "-c", "echo of-the-run > x"]).expect(0);
+    add("own", &["--", "sh", "-c", "echo of-its-own > x"]);
+    add("open", &[]);
+    world.frites(["spawn", "--again", "1/open", "--", "sh", "-c", "echo later > x"]).expect(0);
+    let page = page(&world, &["1"]);
+    assert_eq!(page.matches("by sh -c 'echo of-the-run &gt; x'").count(), 1, "{page}");
+    assert_eq!(page.matches("by sh -c 'echo of-its-own &gt; x'").count(), 1, "{page}");
+}
+
+#[test]
 fn report_shows_the_stored_verdict_changes_and_logs() {
     let world = judged();
     let stored = world.frites(["status", "1"]).expect(0).out();

@@ -100,7 +100,8 @@ fn made_by(run: &Run, record: &Candidate) -> Option<String> {
         return Some(agent.to_string());
     }
     let command = own.map_or(&run.command, |own| &own.command);
-    (!command.is_empty() && record.started.is_some()).then(|| shell_words::join(command))
+    let has_started = run.has_command(&record.candidate) && record.started.is_some();
+    has_started.then(|| shell_words::join(command))
 }
 
 fn reported_file(file: &ChangedFile) -> ReportedFile {
