@@ -104,3 +104,33 @@ fn doctor_works_outside_of_a_repository_and_before_the_first_commit() {
     let document = doctor(&World::unborn()).expect(1).json();
     assert_eq!(finding(&document, "commit")["health"], "broken");
 }
+
+#[test]
+fn program_of_another_python_is_named_where_the_module_is_missing() {
+    let mut world = World::new();
+    world.write("pytest.ini", "[pytest]\n");
+    world.commit("a project that needs pytest");
+    let bin = world.home().join("bin");
+    write(&bin.join("python3"), "#!/bin/sh\nexit 3\n");
+    make_executable(&bin.join("python3"));
+    let path = format!("{}:{}", bin.display(), world.env("PATH").display());
+    world.set_env("PATH", path);
+    write(&bin.join("pytest"), "#!/bin/sh\n");
+    make_executable(&bin.join("pytest"));
+    let doctor = world.frites(["doctor"]).expect(1);
+    assert!(doctor.out().contains("python3 -m pytest is not installed\n"), "{}", doctor.out());
+    assert!(
+        doctor.stderr.contains("`git config frites.oracle.test pytest`\n"),
+        "{}",
+        doctor.stderr
+    );
+    for command in [&["judge", "-n"][..], &["run", "-n", "1", "--", "touch", "ran"]] {
+        let told = world.frites(command).expect(128).stderr;
+        let fatal = "fatal: the test command cannot run: python3 has no module 'pytest'\n";
+        assert!(told.contains(fatal) && told.contains(": `--test pytest`\n"), "{told}");
+    }
+    world.git(["config", "frites.oracle.test", "pytest"]);
+    let doctor = world.frites(["doctor"]).expect(0).out();
+    assert!(doctor.contains("`pytest`, from "), "{doctor}");
+    world.frites(["judge", "-n"]).expect(0);
+}

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
 use crate::ops::doctor::machine::{reflinks, scratch_in};
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
-use crate::ops::judge::worlds;
+use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::sealed::kept;
 use crate::oracle::{OracleFlags, pool};
@@ -70,13 +70,18 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
     for CheckedCommand { command, missing } in &checkup.commands {
         if !missing.is_empty() {
             let found = format!("{} is not installed", missing.join(", "));
-            checkup.findings.push(
-                Finding::broken(command.stage.as_str(), found)
-                    .advise(format!(
-                        "install it, or name another command: `git config frites.oracle.{} CMD` (this one is from {})",
-                        command.stage, command.source
-                    )),
-            );
+            let stage = command.stage;
+            let finding = Finding::broken(stage.as_str(), found).advise(format!(
+                "install it, or name another command: `git config frites.oracle.{stage} CMD` (this one is from {})",
+                command.source
+            ));
+            checkup.findings.push(match modules::of_another_python(command) {
+                Some(line) => finding.advise(format!(
+                    "the program on PATH is of another Python; if that has what the project needs: \
+                     `git config frites.oracle.{stage} {line}`"
+                )),
+                None => finding,
+            });
         }
     }
     checkup.seeds = planned.seeds;

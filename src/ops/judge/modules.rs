@@ -36,13 +36,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some((command, module)) = missing(session, base, oracle)? else { return Ok(()) };
     let stage = command.stage;
-    Err(Error::fatal(format!(
+    let error = Error::fatal(format!(
         "the {stage} command cannot run: {INTERPRETER} has no module '{module}'"
     ))
     .hint(format!(
         "install it, let `spawn.setup` do so, or name another command with `--{stage} CMD` (this one is from {})",
         command.source
-    )))
+    ));
+    Err(match of_another_python(command) {
+        Some(line) => error.hint(format!(
+            "'{module}' on PATH is of another Python; if that has what the project needs: `--{stage} {line}`"
+        )),
+        None => error,
+    })
+}
+
+/// The command without its interpreter as a word to type, if a program on PATH has the name of its module: that program
+/// brings an interpreter of its own, which may lack the packages of the project. So nobody but the
+/// user takes it.
+pub fn of_another_python(command: &OracleCommand) -> Option<String> {
+    let module = module_of(&command.command).filter(|module| process::on_path(module.as_ref()))?;
+    let CommandLine::Argv(words) = &command.command else { return None };
+    let rest = words.iter().skip(3).map(String::as_str);
+    let line = shell_words::join(std::iter::once(module).chain(rest));
+    Some(shell_words::quote(&line).into_owned())
 }
 
 /// The command and its module, if nothing can bring it: neither a setup command nor seeds. Nobody is
