@@ -461,8 +461,8 @@ fn ignored_or_excluded_file_of_the_base_that_was_captured_as_deleted_and_is_ther
     world.sh(&attempt.dir, again).expect(0);
     let said = attempt.lands(&["dir/new"]);
     let hidden = "1 path that its own .gitignore change hides, such as 'dir/new'";
-    assert!(said.starts_with(&format!("warning: 1/c1: not captured: {hidden}")), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with(&format!("warning: 1/c1: not captured: {hidden}\nhint: ")), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
 }
 
 #[test]
@@ -528,8 +528,25 @@ fn file_hidden_by_a_changed_gitignore_is_flagged_and_kept() {
         said.starts_with("warning: 1/c1: not captured: 1 path that its own .gitignore change hides, such as 'hidden"),
         "{said}"
     );
-    assert_eq!(said.lines().count(), 1, "old.log is ignored by the base's own rules: {said}");
+    assert_eq!(said.lines().count(), 2, "old.log is ignored by the base's own rules: {said}");
+    let hint = said.lines().last().unwrap();
+    let command = "git frites exec 1/c1 -- git add -f hidden/";
+    let words =
+        format!("hint: to capture such a file: `{command}`, and then `git frites capture 1/c1`");
+    assert_eq!(hint, words);
     attempt.clean_refuses("hidden");
+}
+
+#[test]
+fn hint_at_a_hidden_file_says_how_to_capture_it() {
+    let attempt = attempt("echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work");
+    let world = &attempt.world;
+    let said = world.frites(["capture", "1/c1"]).expect(0).stderr;
+    let hint = said.lines().find(|line| line.starts_with("hint: to capture such a file")).unwrap();
+    let commands: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+    world.sh(&world.repo, &commands.join(" && ")).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:hidden/work"]), "work");
+    world.assert_clean();
 }
 
 #[test]

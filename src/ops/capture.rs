@@ -422,6 +422,8 @@ impl Session {
             let line = format!("{}: {line}", captured.candidate.address());
             if is_serious { self.ui.warn(line) } else { self.ui.note(line) }
         }
+        let hints = captured.omissions.hints(&captured.candidate.address());
+        hints.into_iter().for_each(|hint| self.ui.hint(hint));
     }
 }
 

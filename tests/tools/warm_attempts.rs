@@ -92,6 +92,11 @@ fn outputs_that_an_attempt_stops_ignoring_are_not_its_work() {
         let app = if attempt == "z" { "app\n" } else { "" };
         assert_eq!(diff, format!(".gitignore\na.obj\na.src\n{app}"));
     }
+    // The hint says how to take it all the same.
+    world.frites(["exec", "2/x", "--", "touch", "b.obj"]).expect(0);
+    world.frites(["capture", "2/x"]).expect(0);
+    let diff = world.frites(["diff", "--name-only", "2/x"]).expect(0).out();
+    assert_eq!(diff, ".gitignore\na.obj\na.src\nb.obj\n");
     // A file with the same content is not the one that was given.
     let script = format!("{stops}; cp b.obj new && mv new b.obj");
     world.frites(["spawn", "-c", "w", "--", "sh", "-c", &script]).expect(0);

@@ -93,6 +93,21 @@ impl Omissions {
         lines.extend(self.special.iter().chain(&self.unread).cloned());
         lines
     }
+
+    /// What to type where paths were left out that a capture can hold. `address` is the candidate's.
+    pub fn hints(&self, address: &str) -> Vec<String> {
+        let hint = |path: &TreePath, command: &str| {
+            let lossy = path.lossy();
+            let path = shell_words::quote(&lossy);
+            format!(
+                "to capture such a file: `git frites exec {address} -- {command} {path}`, and then `git frites capture {address}`"
+            )
+        };
+        let ignored = self.newly_ignored.first().map(|path| hint(path, "git add -f"));
+        // Only what was written since is the attempt's.
+        let given = self.given.first().map(|path| hint(path, "touch"));
+        ignored.into_iter().chain(given).collect()
+    }
 }
 
 /// Adds the files that git lists nowhere. `index` is the private index, if it can be read.
