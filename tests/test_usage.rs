@@ -197,6 +197,19 @@ fn a_run_that_has_cost_as_much_as_it_may_starts_nothing_more_until_the_limit_is_
 }
 
 #[test]
+fn round_that_the_limit_of_cost_refuses_is_not_said_to_have_changed_nothing() {
+    let mut world = World::new();
+    agent(&mut world, "claude", WORKS, CLAUDE);
+    world.git(["config", "frites.limits.cost", "0.75"]);
+    let words = ["run", "-j", "1", "--agent", "claude=2", "-p", "x", "--rounds", "1"];
+    let answer = world.frites([&words[..], &["--test", "false", "--json"]].concat()).expect(1);
+    assert_eq!(started(&world), 3, "the second round of claude-2 is refused");
+    let text = &answer.stderr;
+    assert!(text.contains("1/claude-2: round 1 was not started\n"), "{text}");
+    assert_eq!(answer.json()["repairs"][1]["end"], "not-started");
+}
+
+#[test]
 fn under_a_failed_attempt_stand_its_words_and_not_its_json() {
     let mut world = World::new();
     let error = r#"{"type":"turn.failed","error":{"message":"stream disconnected \u001b[31mbefore completion"}}"#;

@@ -28,6 +28,8 @@ pub enum RepairEnd {
     Worse,
     /// The round changed nothing.
     Unchanged,
+    /// Its command was refused, because the run or its agent came to a limit while others ran.
+    NotStarted,
 }
 
 impl RepairEnd {
@@ -39,6 +41,7 @@ impl RepairEnd {
             RepairEnd::NoFurther => "got no further",
             RepairEnd::Worse => "got worse, and is as it was before",
             RepairEnd::Unchanged => "changed nothing",
+            RepairEnd::NotStarted => "was not started",
         }
     }
 

@@ -118,6 +118,7 @@ fn end_round(
         let Some(entry) = after.entry(&before.candidate) else { continue };
         let candidate = session.store.candidate(run, &before.candidate);
         let mut end = repair::compare(before, entry);
+        let is_started = candidate.record().is_ok_and(|now| now.started != record.started);
         if end == RepairEnd::Worse {
             match take_back(session, candidate, before, record) {
                 Ok(()) => took_back = true,
@@ -129,6 +130,9 @@ fn end_round(
                     end = RepairEnd::NoFurther;
                 }
             }
+        }
+        if !is_started {
+            end = RepairEnd::NotStarted;
         }
         let is_given_up = !end.goes_on() && end != RepairEnd::Passed && round < of;
         let no_more = if is_given_up { "; it gets no further round" } else { "" };
