@@ -66,7 +66,8 @@ fn add_and_remove(bench: &Bench, after: impl Fn(&Path)) {
     }
 }
 
-/// One worktree by hand, which becomes each of 16 trees, clean, and runs the oracle.
+/// 16 trees judged in sealed worlds, which is what `auto` does where it can, and in the open one; by hand
+/// one worktree becomes each of the trees, clean, and runs the oracle.
 fn judge_sixteen(bench: &Bench) {
     let run = bench.frites("spawn -q -n 16");
     let worktrees = bench.repo.join(".frites/worktrees").join(&run);
@@ -78,21 +79,30 @@ fn judge_sixteen(bench: &Bench) {
     bench.frites(&format!("diff {run}"));
     let path = bench.home.path().join("sixteen");
     let path = path.display();
-    compare(
-        "  judge 16 --test true, against 16 x checkout, clean, true",
-        || timed(|| drop(bench.frites(&format!("judge -q --no-cache --test true {run}")))),
-        || {
-            timed(|| {
-                bench.git(&format!("worktree add -q --detach {path} HEAD"));
-                for i in 1..=16 {
-                    bench.git(&format!("-C {path} checkout -q --detach refs/frites/{run}/c{i}"));
-                    bench.git(&format!("-C {path} clean -ffdxq"));
-                    bench.run("true", "");
-                }
-                bench.git(&format!("worktree remove --force {path}"));
-            })
-        },
-    );
+    let by_hand = || {
+        bench.git(&format!("worktree add -q --detach {path} HEAD"));
+        for i in 1..=16 {
+            bench.git(&format!("-C {path} checkout -q --detach refs/frites/{run}/c{i}"));
+            bench.git(&format!("-C {path} clean -ffdxq"));
+            bench.run("true", "");
+        }
+        bench.git(&format!("worktree remove --force {path}"));
+    };
+    let judge = format!("judge -q --no-cache --test true {run}");
+    for (mode, world) in [("sealed", "sealed"), ("off", "open")] {
+        bench.git(&format!("config frites.sandbox.mode {mode}"));
+        // A system without namespaces has no sealed worlds to measure.
+        let once = bench.command(env!("CARGO_BIN_EXE_git-frites"), &judge).output();
+        if mode == "sealed" && !once.expect("git-frites starts").status.success() {
+            continue;
+        }
+        compare(
+            &format!("  judge 16 {world} --test true, against 16 x checkout, clean"),
+            || timed(|| drop(bench.frites(&judge))),
+            || timed(by_hand),
+        );
+    }
+    bench.git("config --unset frites.sandbox.mode");
     bench.forget(&run);
 }
 
