@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::error::{Error, IoContext, Result};
-use crate::git::cli;
+use crate::git::{cli, trace_file};
 use crate::process::environment::{LOG, LOG_FILE};
 use crate::ui::Ui;
 
@@ -28,14 +28,14 @@ pub fn start(verbose: bool, ui: &Ui) -> Result<()> {
     let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
     // Whoever names a file wants a log in it.
     let filter = filter.or_else(|| file.is_some().then(|| "debug".to_owned()));
-    let traces = cli::traces_to_stderr();
+    let traces = trace_file::traces_to_stderr();
     if filter.is_none() && !verbose && !traces {
         return Ok(());
     }
     // A log on standard error shows git calls already, unless its filter says otherwise.
     let shows_calls = verbose && (filter.is_none() || file.is_some());
     let calls = shows_calls.then(|| bare_lines(ui, cli::CALLS, LevelFilter::DEBUG));
-    let traces = traces.then(|| bare_lines(ui, cli::TRACES, LevelFilter::INFO));
+    let traces = traces.then(|| bare_lines(ui, trace_file::TRACES, LevelFilter::INFO));
     let log = match filter {
         Some(filter) => Some(log(&filter, file, ui)?),
         None => None,
@@ -55,8 +55,8 @@ where
                 .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
         })?
         // git's own traces are printed as git writes them, if they are asked for.
-        .add_directive(format!("{}=off", cli::TRACES).parse().map_err(|e| {
-            Error::internal(format!("the target {} is no filter: {e}", cli::TRACES))
+        .add_directive(format!("{}=off", trace_file::TRACES).parse().map_err(|e| {
+            Error::internal(format!("the target {} is no filter: {e}", trace_file::TRACES))
         })?);
     let writer = match file {
         Some(path) => Destination::File(Arc::new(

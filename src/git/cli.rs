@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Cause, Error, IoContext, Result};
+use crate::error::{Error, Result};
+use crate::git::output::{Output, may_be_moving};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::git::program;
+use crate::git::trace_file::TraceFile;
 use crate::model::oid::Oid;
 
 /// The variables of git's that reach our own calls: they say where git itself and the user's files
@@ -29,26 +31,6 @@ const KEPT: [&str; 6] = [
 
 /// The target of one event for each call, when it has ended.
 pub const CALLS: &str = "git_frites::git::call";
-
-/// The target of the lines that git itself traces, when `GIT_TRACE*` sends them to standard error.
-pub const TRACES: &str = "git_frites::git::trace";
-
-/// The variables that say where git's traces go.
-const TRACE_DESTINATIONS: [&str; 13] = [
-    "GIT_TRACE",
-    "GIT_TRACE2",
-    "GIT_TRACE2_EVENT",
-    "GIT_TRACE2_PERF",
-    "GIT_TRACE_CURL",
-    "GIT_TRACE_FSMONITOR",
-    "GIT_TRACE_PACKET",
-    "GIT_TRACE_PACKFILE",
-    "GIT_TRACE_PACK_ACCESS",
-    "GIT_TRACE_PERFORMANCE",
-    "GIT_TRACE_REFS",
-    "GIT_TRACE_SETUP",
-    "GIT_TRACE_SHALLOW",
-];
 
 /// Settings of every call except the user's own commit: no program that a configuration names runs
 /// by itself, and git's output is the same everywhere.
@@ -140,17 +122,6 @@ pub struct Call {
     args: Vec<OsString>,
     stdin: Option<Vec<u8>>,
     git: Git,
-}
-
-/// The result of a call.
-#[derive(Debug)]
-pub struct Output {
-    /// The exit code; 128 + n for a signal.
-    pub code: i32,
-    /// git's standard output, as it was.
-    pub stdout: Vec<u8>,
-    /// git's standard error, for messages.
-    pub stderr: String,
 }
 
 impl Git {
@@ -472,171 +443,6 @@ impl Call {
     }
 }
 
-impl Output {
-    /// This result as an error that names the git command.
-    pub fn error(&self, what: &str) -> Error {
-        let stderr = self.stderr.trim();
-        let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
-        let signal = format!("it was ended by signal {}", self.code - 128);
-        let without_words = if self.code > 129 { &signal } else { "no message" };
-        let first = lines.next().unwrap_or(without_words);
-        let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
-        let failure =
-            GitFailure { command: what.to_owned(), code: self.code, stderr: stderr.to_owned() };
-        let error = Error::fatal(format!("git {what} failed: {first}"))
-            .because(cause_of(self.code, stderr))
-            .with_source(failure);
-        // 129 is git's usage error: an option that this git does not know.
-        match self.code {
-            129 => error.hint("git-frites needs git 2.41 or newer; see `git --version`"),
-            _ if first == signal => error.hint("nothing is damaged; try again"),
-            _ if first == "no message" => {
-                error.hint("try again; `git fsck` checks whether the repository is damaged")
-            }
-            _ => error.hint(format!(
-                "the message is git's own; see `git help {}`",
-                what.split(' ').next().unwrap_or(what)
-            )),
-        }
-    }
-}
-
-/// True if a call failed because it did not find an object, or could not write one: both can be
-/// otherwise a moment later, when a garbage collection by another git has gone on.
-fn may_be_moving(output: &Output) -> bool {
-    let is_unwritten = |line: &str| {
-        line.ends_with("No such file or directory")
-            && ["unable to write", "unable to create temporary file", "unable to open"]
-                .iter()
-                .any(|phrase| says(line, phrase))
-    };
-    cause_of(output.code, &output.stderr) == Cause::Damaged
-        || output.stderr.lines().any(is_unwritten)
-}
-
-/// A git command that failed, with all that it printed to standard error.
-#[derive(Debug, thiserror::Error)]
-#[error("`git {command}` exited with {code}: {stderr}")]
-struct GitFailure {
-    command: String,
-    code: i32,
-    stderr: String,
-}
-
-/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match
-/// counts: a full disk also leaves objects behind that cannot be read. `ID` stands for an object
-/// id: a lazy fetch from a remote that is offline says `Could not read from remote repository`.
-const CAUSES: [(Cause, &[&str]); 4] = [
-    (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
-    (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
-    (Cause::Locked, &[".lock': File exists"]),
-    (
-        Cause::Damaged,
-        &[
-            "invalid object",
-            "bad object",
-            "bad tree object",
-            "bad signature",
-            "corrupt loose object",
-            "corrupt tree file",
-            "Could not read ID",
-            "could not parse",
-            "failed to unpack tree object",
-            "index file corrupt",
-            "index file smaller than expected",
-            "is corrupt",
-            "loose object",
-            "missing blob",
-            "missing tree",
-            "missing commit",
-            "not a valid object",
-            "unable to find ID",
-            "unable to read ID",
-            "unable to read blob",
-            "unable to read sha1 file",
-            "unable to read tree",
-            "unable to unpack",
-        ],
-    ),
-];
-
-/// The cause of a failed call, by its exit code and by what git printed.
-fn cause_of(code: i32, stderr: &str) -> Cause {
-    // 128 + SIGINT, SIGKILL and SIGTERM; 128 + SIGHUP is git's usage error, too.
-    if matches!(code, 130 | 137 | 143) {
-        return Cause::Interrupted;
-    }
-    let messages: Vec<&str> = stderr
-        .lines()
-        .filter_map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")))
-        .collect();
-    let named = CAUSES.iter().find(|(_, phrases)| {
-        phrases.iter().any(|phrase| messages.iter().any(|message| says(message, phrase)))
-    });
-    named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
-}
-
-/// True if a message has this phrase outside the names that it quotes.
-fn says(message: &str, phrase: &str) -> bool {
-    let (phrase, needs_id) = match phrase.strip_suffix("ID") {
-        Some(phrase) => (phrase, true),
-        None => (phrase, false),
-    };
-    message.match_indices(phrase).any(|(at, _)| {
-        let is_quoted = !phrase.contains('\'') && message[..at].matches('\'').count() % 2 == 1;
-        let rest = &message[at + phrase.len()..];
-        !is_quoted && (!needs_id || begins_with_id(rest))
-    })
-}
-
-fn begins_with_id(text: &str) -> bool {
-    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
-    [40, 64].contains(&digits)
-}
-
-/// True if a `GIT_TRACE*` variable sends git's traces to standard error.
-pub fn traces_to_stderr() -> bool {
-    stderr_traces().next().is_some()
-}
-
-/// The variables that are set to send traces to standard error, in the values that git takes for
-/// that.
-fn stderr_traces() -> impl Iterator<Item = &'static str> {
-    TRACE_DESTINATIONS.into_iter().filter(|name| {
-        let value = std::env::var(name).unwrap_or_default();
-        ["1", "2", "true"].iter().any(|stderr| value.eq_ignore_ascii_case(stderr))
-    })
-}
-
-/// A file that takes the traces of one call: its standard error is captured as the call's message,
-/// and must not hold them.
-struct TraceFile(tempfile::NamedTempFile);
-
-impl TraceFile {
-    /// Makes the file; none if no traces go to standard error.
-    fn create() -> Result<Option<TraceFile>> {
-        if !traces_to_stderr() {
-            return Ok(None);
-        }
-        let file = tempfile::NamedTempFile::new()
-            .context(|| "could not make a file for git's traces".to_owned())?;
-        Ok(Some(TraceFile(file)))
-    }
-
-    /// Sends the call's traces to the file.
-    fn redirect(&self, call: duct::Expression) -> duct::Expression {
-        stderr_traces().fold(call, |call, name| call.env(name, self.0.path()))
-    }
-
-    /// Passes on what git has written.
-    fn print(self) {
-        let text = std::fs::read(self.0.path()).unwrap_or_default();
-        for line in String::from_utf8_lossy(&text).lines() {
-            tracing::info!(target: TRACES, "{line}");
-        }
-    }
-}
-
 /// The first word after settings of our own.
 fn subcommand(args: &[OsString]) -> String {
     let mut words = args.iter().map(|a| a.to_string_lossy());
@@ -665,50 +471,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cause_of_a_failed_call_is_what_git_names() {
-        let cases = [
-            (
-                128,
-                "error: invalid object 100644 7898 for 'a'\nfatal: git-write-tree: error building trees",
-                Cause::Damaged,
-            ),
-            (128, "fatal: missing blob object '7898'", Cause::Damaged),
-            (128, "fatal: .git/index: index file smaller than expected", Cause::Damaged),
-            (128, "fatal: Unable to create '/r/.git/index.lock': File exists.", Cause::Locked),
-            (
-                128,
-                "fatal: cannot lock ref 'refs/heads/x': is at b92b but expected 1111",
-                Cause::RefMoved,
-            ),
-            (
-                128,
-                "fatal: cannot lock ref 'refs/heads/x': reference already exists",
-                Cause::RefMoved,
-            ),
-            (
-                128,
-                "fatal: unable to write loose object file: No space left on device",
-                Cause::StorageFull,
-            ),
-            (128, "fatal: unable to find 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
-            (128, "error: Could not read 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
-            (128, "fatal: index file corrupt", Cause::Damaged),
-            (128, "fatal: Could not read from remote repository.", Cause::GitExit),
-            (128, "fatal: unable to find remote helper for 'frob'", Cause::GitExit),
-            (128, "error: open(\"src/corrupt.rs\"): Permission denied", Cause::GitExit),
-            (128, "fatal: pathspec 'what is corrupt' did not match any files", Cause::GitExit),
-            (128, "warning: bad object", Cause::GitExit),
-            (130, "", Cause::Interrupted),
-            (137, "", Cause::Interrupted),
-            (129, "usage: git frob", Cause::GitExit),
-            (1, "fatal: something new", Cause::GitExit),
-        ];
-        for (code, stderr, cause) in cases {
-            assert_eq!(cause_of(code, stderr), cause, "{stderr}");
-        }
-    }
-
-    #[test]
     fn work_tree_that_is_gone_is_not_taken_for_a_missing_git() {
         let dir = tempfile::tempdir().expect("a directory");
         let gone = dir.path().join("gone");
@@ -723,15 +485,5 @@ mod tests {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         assert_eq!(subcommand(&words("-c a=b --literal-pathspecs add -A")), "add");
         assert_eq!(subcommand(&words("--version")), "--version");
-    }
-
-    #[test]
-    fn error_of_a_call_keeps_all_that_git_printed() {
-        let stderr = "error: bad object\nfatal: gone".to_owned();
-        let error = Output { code: 128, stdout: Vec::new(), stderr }.error("read-tree");
-        assert_eq!(error.message, "git read-tree failed: bad object");
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        let all = "`git read-tree` exited with 128: error: bad object\nfatal: gone";
-        assert_eq!(source.as_deref(), Some(all));
     }
 }

@@ -1,0 +1,194 @@
+//! The result of a git command, and the cause that a failed one names.
+use crate::error::{Cause, Error};
+
+/// The result of a call.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code; 128 + n for a signal.
+    pub code: i32,
+    /// git's standard output, as it was.
+    pub stdout: Vec<u8>,
+    /// git's standard error, for messages.
+    pub stderr: String,
+}
+
+impl Output {
+    /// This result as an error that names the git command.
+    pub fn error(&self, what: &str) -> Error {
+        let stderr = self.stderr.trim();
+        let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
+        let signal = format!("it was ended by signal {}", self.code - 128);
+        let without_words = if self.code > 129 { &signal } else { "no message" };
+        let first = lines.next().unwrap_or(without_words);
+        let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
+        let failure =
+            GitFailure { command: what.to_owned(), code: self.code, stderr: stderr.to_owned() };
+        let error = Error::fatal(format!("git {what} failed: {first}"))
+            .because(cause_of(self.code, stderr))
+            .with_source(failure);
+        // 129 is git's usage error: an option that this git does not know.
+        match self.code {
+            129 => error.hint("git-frites needs git 2.41 or newer; see `git --version`"),
+            _ if first == signal => error.hint("nothing is damaged; try again"),
+            _ if first == "no message" => {
+                error.hint("try again; `git fsck` checks whether the repository is damaged")
+            }
+            _ => error.hint(format!(
+                "the message is git's own; see `git help {}`",
+                what.split(' ').next().unwrap_or(what)
+            )),
+        }
+    }
+}
+
+/// True if a call failed because it did not find an object, or could not write one: both can be
+/// otherwise a moment later, when a garbage collection by another git has gone on.
+pub(super) fn may_be_moving(output: &Output) -> bool {
+    let is_unwritten = |line: &str| {
+        line.ends_with("No such file or directory")
+            && ["unable to write", "unable to create temporary file", "unable to open"]
+                .iter()
+                .any(|phrase| says(line, phrase))
+    };
+    cause_of(output.code, &output.stderr) == Cause::Damaged
+        || output.stderr.lines().any(is_unwritten)
+}
+
+/// A git command that failed, with all that it printed to standard error.
+#[derive(Debug, thiserror::Error)]
+#[error("`git {command}` exited with {code}: {stderr}")]
+struct GitFailure {
+    command: String,
+    code: i32,
+    stderr: String,
+}
+
+/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match
+/// counts: a full disk also leaves objects behind that cannot be read. `ID` stands for an object
+/// id: a lazy fetch from a remote that is offline says `Could not read from remote repository`.
+const CAUSES: [(Cause, &[&str]); 4] = [
+    (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
+    (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
+    (Cause::Locked, &[".lock': File exists"]),
+    (
+        Cause::Damaged,
+        &[
+            "invalid object",
+            "bad object",
+            "bad tree object",
+            "bad signature",
+            "corrupt loose object",
+            "corrupt tree file",
+            "Could not read ID",
+            "could not parse",
+            "failed to unpack tree object",
+            "index file corrupt",
+            "index file smaller than expected",
+            "is corrupt",
+            "loose object",
+            "missing blob",
+            "missing tree",
+            "missing commit",
+            "not a valid object",
+            "unable to find ID",
+            "unable to read ID",
+            "unable to read blob",
+            "unable to read sha1 file",
+            "unable to read tree",
+            "unable to unpack",
+        ],
+    ),
+];
+
+/// The cause of a failed call, by its exit code and by what git printed.
+fn cause_of(code: i32, stderr: &str) -> Cause {
+    // 128 + SIGINT, SIGKILL and SIGTERM; 128 + SIGHUP is git's usage error, too.
+    if matches!(code, 130 | 137 | 143) {
+        return Cause::Interrupted;
+    }
+    let messages: Vec<&str> = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")))
+        .collect();
+    let named = CAUSES.iter().find(|(_, phrases)| {
+        phrases.iter().any(|phrase| messages.iter().any(|message| says(message, phrase)))
+    });
+    named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
+}
+
+/// True if a message has this phrase outside the names that it quotes.
+fn says(message: &str, phrase: &str) -> bool {
+    let (phrase, needs_id) = match phrase.strip_suffix("ID") {
+        Some(phrase) => (phrase, true),
+        None => (phrase, false),
+    };
+    message.match_indices(phrase).any(|(at, _)| {
+        let is_quoted = !phrase.contains('\'') && message[..at].matches('\'').count() % 2 == 1;
+        let rest = &message[at + phrase.len()..];
+        !is_quoted && (!needs_id || begins_with_id(rest))
+    })
+}
+
+fn begins_with_id(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    [40, 64].contains(&digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_of_a_failed_call_is_what_git_names() {
+        let cases = [
+            (
+                128,
+                "error: invalid object 100644 7898 for 'a'\nfatal: git-write-tree: error building trees",
+                Cause::Damaged,
+            ),
+            (128, "fatal: missing blob object '7898'", Cause::Damaged),
+            (128, "fatal: .git/index: index file smaller than expected", Cause::Damaged),
+            (128, "fatal: Unable to create '/r/.git/index.lock': File exists.", Cause::Locked),
+            (
+                128,
+                "fatal: cannot lock ref 'refs/heads/x': is at b92b but expected 1111",
+                Cause::RefMoved,
+            ),
+            (
+                128,
+                "fatal: cannot lock ref 'refs/heads/x': reference already exists",
+                Cause::RefMoved,
+            ),
+            (
+                128,
+                "fatal: unable to write loose object file: No space left on device",
+                Cause::StorageFull,
+            ),
+            (128, "fatal: unable to find 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
+            (128, "error: Could not read 7898192261cfa3b8ec0a0b1a2f9c3e3c6f8e2b4d", Cause::Damaged),
+            (128, "fatal: index file corrupt", Cause::Damaged),
+            (128, "fatal: Could not read from remote repository.", Cause::GitExit),
+            (128, "fatal: unable to find remote helper for 'frob'", Cause::GitExit),
+            (128, "error: open(\"src/corrupt.rs\"): Permission denied", Cause::GitExit),
+            (128, "fatal: pathspec 'what is corrupt' did not match any files", Cause::GitExit),
+            (128, "warning: bad object", Cause::GitExit),
+            (130, "", Cause::Interrupted),
+            (137, "", Cause::Interrupted),
+            (129, "usage: git frob", Cause::GitExit),
+            (1, "fatal: something new", Cause::GitExit),
+        ];
+        for (code, stderr, cause) in cases {
+            assert_eq!(cause_of(code, stderr), cause, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn error_of_a_call_keeps_all_that_git_printed() {
+        let stderr = "error: bad object\nfatal: gone".to_owned();
+        let error = Output { code: 128, stdout: Vec::new(), stderr }.error("read-tree");
+        assert_eq!(error.message, "git read-tree failed: bad object");
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        let all = "`git read-tree` exited with 128: error: bad object\nfatal: gone";
+        assert_eq!(source.as_deref(), Some(all));
+    }
+}

@@ -1,0 +1,65 @@
+//! The traces of git itself (`GIT_TRACE*`), kept apart from the messages of our calls.
+use crate::error::{IoContext, Result};
+
+/// The target of the lines that git itself traces, when `GIT_TRACE*` sends them to standard error.
+pub const TRACES: &str = "git_frites::git::trace";
+
+/// The variables that say where git's traces go.
+const TRACE_DESTINATIONS: [&str; 13] = [
+    "GIT_TRACE",
+    "GIT_TRACE2",
+    "GIT_TRACE2_EVENT",
+    "GIT_TRACE2_PERF",
+    "GIT_TRACE_CURL",
+    "GIT_TRACE_FSMONITOR",
+    "GIT_TRACE_PACKET",
+    "GIT_TRACE_PACKFILE",
+    "GIT_TRACE_PACK_ACCESS",
+    "GIT_TRACE_PERFORMANCE",
+    "GIT_TRACE_REFS",
+    "GIT_TRACE_SETUP",
+    "GIT_TRACE_SHALLOW",
+];
+
+/// True if a `GIT_TRACE*` variable sends git's traces to standard error.
+pub fn traces_to_stderr() -> bool {
+    stderr_traces().next().is_some()
+}
+
+/// The variables that are set to send traces to standard error, in the values that git takes for
+/// that.
+fn stderr_traces() -> impl Iterator<Item = &'static str> {
+    TRACE_DESTINATIONS.into_iter().filter(|name| {
+        let value = std::env::var(name).unwrap_or_default();
+        ["1", "2", "true"].iter().any(|stderr| value.eq_ignore_ascii_case(stderr))
+    })
+}
+
+/// A file that takes the traces of one call: its standard error is captured as the call's message,
+/// and must not hold them.
+pub(super) struct TraceFile(tempfile::NamedTempFile);
+
+impl TraceFile {
+    /// Makes the file; none if no traces go to standard error.
+    pub(super) fn create() -> Result<Option<TraceFile>> {
+        if !traces_to_stderr() {
+            return Ok(None);
+        }
+        let file = tempfile::NamedTempFile::new()
+            .context(|| "could not make a file for git's traces".to_owned())?;
+        Ok(Some(TraceFile(file)))
+    }
+
+    /// Sends the call's traces to the file.
+    pub(super) fn redirect(&self, call: duct::Expression) -> duct::Expression {
+        stderr_traces().fold(call, |call, name| call.env(name, self.0.path()))
+    }
+
+    /// Passes on what git has written.
+    pub(super) fn print(self) {
+        let text = std::fs::read(self.0.path()).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            tracing::info!(target: TRACES, "{line}");
+        }
+    }
+}
