@@ -12,6 +12,7 @@ pub mod ports;
 mod proc_file;
 pub mod progress;
 pub mod protocol;
+mod supervised_tree;
 mod supervision;
 pub mod supervisor;
 pub mod survivors;

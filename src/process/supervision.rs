@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use crate::process::descendants;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::protocol::SupervisorReport;
-use crate::process::supervisor::GRACE;
+use crate::process::supervised_tree::GRACE;
 
 /// The time between two looks at a supervisor that runs.
 const TICK: Duration = Duration::from_millis(500);

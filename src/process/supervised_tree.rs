@@ -1,0 +1,324 @@
+//! A command and its descendants while they run: limits, orders, and how the tree is ended.
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::process::descendants::descendants;
+use crate::process::protocol::{SupervisorReport, order};
+
+/// The time between SIGTERM and SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// The time in which processes may end by themselves after their command before they count as left
+/// behind: `git commit` leaves its maintenance running for a moment, and most shells a helper or
+/// two.
+const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
+
+/// The time between the signals to a command and to git-frites, if both are meant.
+const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
+
+/// The time between SIGTERM and SIGKILL for processes that were left behind.
+const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
+
+/// The processes that make a world and start the command there: they end after all others.
+const PROCESSES_OF_A_WORLD: usize = 2;
+
+/// Something that happened to the tree, or an order about it.
+pub(super) enum TreeEvent {
+    Order(u8),
+    /// git-frites is gone.
+    Orphaned,
+    /// The command has taken more than so many bytes of disk space.
+    WroteTooMuch(u64),
+    /// The command itself has ended, with this exit code or by this signal.
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
+    /// The command could not be run, with the reason: it, or its world, did not start.
+    NotRun(NotRun),
+    NoChildren,
+    OutputClosed,
+}
+
+/// The reason why a command was not run.
+pub(super) enum NotRun {
+    /// The system refused to start it.
+    NotStarted { reason: String, short_of_resources: bool },
+    /// Its world could not be entered, or ended before the command.
+    Refused(String),
+}
+
+impl NotRun {
+    /// The report of a command that did not start. Fails if that was not the command's fault.
+    pub(super) fn report(self) -> io::Result<SupervisorReport> {
+        match self {
+            NotRun::NotStarted { reason, short_of_resources: false } => {
+                Ok(SupervisorReport { reason: Some(reason), ..SupervisorReport::default() })
+            }
+            NotRun::NotStarted { reason, .. } | NotRun::Refused(reason) => {
+                Err(io::Error::other(reason))
+            }
+        }
+    }
+}
+
+/// The stages of a tree's life.
+#[derive(Clone, Copy)]
+pub(super) enum TreePhase {
+    /// The command runs.
+    Running,
+    /// The command has ended by itself, and its leftovers have until then to end as well.
+    Leftovers { until: Instant },
+    /// The tree was asked to end, and is killed then.
+    Ending { kill_at: Instant },
+}
+
+/// A command and its descendants.
+pub(super) struct SupervisedTree {
+    pub(super) group: Pid,
+    pub(super) events: Receiver<TreeEvent>,
+    pub(super) phase: TreePhase,
+    /// The time since which the tree is stopped; none if it runs.
+    pub(super) stopped_at: Option<Instant>,
+    pub(super) output_open: bool,
+    /// True once git-frites is gone.
+    pub(super) orphaned: bool,
+    pub(super) last_output: Arc<Mutex<Instant>>,
+    /// The end of the time limit.
+    pub(super) hard: Option<Instant>,
+    pub(super) idle: Option<Duration>,
+    /// True if the command runs in a world of its own.
+    pub(super) is_in_world: bool,
+    /// The reason why the command was not run, if it was not.
+    pub(super) not_run: Option<NotRun>,
+    /// False once no descendant is left.
+    pub(super) any_children: bool,
+    pub(super) report: SupervisorReport,
+}
+
+impl SupervisedTree {
+    pub(super) fn follow_to_its_end(&mut self) {
+        loop {
+            let event = if self.stopped_at.is_some() {
+                self.events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                let now = Instant::now();
+                self.enforce_limits(now);
+                self.events.recv_timeout(self.next_deadline(now).saturating_duration_since(now))
+            };
+            match event {
+                Ok(TreeEvent::Order(order)) => self.obey(order),
+                Ok(TreeEvent::Orphaned) => {
+                    self.orphaned = true;
+                    self.obey(order::KILL);
+                }
+                Ok(TreeEvent::WroteTooMuch(bytes)) => {
+                    self.report.wrote_more_than.get_or_insert(bytes);
+                    self.kill();
+                }
+                Ok(TreeEvent::Exited { code, signal }) => {
+                    (self.report.code, self.report.signal) = (code, signal);
+                    if let TreePhase::Running = self.phase {
+                        let until = Instant::now() + PATIENCE_WITH_LEFTOVERS;
+                        self.phase = TreePhase::Leftovers { until };
+                    }
+                }
+                Ok(TreeEvent::NotRun(reason)) => self.not_run = Some(reason),
+                // Orphans are our children on Linux alone: elsewhere the group counts.
+                Ok(TreeEvent::NoChildren) => {
+                    self.any_children = !cfg!(target_os = "linux") && self.any_left();
+                }
+                Ok(TreeEvent::OutputClosed) => self.output_open = false,
+                Err(RecvTimeoutError::Timeout) if self.has_exited() && !self.any_left() => return,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // From a world, the end of the command arrives on another way than that of its
+            // processes.
+            if !self.any_children && (self.has_exited() || self.not_run.is_some()) {
+                return;
+            }
+        }
+    }
+
+    fn has_exited(&self) -> bool {
+        self.report.code.is_some() || self.report.signal.is_some()
+    }
+
+    /// Completes the report if the command was not run, and nobody had asked it to end.
+    pub(super) fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
+        let was_ended =
+            self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
+        if self.has_exited() || was_ended || self.orphaned {
+            return Ok(());
+        }
+        if let Some(not_run) = self.not_run.take() {
+            self.report.reason = not_run.report()?.reason;
+        }
+        Ok(())
+    }
+
+    /// Ends what has run out of time.
+    fn enforce_limits(&mut self, now: Instant) {
+        match self.phase {
+            TreePhase::Running if self.is_overdue(now) => {
+                self.report.timed_out = true;
+                self.terminate(now + GRACE);
+            }
+            TreePhase::Leftovers { until } if until <= now && self.any_leftovers() => {
+                self.report.leaky = true;
+                self.terminate(now + GRACE_FOR_LEFTOVERS);
+            }
+            TreePhase::Ending { kill_at } if kill_at <= now => self.signal_all(Signal::KILL),
+            _ => {}
+        }
+    }
+
+    fn terminate(&mut self, kill_at: Instant) {
+        self.signal_all(Signal::TERM);
+        self.phase = TreePhase::Ending { kill_at };
+    }
+
+    fn obey(&mut self, order: u8) {
+        match order {
+            order::STOP => return self.stop(),
+            order::CONTINUE => return self.resume(),
+            _ => {}
+        }
+        self.report.cancelled |= !self.has_exited();
+        let now = Instant::now();
+        if order == order::KILL {
+            return self.kill();
+        }
+        if !matches!(self.phase, TreePhase::Ending { .. }) {
+            self.terminate(now + GRACE);
+        }
+        // A stopped process does not see SIGTERM before it goes on.
+        self.resume();
+    }
+
+    /// Ends the tree at once, stopped or not.
+    fn kill(&mut self) {
+        self.phase = TreePhase::Ending { kill_at: Instant::now() };
+        self.resume();
+    }
+
+    /// Stops the tree, as Ctrl-Z does with a shell's job, and the clocks of its limits.
+    fn stop(&mut self) {
+        if self.stopped_at.is_some() {
+            return;
+        }
+        self.stopped_at = Some(Instant::now());
+        // A tree may fork while it is being stopped.
+        let mut stopped = 0;
+        loop {
+            self.signal_all(Signal::STOP);
+            let living = descendants().len();
+            if living <= stopped {
+                return;
+            }
+            stopped = living;
+        }
+    }
+
+    /// Lets a stopped tree go on. The time during which it was stopped counts for no limit.
+    fn resume(&mut self) {
+        let Some(since) = self.stopped_at.take() else { return };
+        let pause = since.elapsed();
+        self.hard = self.hard.map(|at| at + pause);
+        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner) += pause;
+        match &mut self.phase {
+            TreePhase::Running => {}
+            TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => *at += pause,
+        }
+        self.signal_all(Signal::CONT);
+    }
+
+    /// After a signal to a whole job or service, the command may be the first to end: waits a
+    /// moment for the same signal here, or for the order that follows from it.
+    pub(super) fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
+        let asks = |signal: &i32| [SIGTERM, SIGINT, SIGHUP, SIGQUIT].contains(signal);
+        let signal = self.report.signal.or(self.report.code.map(|code| code - 128)).filter(asks);
+        let Some(signal) = signal else { return };
+        let until = Instant::now() + PATIENCE_WITH_SIGNALS;
+        while !self.report.cancelled && !self.report.timed_out && Instant::now() < until {
+            if usize::try_from(signal) == Ok(asked.load(Ordering::SeqCst)) {
+                self.report.ended_from_outside = Some(signal);
+                return;
+            }
+            match self.events.recv_timeout(Duration::from_millis(10)) {
+                Ok(TreeEvent::Order(order::TERMINATE | order::KILL)) => {
+                    self.report.cancelled = true;
+                }
+                Ok(TreeEvent::Orphaned) => self.orphaned = true,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    pub(super) fn output_closes_within(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        let mut open = self.output_open;
+        while open {
+            match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(TreeEvent::OutputClosed) => open = false,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The time at which the command will have printed nothing for too long; none without such a
+    /// limit.
+    fn idle_end(&self) -> Option<Instant> {
+        let last = *self.last_output.lock().unwrap_or_else(PoisonError::into_inner);
+        self.idle.map(|idle| last + idle)
+    }
+
+    fn is_overdue(&self, now: Instant) -> bool {
+        self.hard.into_iter().chain(self.idle_end()).any(|at| at <= now)
+    }
+
+    /// The time until which only an event matters.
+    fn next_deadline(&self, now: Instant) -> Instant {
+        match self.phase {
+            // Killing is repeated: a tree may fork while it is being killed.
+            TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => {
+                at.max(now + Duration::from_millis(20))
+            }
+            TreePhase::Running => {
+                let limits = self.hard.into_iter().chain(self.idle_end());
+                limits.min().unwrap_or(now + Duration::from_secs(3600))
+            }
+        }
+    }
+
+    /// Signals the command's group and every descendant.
+    fn signal_all(&self, signal: Signal) {
+        let _ = rustix::process::kill_process_group(self.group, signal);
+        for pid in descendants() {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// True if processes of the command are left, which are others than those of its world.
+    fn any_leftovers(&self) -> bool {
+        if self.is_in_world { descendants().len() > PROCESSES_OF_A_WORLD } else { self.any_left() }
+    }
+
+    fn any_left(&self) -> bool {
+        if cfg!(target_os = "linux") {
+            !descendants().is_empty()
+        } else {
+            rustix::process::test_kill_process_group(self.group).is_ok()
+        }
+    }
+}
