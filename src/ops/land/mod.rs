@@ -16,5 +16,6 @@ pub mod target;
 pub mod undo;
 mod undo_branch;
 mod undo_merge;
+pub mod undone;
 mod unverified;
 mod write_times;

@@ -10,21 +10,10 @@ use crate::model::trailer::Trailer;
 use crate::ops::land::by_hand::unresolved;
 use crate::ops::land::undo_branch::delete_branch;
 use crate::ops::land::undo_merge::revert;
+use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::select::Selection;
-
-/// A landing that has been undone.
-pub struct UndoneLanding {
-    /// The candidate that had landed.
-    pub candidate: Candidate,
-    /// The branch.
-    pub branch: RefName,
-    /// The commit that reverts the merge; none if the branch was deleted.
-    pub commit: Option<Oid>,
-    /// The addresses of what landed on the branch afterwards, newest first.
-    pub later: Vec<String>,
-}
 
 /// Undoes the selected landing, one at a time.
 pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {

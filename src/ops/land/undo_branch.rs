@@ -11,7 +11,7 @@ use crate::ops::land::by_hand::keep_resolution;
 use crate::ops::land::change::carried_along;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::record::record_rollback;
-use crate::ops::land::undo::UndoneLanding;
+use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::intents::LandingIntent;
 

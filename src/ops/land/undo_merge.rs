@@ -12,7 +12,7 @@ use crate::ops::land::commit::make_commit;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
 use crate::ops::land::record::record_move;
 use crate::ops::land::target::ResolvedTarget;
-use crate::ops::land::undo::UndoneLanding;
+use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
 use crate::store::intents::MoveIntent;

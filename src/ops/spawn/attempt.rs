@@ -16,9 +16,9 @@ use crate::ops::spawn::agent_limits::AgentLimits;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::{self, CostLimit};
-use crate::ops::spawn::guard::{self, Guard};
+use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
-use crate::ops::spawn::one_attempt::OneAttempt;
+use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
 use crate::process::interrupt::Cancel;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
@@ -35,15 +35,6 @@ pub struct AttemptOptions {
     pub checkpoint: Option<Duration>,
     /// True if a candidate whose command changed nothing keeps its worktree.
     pub keep: bool,
-}
-
-/// What holds for all commands that are started together.
-pub(super) struct AttemptTerms<'a> {
-    pub options: &'a AttemptOptions,
-    pub guard: Option<Guard>,
-    /// The agents that came to their limits meanwhile.
-    pub at_limit: AgentLimits,
-    pub cost_limit: CostLimit,
 }
 
 /// The results of the commands.
@@ -74,7 +65,8 @@ pub fn run_attempts(
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
     let terms = AttemptTerms {
-        options,
+        limits: options.limits,
+        keep: options.keep,
         guard,
         at_limit: AgentLimits::default(),
         cost_limit: CostLimit::default(),

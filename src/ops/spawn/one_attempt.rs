@@ -16,8 +16,9 @@ use crate::model::usage::{RoundUsage, Usage};
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::agent_limits::AgentLimits;
-use crate::ops::spawn::attempt::AttemptTerms;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
+use crate::ops::spawn::cost_limit::CostLimit;
+use crate::ops::spawn::guard::Guard;
 use crate::ops::spawn::limits;
 use crate::ops::{clean, log_end};
 use crate::process::{self, End, Job, Limits};
@@ -26,12 +27,24 @@ use crate::store::events::{Event, HowEnded};
 use crate::store::logs::AGENT;
 use crate::ui::table;
 
+/// What holds for all commands that are started together.
+pub(super) struct AttemptTerms {
+    /// The time limits of each command.
+    pub limits: Limits,
+    /// True if a candidate whose command changed nothing keeps its worktree.
+    pub keep: bool,
+    pub guard: Option<Guard>,
+    /// The agents that came to their limits meanwhile.
+    pub at_limit: AgentLimits,
+    pub cost_limit: CostLimit,
+}
+
 /// The command of a candidate, and the terms on which it runs.
 pub(super) struct OneAttempt<'a> {
     pub session: &'a Session,
     pub candidate: CandidateRef<'a>,
     pub command: &'a CandidateCommand,
-    pub terms: &'a AttemptTerms<'a>,
+    pub terms: &'a AttemptTerms,
 }
 
 /// A command that was run.
@@ -67,7 +80,7 @@ impl OneAttempt<'_> {
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
         report_end(session, candidate, &captured, ran.seconds, changed_nothing)?;
-        if !terms.options.keep {
+        if !terms.keep {
             remove_empty(session, candidate, &captured);
         }
         Ok(captured)
@@ -121,7 +134,7 @@ impl OneAttempt<'_> {
             hide: &env::ALL,
             stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
             log: &log,
-            limits: terms.options.limits,
+            limits: terms.limits,
             confinement: world.as_ref(),
         };
         let clock = Instant::now();
@@ -168,7 +181,7 @@ impl OneAttempt<'_> {
                 Err(error) => record_error(record, error),
             }
             if record.state == State::TimedOut {
-                record.reason = silence(self.terms.options.limits, ran.seconds);
+                record.reason = silence(self.terms.limits, ran.seconds);
             }
             if let (Some(told), State::Failed | State::TimedOut) = (&ran.told, record.state) {
                 self.terms.at_limit.mark(self.agent(), record, told);
