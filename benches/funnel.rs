@@ -67,7 +67,8 @@ fn add_and_remove(bench: &Bench, after: impl Fn(&Path)) {
 }
 
 /// 16 trees judged in sealed worlds, which is what `auto` does where it can, and in the open one; by hand
-/// one worktree becomes each of the trees, clean, and runs the oracle.
+/// one worktree becomes each of the trees, clean, and runs the oracle. Each turn by hand makes and removes
+/// that worktree, while ours finds the layer or the checkouts of the turn before.
 fn judge_sixteen(bench: &Bench) {
     let run = bench.frites("spawn -q -n 16");
     let worktrees = bench.repo.join(".frites/worktrees").join(&run);
