@@ -1,7 +1,10 @@
 //! Index files of version 2, read and written in place: gix takes several times longer, because it
 //! makes a value of its own for each entry and writes each number by itself.
+use std::collections::BTreeMap;
+
+use gix::ObjectId;
 use gix::index::State;
-use gix::index::entry::{Flags, Stat};
+use gix::index::entry::{Flags, Mode, Stat};
 
 /// The bytes of an index before the first entry: a signature, the version, the number of entries.
 pub(super) const HEADER: usize = 12;
@@ -65,6 +68,73 @@ pub(super) fn encode(index: &State) -> Option<Vec<u8>> {
     }
     bytes.extend_from_slice(&[0; CHECKSUM]);
     Some(bytes)
+}
+
+/// The mode and the object of a new entry.
+pub(super) type NewEntry = (Mode, ObjectId);
+
+/// An index file with the entries of `file`, but for these changes: each path has a new entry, without
+/// stat data, or none. It has no extensions. None if `file` has another form than that of
+/// [`encode`].
+pub(super) fn change(file: &[u8], changes: BTreeMap<&[u8], Option<NewEntry>>) -> Option<Vec<u8>> {
+    let count = file.strip_prefix(VERSION_2)?.get(..4)?;
+    let count = u32::from_be_bytes(count.try_into().ok()?);
+    let mut bytes = Vec::with_capacity(file.len() + changes.len() * 256);
+    bytes.extend_from_slice(&file[..HEADER]);
+    let mut written = 0;
+    let mut changes = changes.into_iter().peekable();
+    // What lies between two changes is copied at once.
+    let (mut at, mut copied) = (HEADER, HEADER);
+    for _ in 0..count {
+        let path = path_of_entry(file.get(at..)?)?;
+        let end = at + entry_length(path.len());
+        while let Some((changed, new)) = changes.next_if(|(changed, _)| *changed <= path) {
+            bytes.extend_from_slice(file.get(copied..at)?);
+            copied = at;
+            written += put_entry(changed, new, &mut bytes)?;
+            if changed == path {
+                copied = end;
+                written -= 1;
+            }
+        }
+        at = end;
+        written += 1;
+    }
+    bytes.extend_from_slice(file.get(copied..at)?);
+    for (path, new) in changes {
+        written += put_entry(path, new, &mut bytes)?;
+    }
+    bytes[HEADER - 4..HEADER].copy_from_slice(&u32::try_from(written).ok()?.to_be_bytes());
+    if !has_only_optional_extensions(&file[at..]) {
+        return None;
+    }
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(&bytes);
+    bytes.extend_from_slice(hasher.try_finalize().ok()?.as_slice());
+    Some(bytes)
+}
+
+/// The path of the entry that begins here. None if it has a bit or a path that needs another form.
+fn path_of_entry(bytes: &[u8]) -> Option<&[u8]> {
+    let flags = u16::from_be_bytes(bytes.get(BEFORE_PATH - 2..BEFORE_PATH)?.try_into().ok()?);
+    let length = Some(usize::from(flags)).filter(|length| *length < LONG_PATH)?;
+    let path = bytes.get(BEFORE_PATH..BEFORE_PATH + length)?;
+    (bytes.get(BEFORE_PATH + length) == Some(&0)).then_some(path)
+}
+
+/// Writes an entry without stat data, if there is one. Gives the number of entries.
+fn put_entry(path: &[u8], new: Option<NewEntry>, bytes: &mut Vec<u8>) -> Option<i64> {
+    let Some((mode, id)) = new else { return Some(0) };
+    let length = u16::try_from(path.len()).ok().filter(|n| usize::from(*n) < LONG_PATH)?;
+    let end = bytes.len() + entry_length(path.len());
+    bytes.extend_from_slice(&[0; 24]);
+    bytes.extend_from_slice(&mode.bits().to_be_bytes());
+    bytes.extend_from_slice(&[0; 12]);
+    bytes.extend_from_slice(<&[u8; 20]>::try_from(id.as_slice()).ok()?);
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(path);
+    bytes.resize(end, 0);
+    Some(1)
 }
 
 /// True if an index file certainly has the entries of `index` and no other: the same paths, modes and
@@ -160,6 +230,53 @@ mod tests {
             git(place.path(), &format!("update-index {hidden}"));
             assert!(encode(&read(place.path()).1).is_none(), "{hidden}");
         }
+    }
+
+    #[test]
+    fn changed_index_lists_what_git_would_list() {
+        let place = place();
+        git(place.path(), "update-index --index-version 2");
+        let index = place.path().join(".git/index");
+        let list = || {
+            let call = duct::cmd!("git", "ls-files", "-s", "-z").dir(place.path());
+            call.read().expect("git reads it")
+        };
+        let empty = duct::cmd!("git", "hash-object", "-w", "/dev/null").dir(place.path()).read();
+        let id = ObjectId::from_hex(empty.expect("written").as_bytes()).expect("an id");
+        let paths =
+            ["0", "1234567", "a", "a-b", "a-c", "sub", "sub/12345678", "sub/x", "sub/y", "z"];
+        let random = &mut fastrand::Rng::with_seed(3);
+        let original = std::fs::read(&index).expect("readable");
+        for round in 0..60 {
+            std::fs::write(&index, &original).expect("written");
+            let mut changes = BTreeMap::new();
+            for path in paths {
+                if random.u8(..3) == 0 {
+                    let mode =
+                        [Mode::FILE, Mode::FILE_EXECUTABLE, Mode::SYMLINK][random.usize(..3)];
+                    changes.insert(path.as_bytes(), random.bool().then_some((mode, id)));
+                }
+            }
+            // A file and a directory cannot have the same name.
+            changes.insert(b"sub", None);
+            let changed = change(&original, changes.clone()).expect("usual");
+            for (path, new) in changes {
+                let path = std::str::from_utf8(path).expect("text");
+                match new {
+                    Some((mode, _)) => {
+                        let entry = format!("{:o},{id},{path}", mode.bits());
+                        git(place.path(), &format!("update-index --add --cacheinfo {entry}"));
+                    }
+                    None => git(place.path(), &format!("update-index --force-remove {path}")),
+                }
+            }
+            let wanted = list();
+            std::fs::write(&index, changed).expect("written");
+            assert_eq!(list(), wanted, "round {round}");
+            git(place.path(), "fsck --strict");
+        }
+        git(place.path(), "update-index --index-version 4");
+        assert!(change(&std::fs::read(&index).expect("readable"), BTreeMap::new()).is_none());
     }
 
     #[test]

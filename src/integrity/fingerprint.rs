@@ -24,7 +24,6 @@ use crate::git::worktree;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::model::path::quoted;
 
-/// The file of a checkout that configures git-frites.
 /// The largest number of changed files that are looked at in one checkout.
 const MOST_FILES: usize = 2_000;
 /// The largest number of entries of one directory, and of submodules.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
@@ -16,10 +17,11 @@ use crate::error::{IoContext, Result};
 use crate::fs::stat::change_time;
 use crate::fs::tree;
 use crate::git::cli::Git;
+use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
 use crate::git::layers::{check_out, forget_opaque, visit};
-use crate::git::repo::digest;
+use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
 
 /// The file with the path of the checkout in which outputs were made.
@@ -29,12 +31,14 @@ const PLACE: &str = "place";
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
     dir: PathBuf,
+    /// True if git's own files at the base certainly are their blobs; unset before it was looked at.
+    has_verbatim_files: Arc<OnceLock<bool>>,
 }
 
 impl BaseLayer {
     /// The layers in this directory.
     pub fn at(dir: PathBuf) -> BaseLayer {
-        BaseLayer { dir }
+        BaseLayer { dir, has_verbatim_files: Arc::default() }
     }
 
     /// The directory of all layers.
@@ -57,6 +61,16 @@ impl BaseLayer {
     /// An index of the tracked files, with their stat data.
     pub fn index(&self) -> PathBuf {
         self.dir.join("index")
+    }
+
+    /// True if git's own files at the base certainly are their blobs, whatever their paths. All
+    /// attributes are those of the base.
+    pub(super) fn has_verbatim_files(&self, repo: &Repo) -> bool {
+        let look = || {
+            read_index(&self.index())
+                .is_ok_and(|index| fan_out::writes_blobs_as_they_are(repo, &index))
+        };
+        *self.has_verbatim_files.get_or_init(look)
     }
 
     /// What the base's commands left in its checkout, if they ran.

@@ -1,6 +1,6 @@
 //! The layer between a base and another tree: the files that differ, and marks for those that are
 //! gone.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,13 +10,12 @@ use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
-use gix::index::entry::{Flags, Mode, Stat};
-use gix::index::write::Options;
+use gix::index::entry::Mode;
 use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
-use crate::git::fan_out;
 use crate::git::index::read_index;
+use crate::git::index_bytes::{self, NewEntry};
 use crate::git::layers::base::BaseLayer;
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
@@ -46,21 +45,21 @@ pub fn write(
     if differences.iter().any(bends_others) {
         return Ok(false);
     }
-    let Some(mut own) = changed_index(read_index(&layer.index())?, &differences) else {
+    let failed = || format!("could not write '{}'", index.display());
+    let base_index = fs::read(layer.index()).context(failed)?;
+    let Some(own) = index_changes(&differences).and_then(|c| index_bytes::change(&base_index, c))
+    else {
         return Ok(false);
     };
-    own.set_path(index);
-    own.write(Options::default())
-        .map_err(io::Error::other)
-        .context(|| format!("could not write '{}'", index.display()))?;
+    fs::write(index, own).context(failed)?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
     // No difference is an attributes file: those of the base hold for this tree, too.
-    if !(fan_out::writes_blobs_as_they_are(repo, &own) && write_files(repo, &differences, into)) {
+    if !(layer.has_verbatim_files(repo) && write_files(repo, &differences, into)) {
         check_out_files(repo, layer, &differences, into, index)?;
     }
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
-    for place in gone(deleted, &own, seeds) {
+    for place in gone(deleted, index, seeds)? {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
@@ -107,28 +106,25 @@ fn check_out_files(
     git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
-/// The base's index with these differences, which have no stat data; none if one is no file. git
-/// would read all trees for it, once for each tree that is judged.
-fn changed_index(
-    mut index: gix::index::File,
-    differences: &[TreeDifference],
-) -> Option<gix::index::File> {
-    let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
-    index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
-    for TreeDifference { path, new, .. } in differences {
-        let Some((mode, id)) = new else { continue };
-        let mode = match mode {
-            EntryMode::File => Mode::FILE,
-            EntryMode::Executable => Mode::FILE_EXECUTABLE,
-            EntryMode::Link => Mode::SYMLINK,
-            EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => return None,
+/// The changes of the base's index: git would read all trees for them, once for each tree that is
+/// judged. None if one is no file.
+fn index_changes(differences: &[TreeDifference]) -> Option<BTreeMap<&[u8], Option<NewEntry>>> {
+    let change = |difference: &TreeDifference| {
+        let entry = match difference.new {
+            None => None,
+            Some((mode, id)) => Some((
+                match mode {
+                    EntryMode::File => Mode::FILE,
+                    EntryMode::Executable => Mode::FILE_EXECUTABLE,
+                    EntryMode::Link => Mode::SYMLINK,
+                    EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => return None,
+                },
+                id,
+            )),
         };
-        let path = path.as_bytes().as_bstr();
-        index.dangerously_push_entry(Stat::default(), *id, Flags::empty(), mode, path);
-    }
-    index.sort_entries();
-    index.remove_tree();
-    Some(index)
+        Some(entry)
+    };
+    differences.iter().map(|d| Some((d.path.as_bytes(), change(d)?))).collect()
 }
 
 /// True if a difference at this path changes how others are checked out, or is a tree of its own.
@@ -139,12 +135,17 @@ fn bends_others(difference: &TreeDifference) -> bool {
 }
 
 /// The paths to mark as deleted, for deleted files: where nothing is left of a directory, the
-/// directory, because git removes it, too.
+/// directory, because git removes it, too. `index` is the tree's index file.
 fn gone<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
-    index: &gix::index::File,
+    index: &Path,
     seeds: &Seeds,
-) -> BTreeSet<TreePath> {
+) -> Result<BTreeSet<TreePath>> {
+    let mut deleted = deleted.peekable();
+    if deleted.peek().is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let index = read_index(index)?;
     let is_kept = |directory: &TreePath| {
         index.path_is_directory(directory.as_bytes().as_bstr()) || seeds.hold(directory)
     };
@@ -159,7 +160,7 @@ fn gone<'a>(
         let outermost = parents.into_iter().find(|parent| !is_kept(parent));
         marks.insert(outermost.unwrap_or_else(|| path.clone()));
     }
-    marks
+    Ok(marks)
 }
 
 /// Makes a whiteout: a device file with the number 0:0, which needs no privileges.
@@ -253,8 +254,7 @@ mod tests {
             let (into, index) = (place("into"), place("index"));
             let done = write(&repo, &layer, [&base, &new], &Seeds::default(), &into, &index);
             assert!(done.expect("written"));
-            let own = read_index(&index).expect("an index");
-            assert_eq!(fan_out::writes_blobs_as_they_are(&repo, &own), in_process, "{attributes}");
+            assert_eq!(layer.has_verbatim_files(&repo), in_process, "{attributes}");
             let differences = trees::differences(&repo, &base, &new).expect("readable");
             let [ours, gits] = ["ours", "gits"].map(place);
             fs::create_dir(&gits).expect("made");
@@ -266,6 +266,10 @@ mod tests {
             let files = |all: Vec<(Vec<u8>, u32, Vec<u8>)>| -> Vec<_> {
                 all.into_iter().filter(|(_, mode, _)| mode & 0o170_000 != 0o020_000).collect()
             };
+            let tree =
+                duct::cmd!("git", "write-tree").dir(place("repo")).env("GIT_INDEX_FILE", &index);
+            let wanted = repo.commit(&new).expect("readable").tree;
+            assert_eq!(tree.read().expect("git reads the index"), wanted.as_str());
             // Only the marks of deleted files are more.
             let written = files(listing(&into));
             for file in listing(&gits) {

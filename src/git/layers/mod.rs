@@ -24,12 +24,12 @@ use crate::model::oid::Oid;
 /// The mark of a directory in an upper layer that hides those below it (overlayfs, `userxattr`).
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// Checks all files of a commit out into a directory, and writes its index. A sparse checkout is the
-/// user's own.
+/// Checks all files of a commit out into a directory, and writes its index, in the version that
+/// [`crate::git::index_bytes`] reads. A sparse checkout is the user's own.
 pub fn check_out(git: &Git, commit: &Oid, into: &Path, index: &Path) -> Result<()> {
     let git = git.clone().work_tree(into).index(index);
-    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"]);
-    call.arg(commit.as_str()).run()
+    let call = git.call("-c").args(["core.sparseCheckout=false", "-c", "index.version=2"]);
+    call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()
 }
 
 /// Calls `each` for everything below a directory, in a fixed order, with its path from there. A
