@@ -153,8 +153,11 @@ const DOWNLOADS: &str =
 
 /// Runs an attempt that adds this line to a source.
 fn run_with(world: &World, line: &str) {
-    let attempt = format!("echo {line} >> a.src");
-    let options = ["run", "--json", "-c", "x", "--test", DOWNLOADS, "--", "sh", "-c", &attempt];
+    run_attempt(world, &format!("echo {line} >> a.src"));
+}
+
+fn run_attempt(world: &World, attempt: &str) {
+    let options = ["run", "--json", "-c", "x", "--test", DOWNLOADS, "--", "sh", "-c", attempt];
     assert_eq!(world.frites(options).expect(0).json()["recommended"], "x");
 }
 
@@ -178,8 +181,10 @@ fn a_run_leaves_what_its_base_built_for_later_commands() {
 
 fn what_the_base_built_beside_unguarded_attempts_is_not_kept() {
     let world = stale_project();
+    // Until the base has built: what it builds later, no attempt can have changed.
+    let wait = "until grep -q b.obj ~/shared/compiled; do sleep 0.02; done";
     for line in ["one", "two"] {
-        run_with(&world, line);
+        run_attempt(&world, &format!("echo {line} >> a.src; {wait}"));
         assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "a.obj", "b.obj", "b.obj"]);
     }
     world.assert_clean();

@@ -20,6 +20,7 @@ use crate::git::cli::Git;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
+use crate::git::layers::written::wait_for_next_step;
 use crate::git::layers::{check_out, forget_opaque, visit};
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
@@ -134,6 +135,8 @@ impl BaseLayer {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
+        // Otherwise `make` would take an output for one of a tree's own files of the same time.
+        wait_for_next_step(&self.dir).context(failed)?;
         home.map_or(Ok(()), |home| self.take_home(home))
     }
 

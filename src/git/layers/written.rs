@@ -78,15 +78,26 @@ fn make_racy(index: &fs::File) -> io::Result<()> {
     index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
 }
 
-/// A time after all changes before, and not after any that comes: the clock of a file system goes in
-/// steps, and a command may write within the same step. `index` is one that was handed out.
+/// A time after all changes before, and not after any that comes: a command may write within the same
+/// step of the clock. `index` is one that was handed out.
 pub fn after_changes(index: &Path) -> io::Result<SystemTime> {
-    let file = fs::File::options().write(true).open(index)?;
-    let copied = change_time(&file.metadata()?);
+    next_step(&fs::File::options().write(true).open(index)?)
+}
+
+/// Waits until a file that is written in this directory is younger than all that were written there
+/// before.
+pub(super) fn wait_for_next_step(directory: &Path) -> io::Result<()> {
+    next_step(&tempfile::tempfile_in(directory)?).map(drop)
+}
+
+/// Waits for the next step of the clock of a file system, which goes in steps of milliseconds. Gives
+/// the new time. The file becomes racy.
+fn next_step(file: &fs::File) -> io::Result<SystemTime> {
+    let last = change_time(&file.metadata()?);
     loop {
-        make_racy(&file)?;
+        make_racy(file)?;
         let now = change_time(&file.metadata()?);
-        if now > copied {
+        if now > last {
             return Ok(now);
         }
         thread::sleep(STEP);
@@ -155,6 +166,20 @@ fn differing(git: &Git, index: &Path, directory: &Path) -> Result<Vec<TreePath>>
 mod tests {
     use super::*;
     use crate::git::repo::Repo;
+
+    #[test]
+    fn a_file_written_after_a_step_of_the_clock_is_younger() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let write = |name: &str| {
+            fs::write(dir.path().join(name), name).expect("written");
+            fs::metadata(dir.path().join(name)).and_then(|meta| meta.modified()).expect("a time")
+        };
+        for _ in 0..5 {
+            let before = write("before");
+            wait_for_next_step(dir.path()).expect("waited");
+            assert!(write("after") > before);
+        }
+    }
 
     #[test]
     fn every_write_after_the_index_was_handed_out_counts_and_none_before() {
