@@ -1,7 +1,7 @@
 #!/bin/bash
 # A real Slurm cluster of four nodes on this host, on the loopback device alone, for tests.
 #   cluster.sh up DIR         starts munged, slurmctld and four slurmd
-#   cluster.sh down DIR       ends them, by their process ids
+#   cluster.sh down DIR       ends them, by their process ids, and waits for that
 #   cluster.sh kill DIR NODE  kills one node with all that runs on it, as a power cut does
 set -eu
 verb=$1 dir=$2 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,8 +25,20 @@ up() {
 }
 
 down() {
+    daemons=
     for file in "$dir"/slurmd-*.pid "$dir/slurmctld.pid" "$dir/munged.pid"; do
-        test ! -s "$file" || kill "$(cat "$file")" 2>/dev/null || true
+        test ! -s "$file" || daemons="$daemons $(cat "$file")"
+    done
+    # shellcheck disable=SC2086
+    kill $daemons 2>/dev/null || true
+    # They write to the directory until they have ended.
+    for daemon in $daemons; do
+        i=0
+        while kill -0 "$daemon" 2>/dev/null && test $i -lt 500; do
+            i=$((i + 1))
+            sleep 0.01
+        done
+        kill -9 "$daemon" 2>/dev/null || true
     done
 }
 
