@@ -2,8 +2,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
+use gix::bstr::ByteSlice;
 use gix::objs::tree::EntryKind;
 use gix::objs::{CommitRef, Kind, TreeRefIter};
+use gix::validate::path::component;
 
 use crate::error::Result;
 use crate::git::mode::EntryMode;
@@ -98,7 +100,7 @@ pub fn nearest(
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; none
-/// if an object cannot be read.
+/// if an object cannot be read, or if git would refuse a path: each can be joined to a directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let mut found = Vec::new();
@@ -116,12 +118,15 @@ fn collect(
     let read = |tree: Option<ObjectId>| {
         tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(reader, tree))
     };
-    let (old, new) = (read(from)?, read(to)?);
-    let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
+    let (all_old, all_new) = (read(from)?, read(to)?);
+    let names: BTreeSet<&Vec<u8>> = all_old.keys().chain(all_new.keys()).collect();
     for name in names {
-        let (old, new) = (old.get(name).copied(), new.get(name).copied());
+        let (old, new) = (all_old.get(name).copied(), all_new.get(name).copied());
         if old == new {
             continue;
+        }
+        if new.is_some() && !(is_safe(name) && is_one_of_a_kind(name, &all_new)) {
+            return None;
         }
         let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
         if name.ends_with(b"/") {
@@ -132,6 +137,23 @@ fn collect(
         }
     }
     Some(())
+}
+
+/// True if git writes an entry of this name to a checkout: it is no `..`, no `.git`, and has no slash
+/// but that of a directory.
+fn is_safe(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b"/").unwrap_or(name).as_bstr();
+    let options = component::Options { protect_windows: false, ..Default::default() };
+    component(name, None, options).is_ok()
+}
+
+/// True if a tree has not both a directory of this name and something else: a link in its place would
+/// lead what is below it elsewhere.
+fn is_one_of_a_kind(name: &[u8], tree: &BTreeMap<Vec<u8>, TreeEntry>) -> bool {
+    match name.strip_suffix(b"/") {
+        Some(name) => !tree.contains_key(name),
+        None => !tree.contains_key(&[name, b"/"].concat()),
+    }
 }
 
 /// True if every object that the commit `new` has beyond those of the commits `known` is certainly

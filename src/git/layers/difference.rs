@@ -45,13 +45,14 @@ pub fn write(
     if differences.iter().any(bends_others) {
         return Ok(false);
     }
-    let failed = || format!("could not write '{}'", index.display());
-    let base_index = fs::read(layer.index()).context(failed)?;
+    let base_index = layer.index();
+    let base_index =
+        fs::read(&base_index).context(|| format!("could not read '{}'", base_index.display()))?;
     let Some(own) = index_changes(&differences).and_then(|c| index_bytes::change(&base_index, c))
     else {
         return Ok(false);
     };
-    fs::write(index, own).context(failed)?;
+    fs::write(index, own).context(|| format!("could not write '{}'", index.display()))?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
     // No difference is an attributes file: those of the base hold for this tree, too.
@@ -109,22 +110,21 @@ fn check_out_files(
 /// The changes of the base's index: git would read all trees for them, once for each tree that is
 /// judged. None if one is no file.
 fn index_changes(differences: &[TreeDifference]) -> Option<BTreeMap<&[u8], Option<NewEntry>>> {
-    let change = |difference: &TreeDifference| {
-        let entry = match difference.new {
-            None => None,
-            Some((mode, id)) => Some((
-                match mode {
-                    EntryMode::File => Mode::FILE,
-                    EntryMode::Executable => Mode::FILE_EXECUTABLE,
-                    EntryMode::Link => Mode::SYMLINK,
-                    EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => return None,
-                },
-                id,
-            )),
-        };
-        Some(entry)
+    let mode = |mode: EntryMode| match mode {
+        EntryMode::File => Some(Mode::FILE),
+        EntryMode::Executable => Some(Mode::FILE_EXECUTABLE),
+        EntryMode::Link => Some(Mode::SYMLINK),
+        EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => None,
     };
-    differences.iter().map(|d| Some((d.path.as_bytes(), change(d)?))).collect()
+    let mut changes = BTreeMap::new();
+    for TreeDifference { path, new, .. } in differences {
+        let entry = match *new {
+            Some((of, id)) => Some((mode(of)?, id)),
+            None => None,
+        };
+        changes.insert(path.as_bytes(), entry);
+    }
+    Some(changes)
 }
 
 /// True if a difference at this path changes how others are checked out, or is a tree of its own.
@@ -185,6 +185,7 @@ mod tests {
 
     use super::*;
     use crate::git::layers::visit;
+    use crate::git::repo::from_oid;
 
     /// A repository whose second commit changes, adds and deletes files of the first, which has these
     /// attributes.
@@ -222,6 +223,55 @@ mod tests {
         symlink("../elsewhere", directory.join("was-directory")).expect("linked");
         let new = commit("new");
         (Repo::discover(directory).expect("a repository"), [base, new])
+    }
+
+    /// Stores an object, however wrong it is.
+    fn store(repo: &Repo, kind: &str, content: &[u8]) -> Oid {
+        let call = repo.git().call("hash-object").args(["-t", kind, "-w", "--literally"]);
+        let stored = call.arg("--stdin").stdin(content).bytes().expect("stored");
+        Oid::parse(String::from_utf8_lossy(&stored).trim()).expect("an object")
+    }
+
+    /// Stores a tree with these modes, names and objects.
+    fn tree(repo: &Repo, entries: &[(&str, &str, Oid)]) -> Oid {
+        let mut content = Vec::new();
+        for (mode, name, id) in entries {
+            content.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+            content.extend_from_slice(from_oid(id).expect("an id").as_slice());
+        }
+        store(repo, "tree", &content)
+    }
+
+    #[test]
+    fn nothing_is_written_outside_of_the_layer() {
+        const DIRECTORY: &str = "40000";
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = |name: &str| directory.path().join(name);
+        fs::create_dir(place("repo")).expect("made");
+        let (repo, [base, _]) = repository(&place("repo"), "");
+        let layer = BaseLayer::at(place("base"));
+        layer.check_out(&repo.git(), &base).expect("checked out");
+        fs::create_dir_all(place("room/outside")).expect("made");
+        let file = tree(&repo, &[("100644", "file", store(&repo, "blob", b"hostile\n"))]);
+        let link = store(&repo, "blob", place("room/outside").as_os_str().as_bytes());
+        let above = |name: &str, id: Oid| tree(&repo, &[(DIRECTORY, name, id)]);
+        // As in the base: no difference may be an attributes file.
+        let attributes = ("100644", ".gitattributes", store(&repo, "blob", b""));
+        for hostile in [
+            vec![(DIRECTORY, "..", file)],
+            vec![(DIRECTORY, "x", above("..", above("..", file)))],
+            vec![(DIRECTORY, ".git", file)],
+            vec![(DIRECTORY, "x/../..", file)],
+            vec![("120000", "way", link), (DIRECTORY, "way", file)],
+        ] {
+            let hostile = tree(&repo, &[&hostile[..], &[attributes]].concat());
+            let (into, index) = (place("room/into"), place("room/index"));
+            let done = write(&repo, &layer, [&base, &hostile], &Seeds::default(), &into, &index);
+            assert!(!done.expect("no failure"), "{hostile}");
+            let there: Vec<_> =
+                listing(&place("room")).into_iter().map(|(path, ..)| path).collect();
+            assert_eq!(there, [b"outside"], "{hostile}");
+        }
     }
 
     /// All that lies in a directory: paths, modes, contents.
