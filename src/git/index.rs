@@ -206,13 +206,14 @@ impl IndexEdits {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
 
-    fn git(directory: &Path, line: &str) {
+    /// Runs git with the words of a line in a directory.
+    pub(in crate::git) fn git(directory: &Path, line: &str) {
         let call = duct::cmd("git", line.split(' ')).dir(directory).stdout_null();
         call.env("GIT_CONFIG_GLOBAL", "/dev/null").run().expect("git works");
     }

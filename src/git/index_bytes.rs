@@ -191,11 +191,7 @@ mod tests {
 
     use super::*;
     use crate::git::index::read_index;
-
-    fn git(directory: &Path, line: &str) {
-        let call = duct::cmd("git", line.split(' ')).dir(directory).stdout_null();
-        call.env("GIT_CONFIG_GLOBAL", "/dev/null").run().expect("git works");
-    }
+    use crate::git::index::tests::git;
 
     /// A repository with some files in its index.
     fn place() -> tempfile::TempDir {

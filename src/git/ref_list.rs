@@ -293,15 +293,20 @@ impl Repo {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_ref_without_a_file_is_the_packed_one_also_after_it_changed() {
+    /// A repository with two commits that no ref names.
+    fn repository() -> (tempfile::TempDir, Repo, [Oid; 2]) {
         let directory = tempfile::tempdir().expect("a directory");
         let made = duct::cmd!("git", "init", "-q", directory.path()).run();
         made.expect("git is installed");
         let repo = Repo::discover(directory.path()).expect("a repository");
         let commits =
             ["one", "other"].map(|message| repo.store_files(&[], [], message).expect("a commit"));
-        let [one, other] = &commits;
+        (directory, repo, commits)
+    }
+
+    #[test]
+    fn a_ref_without_a_file_is_the_packed_one_also_after_it_changed() {
+        let (_directory, repo, [one, other]) = &repository();
         let read = |name: &str| repo.read_plain_ref(&RefName::new(name));
         let git = |args: &[&str]| repo.git().call(args[0]).args(&args[1..]).run().expect("done");
         assert_eq!(read("refs/frites/1/c1"), Some(None), "nothing is packed yet");
@@ -325,13 +330,7 @@ mod tests {
 
     #[test]
     fn remembered_refs_are_those_of_one_moment_and_others_are_read() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let made = duct::cmd!("git", "init", "-q", directory.path()).run();
-        made.expect("git is installed");
-        let repo = Repo::discover(directory.path()).expect("a repository");
-        let commits =
-            ["one", "other"].map(|message| repo.store_files(&[], [], message).expect("a commit"));
-        let [one, other] = &commits;
+        let (_directory, repo, [one, other]) = &repository();
         let [record, user] = ["refs/frites/1/@record", "refs/heads/main"].map(RefName::new);
         let set = |name: &RefName, oid: &Oid| {
             let call = repo.git().call("update-ref");
