@@ -454,6 +454,22 @@ fn lock_and_trash_of_killed_processes_are_removed() {
     world.assert_clean();
 }
 
+/// gix writes a line of a reflog in several pieces.
+#[test]
+fn unfinished_line_of_a_reflog_goes_with_the_lock_of_the_killed_process() {
+    let world = World::new();
+    let log = world.repo.join(".git/logs/refs/heads/main");
+    let whole = fs::read_to_string(&log).unwrap();
+    for cut in ["0", "0123 4567 git-frites <", "\u{fffd}"] {
+        fs::write(&log, format!("{whole}{cut}")).unwrap();
+        fs::write(world.repo.join(".git/frites-changing-refs"), "refs/heads/main\n").unwrap();
+        fs::write(world.repo.join(".git/refs/heads/main.lock"), "").unwrap();
+        world.frites(["status"]).expect(0);
+        assert_eq!(fs::read_to_string(&log).unwrap(), whole);
+        world.assert_clean();
+    }
+}
+
 #[test]
 fn damaged_record_of_changed_refs_stops_no_command_and_costs_no_other_file() {
     let world = World::new();

@@ -344,5 +344,19 @@ mod tests {
         let log = git(&["reflog", "--format=%gn %gs", &name]);
         assert_eq!(log, "git-frites git-frites: second\ngit-frites git-frites: first");
         assert!(repo.reflog_claims_us(&name, false).expect("readable"));
+
+        // A killed process has written the line of a move, and not the ref.
+        let file = directory.path().join(".git/logs").join(name.as_str());
+        let lines = fs::read_to_string(&file).expect("readable");
+        let add = |from: &Oid, to: &Oid, why: &str| {
+            let line = format!("{from} {to} git-frites <git-frites> 1 +0000\t{why}\n");
+            fs::write(&file, format!("{lines}{line}{line}")).expect("written");
+        };
+        add(&child, &root, "git-frites: killed");
+        assert!(repo.reflog_claims_us(&name, false).expect("readable"));
+        add(&root, &root, "git-frites: of a value that is gone");
+        assert!(!repo.reflog_claims_us(&name, false).expect("readable"));
+        add(&root, &child, "by hand");
+        assert!(!repo.reflog_claims_us(&name, true).expect("readable"));
     }
 }

@@ -93,11 +93,16 @@ impl Repo {
         let mut text = Vec::new();
         record.take(LONGEST_RECORD).read_to_end(&mut text)?;
         // git puts the new packed refs together under their lock; while this file is there, no other can.
-        let packed = ["packed-refs.new", "packed-refs.lock"].map(str::to_owned);
-        let refs = recorded_names(&text);
-        for file in packed.into_iter().chain(refs.map(|name| format!("{name}.lock"))) {
+        let packed = ["packed-refs.new", "packed-refs.lock"].map(|file| (file.to_owned(), None));
+        let refs = recorded_names(&text).map(|name| (format!("{name}.lock"), Some(name)));
+        for (file, name) in packed.into_iter().chain(refs) {
             let file = self.common_dir().join(file);
             if is_made_soon_after(&file, meta.modified()?) {
+                if let Some(name) = name {
+                    // Nobody else writes the log before the lock is gone. A log in which this fails
+                    // must not stop the command.
+                    let _ = drop_unfinished_line(&self.common_dir().join("logs").join(name));
+                }
                 remove_when_old(&file, ABANDONED);
             }
         }
@@ -112,6 +117,17 @@ impl Repo {
         }
         Ok(())
     }
+}
+
+/// Removes the end of a reflog that has no line feed: gix writes a line in several pieces, and the next one would become
+/// part of it.
+fn drop_unfinished_line(log: &Path) -> io::Result<()> {
+    let read = regular::read_own(log)?;
+    let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole == read.len() {
+        return Ok(());
+    }
+    regular::open_own_to_append(log)?.set_len(whole as u64)
 }
 
 /// The names in a record, whoever has written it. A line that was cut off could name another ref.

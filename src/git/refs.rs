@@ -304,22 +304,29 @@ impl Repo {
         change.run(call.args([full.as_str(), new.as_str()]))
     }
 
-    /// True if the last line of a ref's reflog claims that git-frites gave the ref its value, and
-    /// not on behalf of an attempt; with `for_anyone`, also on behalf of one.
+    /// True if a ref's reflog claims that git-frites gave the ref its value, and not on behalf of an
+    /// attempt; with `for_anyone`, also on behalf of one.
     ///
     /// No proof: whoever can write the ref can write its reflog, too.
     pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
+        let Some(now) = self.read_ref(full)? else { return Ok(false) };
         let log =
             regular::read(&self.common_dir().join("logs").join(full.as_str())).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let Some((head, why)) = log.lines().next_back().and_then(|last| last.split_once('\t'))
-        else {
-            return Ok(false);
-        };
-        let to = head.split(' ').nth(1);
         let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
-        let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1)) && why.starts_with(&whose);
-        Ok(ours && self.read_ref(full)?.is_some_and(|now| to == Some(now.as_str())))
+        for (head, why) in log.lines().rev().map_while(|line| line.split_once('\t')) {
+            let mut values = head.split(' ');
+            let [from, to] = [values.next(), values.next()];
+            if to == Some(now.as_str()) {
+                let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
+                return Ok(ours && why.starts_with(&whose));
+            }
+            // The log is written before the ref: a move that was killed in between leaves its line.
+            if from != Some(now.as_str()) {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Moves several refs in one transaction: all of them, each from its old value, or none. `git`

@@ -100,8 +100,9 @@ impl Answer {
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout)
-            .unwrap_or_else(|e| panic!("not JSON ({e}):\n{}", self.out()))
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|e| {
+            panic!("not JSON ({e}), exit {}:\n{}{}", self.code, self.out(), self.stderr)
+        })
     }
 }
 

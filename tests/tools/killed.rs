@@ -10,6 +10,7 @@ use crate::tool::{STRACE, trials};
 
 trials! {
     spawn_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    addition_leaves_no_lock_wherever_it_is_killed: [STRACE];
     recycling_leaves_no_lock_wherever_it_is_killed: [STRACE];
     capture_leaves_no_lock_wherever_it_is_killed: [STRACE];
     judge_leaves_no_lock_wherever_it_is_killed: [STRACE];
@@ -87,6 +88,22 @@ fn remove_lock_of_killed_git(world: &World, calls: &[String]) {
     }
 }
 
+/// The records of all candidates that have a worktree.
+fn records_of_worktrees(world: &World) -> Vec<PathBuf> {
+    let status = world.frites(["status", "--json", "--all"]).expect(0).json();
+    let mut records = Vec::new();
+    for run in status["runs"].as_array().unwrap() {
+        let directory = world.repo.join(".frites/runs").join(run["run"].as_str().unwrap());
+        for candidate in run["candidates"].as_array().unwrap() {
+            if candidate["worktree"].as_str().is_some_and(|worktree| Path::new(worktree).exists()) {
+                let name = candidate["candidate"].as_str().unwrap();
+                records.push(directory.join(name).join("candidate.toml"));
+            }
+        }
+    }
+    records
+}
+
 /// Kills a command before many of its changes, each time in the world as it is now, after `before`. Then `next` must
 /// succeed, and nothing may be left that is in git's way.
 fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[&str]) {
@@ -113,6 +130,9 @@ fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[
         assert_eq!(answer.code, 0, "{place}\n{}", answer.stderr);
         let packed = world.run(&world.repo, "git", ["pack-refs", "--all"]);
         assert_eq!(packed.code, 0, "{place}\n{}", packed.stderr);
+        for record in records_of_worktrees(&world) {
+            assert!(record.exists(), "{place}\n{} is missing", record.display());
+        }
         world.assert_clean();
     }
     // The changes are not always the same.
@@ -129,6 +149,14 @@ fn attempted() -> World {
 fn spawn_leaves_no_lock_wherever_it_is_killed() {
     let spawn = ["spawn", "-q", "-n", "2"];
     kill_everywhere(World::new(), &[], &spawn, &spawn);
+}
+
+fn addition_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    let add = ["spawn", "-q", "--run", "1", "--add", "-n", "2"];
+    // Only a verdict that was recorded here is decided again without its commands.
+    kill_everywhere(world, &[], &add, &["judge", "--replay", "-q", "1"]);
 }
 
 fn recycling_leaves_no_lock_wherever_it_is_killed() {

@@ -153,12 +153,14 @@ fn make(
     let registered = register_all(session, run, names);
     drop(repository);
     let filled = registered.and_then(|worktrees| {
-        let save = || {
-            let mut kept = store.judged(&run.run)?;
-            kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
-            store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)
-        };
-        populate_all(session, run, names, &worktrees, preparation, &ports, save)
+        let prepared =
+            populate_all(session, run, names, &worktrees, preparation, &ports, || Ok(()))?;
+        // Last, and not beside the candidates' records: from here on recovery finds them in the run,
+        // and expects all of them to be whole.
+        let mut kept = store.judged(&run.run)?;
+        kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
+        store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
+        Ok(prepared)
     });
     let prepared = match filled {
         Ok(prepared) => prepared,
