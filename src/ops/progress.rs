@@ -1,5 +1,5 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
+use crate::integrity::baseline;
 use crate::model::board::{Row, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::name::Name;
@@ -14,6 +15,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::process::progress::{self, Running};
+use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::logs::{AGENT, BASE_TESTS};
 use crate::ui::progress::{View, whole_seconds};
@@ -26,6 +28,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
 const REST: u32 = 20;
+
+/// The runs in which commands can run, in any process: work on them is under way, or they are watched
+/// while they are judged.
+pub fn runs_at_work(store: &Store) -> Result<BTreeSet<Name>> {
+    let active = store.run_activities()?.into_iter().filter(|(_, is_active)| *is_active);
+    let watched = baseline::all(store).into_iter();
+    Ok(active.map(|(run, _)| run).chain(watched.map(|(run, _)| run)).collect())
+}
 
 /// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {

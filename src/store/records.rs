@@ -9,8 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Cause, Error, Result};
-use crate::fs::atomic;
-use crate::fs::regular;
+use crate::fs::{atomic, parallel, regular};
 use crate::git::objects::StoredContent;
 use crate::git::refs;
 use crate::git::repo::Repo;
@@ -42,10 +41,8 @@ pub(super) fn newer(what: &str) -> Error {
 impl Store {
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<Run>> {
-        let mut runs: Vec<Run> = Vec::new();
-        for name in self.run_names()? {
-            runs.extend(self.run(&name)?);
-        }
+        let read = parallel::map_brief(&self.run_names()?, |name| self.run(name))?;
+        let mut runs: Vec<Run> = read.into_iter().flatten().collect();
         runs.sort_by(|a, b| {
             (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run))
         });

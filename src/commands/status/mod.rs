@@ -13,6 +13,7 @@ use crate::commands::status::shown::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
+use crate::fs::parallel;
 use crate::model::address::Address;
 use crate::model::board::Row;
 use crate::model::candidate::{Candidate, State};
@@ -229,13 +230,16 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
 }
 
 fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec<ShownRun>> {
-    let read = |(run, only)| Ok(ShownRun { members: members(session, &run)?, run, only });
-    runs.into_iter().map(read).collect()
+    let read = parallel::map_brief(&runs, |(run, _)| members(session, run))?;
+    let with_members =
+        |((run, only), members): ((Run, Option<Name>), _)| ShownRun { run, only, members };
+    Ok(runs.into_iter().zip(read).map(with_members).collect())
 }
 
 fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {
-    let parts: Vec<String> = runs.iter().map(|one| show(session, one)).collect::<Result<_>>()?;
-    Ok(parts.join("\n"))
+    let at_work = progress::runs_at_work(&session.store)?;
+    let show = |one: &ShownRun| show(session, one, at_work.contains(&one.run.run));
+    Ok(parallel::map_brief(runs, show)?.join("\n"))
 }
 
 fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
@@ -247,7 +251,7 @@ fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
     session.store.candidates(run).map(read).collect()
 }
 
-fn show(session: &ReadSession, one: &ShownRun) -> Result<String> {
+fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<String> {
     let ShownRun { run, only, members } = one;
     let verdict = session.store.verdict(&run.run)?;
     let ui = &session.ui;
@@ -314,8 +318,9 @@ fn show(session: &ReadSession, one: &ShownRun) -> Result<String> {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
     // The progress lines that `run` shows, for a run that was started in another process.
+    let candidates = one.shown().filter(|_| is_at_work);
     let candidates =
-        one.shown().map(|member| session.store.candidate(run, &member.record.candidate));
+        candidates.map(|member| session.store.candidate(run, &member.record.candidate));
     let at_work: Vec<Row> = candidates.filter_map(progress::at_work).collect();
     let lines = texts(&at_work, ui.out);
     text.extend(lines.iter().map(|line| format!("{line}\n")));
