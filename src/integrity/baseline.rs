@@ -11,12 +11,9 @@ use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::fs::tree;
 use crate::integrity::fingerprint::Fingerprint;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::store::Store;
-
-/// The fingerprint from before a run's own commands, and from before those of its oracle.
-const COMMANDS: &str = "before-commands.json";
-const JUDGING: &str = "before-judging.json";
 
 /// The directory of one watch, locked by the process that watches. One run can have several: its
 /// candidates can be judged by several processes.
@@ -47,16 +44,18 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
 
 /// True if another process judges now, whose watch is not the one at `own`.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
-    all(store).iter().any(|(_, path)| Some(path.as_path()) != own && path.join(JUDGING).exists())
+    let judges = |path: &Path| {
+        WatchedCommands::ALL.iter().any(|c| c.judge() && path.join(c.file()).exists())
+    };
+    all(store).iter().any(|(_, path)| Some(path.as_path()) != own && judges(path))
 }
 
-/// The fingerprint of a baseline, and true if it is from before judging; none if the commands have
-/// not started, or the file is damaged.
-pub fn read(path: &Path) -> Option<(Fingerprint, bool)> {
-    let (name, judging) = [(COMMANDS, false), (JUDGING, true)]
-        .into_iter()
-        .find(|(name, _)| path.join(name).exists())?;
-    Some((Fingerprint::from_json(&regular::read(&path.join(name)).ok()?)?, judging))
+/// The fingerprint of a baseline, and the commands that it is from before; none if these have not
+/// started, or the file is damaged.
+pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
+    let commands = WatchedCommands::ALL.into_iter().find(|c| path.join(c.file()).exists())?;
+    let bytes = regular::read(&path.join(commands.file())).ok()?;
+    Some((Fingerprint::from_json(&bytes)?, commands))
 }
 
 impl BaselineDir {
@@ -97,9 +96,9 @@ impl BaselineDir {
         &self.path
     }
 
-    /// Stores the fingerprint from before commands; `judging` if they are the oracle's.
-    pub fn save(&self, before: &Fingerprint, judging: bool) -> Result<()> {
-        atomic::write(&self.path.join(if judging { JUDGING } else { COMMANDS }), &before.to_json())
+    /// Stores the fingerprint from before these commands.
+    pub fn save(&self, before: &Fingerprint, commands: WatchedCommands) -> Result<()> {
+        atomic::write(&self.path.join(commands.file()), &before.to_json())
     }
 
     /// Removes the directory, after the differences were reported and stored.

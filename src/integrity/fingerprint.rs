@@ -22,6 +22,7 @@ use crate::git::refs;
 use crate::git::repo::{Repo, digest};
 use crate::git::worktree;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::path::quoted;
 
 /// The largest number of changed files that are looked at in one checkout.
@@ -58,8 +59,9 @@ pub struct Scope<'a> {
     pub candidates: &'a [WatchedWorktree],
 }
 
-/// Takes the whole fingerprint.
-pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
+/// Takes the whole fingerprint for a watch over these commands. git looks at every file of a checkout
+/// for it, so that is left out if they can change none.
+pub fn take(repo: &Repo, scope: &Scope<'_>, commands: WatchedCommands) -> Fingerprint {
     let mut found = decisive(repo, scope);
     found.refs(repo);
     for checkout in checkouts(repo, scope) {
@@ -69,7 +71,9 @@ pub fn take(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
             let head = String::from_utf8_lossy(&head).trim().to_owned();
             found.put(FactKind::Head, &place, "HEAD", head.clone(), Some(head));
         }
-        if let Some(root) = root.filter(|root| root.is_dir()) {
+        if commands.reach_checkouts()
+            && let Some(root) = root.filter(|root| root.is_dir())
+        {
             found.files(repo, &checkout.git_dir, root, &place, scope);
         }
     }

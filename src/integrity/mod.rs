@@ -15,6 +15,7 @@ pub mod quarantine;
 pub mod surroundings;
 pub mod trust;
 pub mod watch;
+pub mod watched_commands;
 
 use std::path::Path;
 

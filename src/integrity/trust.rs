@@ -81,9 +81,9 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
         d.affects_own_config() && matches!(d.fact.kind, FactKind::Config | FactKind::OwnFile)
     };
     for (name, path) in watched {
-        let Some((before, judging)) = baseline::read(&path) else { continue };
+        let Some((before, commands)) = baseline::read(&path) else { continue };
         if let Some(first) = diff::compare_configuration(&before, &now).into_iter().find(is_ours) {
-            let since = if judging { "judging" } else { "commands" };
+            let since = if commands.judge() { "judging" } else { "commands" };
             return Err(Error::fatal(format!(
                 "the configuration of git-frites has changed since run {name}'s {since} started: {}",
                 first.words
@@ -101,7 +101,7 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     if suspects.is_empty() {
         return;
     }
-    let now = context.with_scope(&[], |scope| fingerprint::take(context.repo(), scope));
+    let now = context.with_scope(&[], |scope| fingerprint::decisive(context.repo(), scope));
     let in_force = suspects.iter().filter(|s| {
         s.digest.is_some()
             && s.is_still_there(&now)

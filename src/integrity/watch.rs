@@ -17,6 +17,7 @@ use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::fingerprint::{self, FileStamps, Fingerprint, WatchedWorktree};
 use crate::integrity::quarantine::{self, Moment, Suspect};
 use crate::integrity::surroundings::SurroundingsWatch;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, overrides};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
@@ -32,6 +33,7 @@ const MOST_STORED: usize = 500;
 
 /// A watch that is on: the facts from before the first command, and the changes reported since.
 pub struct IntegrityWatch {
+    commands: WatchedCommands,
     before: Fingerprint,
     stamps: FileStamps,
     /// The surroundings of the checkouts; none if the commands are the run's own.
@@ -52,25 +54,34 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch, before a run's own commands start or, with the cached `outcomes` that may be
-/// believed, those of the oracle. Until the watch ends, our captures and checkouts use the
+/// Begins a watch over a run's commands before they start, with the cached `outcomes` that may be
+/// believed if they are the oracle's. Until the watch ends, our captures and checkouts use the
 /// configuration of now.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
+    commands: WatchedCommands,
     outcomes: Option<KnownOutcomes>,
 ) -> Result<IntegrityWatch> {
-    let judging = outcomes.is_some();
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
-    let before = fingerprint_of(context, run);
+    let before = fingerprint_of(context, run, commands);
     let dir = BaselineDir::create(context.store, &run.run)?;
-    dir.save(&before, judging)?;
+    dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
     let surroundings =
         outcomes.map(|known| SurroundingsWatch::begin(context, known)).transpose()?;
     let refs = HeldRefs::take(context.repo(), &run.run)?;
     let report = TamperReport::default();
-    Ok(IntegrityWatch { before, stamps, surroundings, refs, report, dir, _snapshot: snapshot })
+    Ok(IntegrityWatch {
+        commands,
+        before,
+        stamps,
+        surroundings,
+        refs,
+        report,
+        dir,
+        _snapshot: snapshot,
+    })
 }
 
 /// The values of some work and of ending the watch over it. If both failed, the error is the
@@ -113,7 +124,7 @@ impl IntegrityWatch {
         self.report.add(differences);
         if let Some(now) = changed {
             self.before.replace_decisive(now);
-            self.dir.save(&self.before, moment.judging)?;
+            self.dir.save(&self.before, self.commands)?;
             overrides::update(context, Some((&self.dir, &self.before)));
         }
         self.stamps = stamps;
@@ -134,8 +145,9 @@ impl IntegrityWatch {
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
         let around = self.look_around(context)?;
-        let IntegrityWatch { before, mut report, dir, _snapshot: snapshot, .. } = self;
-        report.add(report_all(context, run, &moment, &before, &dir, around)?);
+        let IntegrityWatch { commands, before, mut report, dir, _snapshot: snapshot, .. } = self;
+        let baseline = (&before, commands);
+        report.add(report_all(context, run, &moment, baseline, &dir, around)?);
         drop(snapshot);
         close(context, dir)?;
         Ok(report)
@@ -150,7 +162,7 @@ impl IntegrityWatch {
     }
 
     fn moment(&self, candidate: Option<Name>) -> Moment {
-        Moment { run: self.dir.run().clone(), judging: self.surroundings.is_some(), candidate }
+        Moment { run: self.dir.run().clone(), judging: self.commands.judge(), candidate }
     }
 }
 
@@ -166,13 +178,13 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in baseline::all(context.store) {
         let Some(dir) = BaselineDir::take_over(context.store, &name, &path)? else { continue };
         match (context.store.run(&name)?, baseline::read(&path)) {
-            (Some(run), Some((before, judging))) => {
-                let moment = Moment { run: name, judging, candidate: None };
-                if judging {
+            (Some(run), Some((before, commands))) => {
+                let moment = Moment { run: name, judging: commands.judge(), candidate: None };
+                if commands.judge() {
                     // Nobody knows any more which of them git-frites wrote.
                     outcomes::forget_all(&pool::home(context.repo())?);
                 }
-                report_all(context, &run, &moment, &before, &dir, Vec::new())?;
+                report_all(context, &run, &moment, (&before, commands), &dir, Vec::new())?;
                 close(context, dir)?;
             }
             _ => dir.close(context.store)?,
@@ -181,7 +193,11 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn fingerprint_of(context: IntegrityContext<'_>, run: &Run) -> Fingerprint {
+fn fingerprint_of(
+    context: IntegrityContext<'_>,
+    run: &Run,
+    commands: WatchedCommands,
+) -> Fingerprint {
     let mut worktrees = Vec::new();
     for candidate in context.store.candidates(run) {
         worktrees.push(WatchedWorktree {
@@ -190,19 +206,19 @@ fn fingerprint_of(context: IntegrityContext<'_>, run: &Run) -> Fingerprint {
             removed: candidate.record().is_ok_and(|record| record.cleaned),
         });
     }
-    context.with_scope(&worktrees, |scope| fingerprint::take(context.repo(), scope))
+    context.with_scope(&worktrees, |scope| fingerprint::take(context.repo(), scope, commands))
 }
 
 fn report_all(
     context: IntegrityContext<'_>,
     run: &Run,
     moment: &Moment,
-    before: &Fingerprint,
+    (before, commands): (&Fingerprint, WatchedCommands),
     dir: &BaselineDir,
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     overrides::update(context, Some((dir, before)));
-    for difference in diff::compare(before, &fingerprint_of(context, run)) {
+    for difference in diff::compare(before, &fingerprint_of(context, run, commands)) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
         }

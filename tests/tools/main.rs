@@ -34,6 +34,7 @@ mod toolchains;
 mod traces;
 mod typing;
 mod warm_attempts;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     trials.extend(test_runners::trials());
     trials.extend(toolchains::trials());
     trials.extend(warm_attempts::trials());
+    trials.extend(watched::trials());
     trials.extend(typing::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

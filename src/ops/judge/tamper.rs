@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::integrity::watch::{self, IntegrityWatch};
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
@@ -14,6 +15,7 @@ use crate::oracle::outcomes::KnownOutcomes;
 pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
+    commands: WatchedCommands,
     /// The cached outcomes that may be believed.
     outcomes: KnownOutcomes,
     /// True if another watch covers these commands: then this one does nothing.
@@ -48,10 +50,15 @@ pub struct WatchEnd {
 }
 
 impl<'a> TamperWatch<'a> {
-    /// A watch that has not begun.
-    pub fn new(session: &'a Session, run: &'a Run, outcomes: KnownOutcomes) -> TamperWatch<'a> {
+    /// A watch that has not begun, over these commands.
+    pub fn new(
+        session: &'a Session,
+        run: &'a Run,
+        commands: WatchedCommands,
+        outcomes: KnownOutcomes,
+    ) -> TamperWatch<'a> {
         let state = Mutex::new(WatchState::default());
-        TamperWatch { session, run, outcomes, is_covered: false, state }
+        TamperWatch { session, run, commands, outcomes, is_covered: false, state }
     }
 
     /// Leaves the commands to another watch, which began before them and ends after them.
@@ -68,8 +75,8 @@ impl<'a> TamperWatch<'a> {
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();
         if state.watch.is_none() && !self.is_covered {
-            let outcomes = Some(self.outcomes.clone());
-            state.watch = Some(watch::begin(self.session.integrity(), self.run, outcomes)?);
+            let (context, outcomes) = (self.session.integrity(), Some(self.outcomes.clone()));
+            state.watch = Some(watch::begin(context, self.run, self.commands, outcomes)?);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::config::keys;
 use crate::config::value::{ByteSize, LayerKind, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result, describe};
 use crate::git::seed::find::Seeds;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
 use crate::model::world::WorldKind;
 use crate::ops::session::Session;
@@ -128,6 +129,17 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
         private_home: config.get(keys::SANDBOX_HOME) == SandboxHome::Private,
         layers: config.get(keys::LIMITS_LAYERS).0,
     })
+}
+
+/// The commands with these options, as a watch has to know them. What `sandbox.write` opens can be a
+/// checkout, lead to one, or be a socket of a service that writes there.
+pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
+    match (options.world, &options.sandbox) {
+        (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {
+            WatchedCommands::SealedOracle
+        }
+        _ => WatchedCommands::Oracle,
+    }
 }
 
 /// The checkouts for a base over its outputs; none if nothing confines commands.

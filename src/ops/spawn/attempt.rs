@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::integrity::watch::TamperReport;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{trust, watch};
 use crate::model::board::Standing;
 use crate::model::candidate::State;
@@ -61,7 +62,7 @@ pub fn run_attempts(
 ) -> Result<AttemptReport> {
     let store = &session.store;
     let guard = guard::choose(session)?;
-    let watch = watch::begin(session.integrity(), run, None)?;
+    let watch = watch::begin(session.integrity(), run, WatchedCommands::Attempts, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
     let terms = AttemptTerms {

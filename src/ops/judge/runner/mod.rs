@@ -150,7 +150,8 @@ impl<'a> OracleRunner<'a> {
             Some(cache) => cache.known(),
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
         };
-        let tamper = TamperWatch::new(session, run, outcomes);
+        let commands = worlds::watched_commands(&options);
+        let tamper = TamperWatch::new(session, run, commands, outcomes);
         let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
